@@ -14,6 +14,9 @@ from arbor.contacts.hooks import HookDeliveryStatus, HookKind, HookMapping, hook
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
 from arbor.ids import uuid7
 
+#: Characters that a message keeps of the last answer to it.
+ANSWER_LENGTH = 200
+
 
 class Channel(TenantModel):
     """A delivery route for messages of a tenant's agents."""
@@ -223,6 +226,9 @@ class OutboxMessage(TenantModel):
     sent_at = models.DateTimeField(null=True)
     #: When a person read it in the inbox.
     read_at = models.DateTimeField(null=True)
+    #: Answers of people to it, and the beginning of the last one.
+    answers = models.PositiveIntegerField(default=0, db_default=0)
+    last_answer = models.CharField(max_length=ANSWER_LENGTH, blank=True, default="", db_default="")
 
     class Meta(TenantModel.Meta):
         ordering = ["-created_at"]

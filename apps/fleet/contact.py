@@ -13,7 +13,7 @@ from apps.agents.services.percepts import bring_forward, emit_percept
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.inbox import mark_read
+from apps.contacts.services.inbox import count_answer, mark_read
 from apps.fleet.lifecycle import wake_agent
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
@@ -73,7 +73,9 @@ def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
     """
     message = mark_read(message_id=message_id)
     answer = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
-    return message_agent(agent_id=message.agent_id, text=answer, actor=actor, message_id=message.id)
+    percept = message_agent(agent_id=message.agent_id, text=answer, actor=actor, message_id=message.id)
+    count_answer(message_id=message.id, text=text)
+    return percept
 
 
 def _quoted(message: OutboxMessage) -> str:

@@ -215,6 +215,12 @@ class WorkflowStep(TenantModel):
                 name="workflows_step_by_agent",
                 condition=models.Q(agent__isnull=False),
             ),
+            # Who handled delegated steps, for agents that give work to others.
+            models.Index(
+                fields=["tenant", "-completed_at"],
+                name="workflows_step_delegated",
+                condition=models.Q(kind="delegate", agent__isnull=False, status__in=["succeeded", "failed"]),
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "run", "number"], name="workflows_step_once"),

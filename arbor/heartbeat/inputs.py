@@ -16,6 +16,7 @@ from arbor.contacts.cooldown import ContactLimits
 from arbor.goals.injection import Circumstances
 from arbor.goals.ordering import Scale
 from arbor.heartbeat.failure_modes import RecentActivity
+from arbor.heartbeat.influence import PastConduct
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.text.phrases import WordLists
@@ -115,3 +116,5 @@ class Opening:
     scale: Scale
     #: The memory filter rules of its beliefs.
     filters: Sequence[BeliefFilter] = ()
+    #: The agent's past, from which `arbor.heartbeat.influence` chooses.
+    past: PastConduct = field(default_factory=PastConduct)

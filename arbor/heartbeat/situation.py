@@ -15,6 +15,13 @@ from arbor.goals.injection import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
+from arbor.heartbeat.influence_views import (
+    ActionTallies,
+    AttemptViews,
+    PrecedentViews,
+    PublicationViews,
+    StepHandlerViews,
+)
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import (
     AspectView,
@@ -275,6 +282,16 @@ class Situation(SituationPart):
     #: The actions with the most failures first.
     capabilities: list[CapabilityView] = []
     experiences: list[ExperienceView] = []
+    #: What succeeded in situations like this one.
+    tallies: ActionTallies = []
+    #: Earlier attempts at tasks like the new ones, failed ones first.
+    attempts: AttemptViews = []
+    #: Decisions of people about requests like those at hand, denials first.
+    precedents: PrecedentViews = []
+    #: What became of earlier texts for people.
+    publications: PublicationViews = []
+    #: Who was given work like this one.
+    handlers: StepHandlerViews = []
     preferences: list[PreferenceView] = []
     #: Peers who have just written come first.
     peers: list[PeerView] = []

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import chain, zip_longest
 
-from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
+from arbor.memory.text.overlap import overlap, terms_of
 
 #: After this time the recency of a change is halved.
 RECENT = timedelta(days=7)
 #: The weight of relevance against that of recency and of stability, 1 each: what concerns the moment comes first.
 RELEVANCE_WEIGHT = 2.0
-#: Characters of a text that are compared, so that a long message costs no more.
-COMPARED = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +37,7 @@ def salient[T](
     by_stability = sorted(parts, key=lambda part: -part.stability)
     firm, others = by_stability[:firmest], by_stability[firmest:]
     if len(others) > limit - len(firm):
-        terms = _terms(about[:COMPARED])
+        terms = terms_of(about)
         others.sort(key=lambda part: -_score(part, terms, now))
     chosen = others[: limit - len(firm)]
     return [part.row for part in chain.from_iterable(zip_longest(firm, chosen)) if part is not None]
@@ -48,15 +45,4 @@ def salient[T](
 
 def _score[T](part: SelfPart[T], about: frozenset[str], now: datetime) -> float:
     recency: float = 0.5 ** (max(now - part.changed_at, timedelta()) / RECENT)
-    return part.stability + recency + RELEVANCE_WEIGHT * _relevance(_terms(part.text), about)
-
-
-def _relevance(terms: frozenset[str], about: frozenset[str]) -> float:
-    """Return the overlap of two texts, 0 to 1: the share of the shorter one's terms that the other has."""
-    return len(terms & about) / min(len(terms), len(about)) if terms and about else 0.0
-
-
-# The same texts are compared at each heartbeat.
-@lru_cache(maxsize=2_000)
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
+    return part.stability + recency + RELEVANCE_WEIGHT * overlap(terms_of(part.text), about)

@@ -11,9 +11,11 @@ from rich.markup import escape
 from apps.agents.services.profile import agent_by_name
 from apps.authority.models import ActionApproval
 from apps.authority.services import approvals, modes
+from apps.authority.services.precedents import precedents_of
 from apps.tenants.models import Tenant
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import TrustMode, TrustPreset, TrustRule
+from arbor.authority.precedents import Precedent
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
@@ -43,6 +45,9 @@ _COLUMNS = (
             "executed_by",
         )
     ),
+)
+_PRECEDENT_COLUMNS = tuple(
+    OutputColumn(key) for key in ("id", "action", "about", "approved", "reason", "decided_by", "decided_at")
 )
 _RULE_COLUMNS = (
     OutputColumn("prefix", "resource"),
@@ -84,7 +89,19 @@ def show(tenant: Tenant, *, approval_id: str) -> Output:
         f"Asked {format_relative_time(row.asked_at)}, {escape(row.why)}; expires {row.expires_at:%Y-%m-%d %H:%M} UTC.",
         *([f"{row.decided_by}: {escape(row.reason)}"] if row.decided_by else []),
     ]
-    return Output({"tenant": tenant.slug, **row_to_dict(row, _COLUMNS)}, text="\n".join(lines))
+    precedents = precedents_of(row)
+    if precedents:
+        lines += ["Earlier decisions about requests like this:", *map(_precedent_line, precedents)]
+    value = {"tenant": tenant.slug, **row_to_dict(row, _COLUMNS)}
+    value["precedents"] = [row_to_dict(precedent, _PRECEDENT_COLUMNS) for precedent in precedents]
+    return Output(value, text="\n".join(lines))
+
+
+def _precedent_line(precedent: Precedent) -> str:
+    word = "[green]approved[/green]" if precedent.approved else "[red]denied[/red]"
+    about = f" “{escape(precedent.about)}”" if precedent.about else ""
+    reason = f": {escape(precedent.reason)}" if precedent.reason else ""
+    return f"  {word} {format_relative_time(precedent.decided_at)}, {precedent.action}{about}{reason}"
 
 
 @in_tenant_transaction

@@ -24,6 +24,7 @@ from apps.authority.services.modes import (
     tenant_rules,
     trust_of,
 )
+from apps.authority.services.precedents import precedents_of
 from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import ModeSource, TrustMode, TrustPreset, TrustRule
@@ -64,6 +65,36 @@ class ApprovalResource(Schema):
     def of(cls, row: ActionApproval) -> ApprovalResource:
         """Return the view of a row."""
         return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class PrecedentResource(Schema):
+    """A person's decision about an earlier request like this one."""
+
+    id: UUID
+    action: str
+    about: str
+    approved: bool
+    reason: str
+    decided_by: str
+    decided_at: datetime
+
+
+class ApprovalDetail(ApprovalResource):
+    """A request for approval, with decisions about requests like it."""
+
+    precedents: list[PrecedentResource] = Field(
+        description="Decisions about earlier requests of the agent for the same action or about the same matter, at most five."
+    )
+
+    @classmethod
+    def of(cls, row: ActionApproval) -> ApprovalDetail:
+        """Return the view of a row. One query for its precedents."""
+        precedents = [
+            PrecedentResource(**{name: getattr(precedent, name) for name in PrecedentResource.model_fields})
+            for precedent in precedents_of(row)
+        ]
+        shown = {name: getattr(row, name) for name in ApprovalResource.model_fields}
+        return cls(**shown, precedents=precedents)
 
 
 class ApprovalInput(Input):
@@ -161,10 +192,10 @@ def list_agent_approvals(
     return page_of(rows, page, order="-asked_at", view=ApprovalResource.of)
 
 
-@router.get("/approvals/{uuid:approval_id}", response=ApprovalResource, summary="Show a request for approval")
-def show_approval(request: HttpRequest, approval_id: UUID) -> ApprovalResource:
-    """Show a request with its complete parameters."""
-    return ApprovalResource.of(approval_of(approval_id))
+@router.get("/approvals/{uuid:approval_id}", response=ApprovalDetail, summary="Show a request for approval")
+def show_approval(request: HttpRequest, approval_id: UUID) -> ApprovalDetail:
+    """Show a request with its complete parameters, and what people decided about requests like it."""
+    return ApprovalDetail.of(approval_of(approval_id))
 
 
 @router.post("/approvals/{uuid:approval_id}/approve", response=ApprovalResource, summary="Approve a request")

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from apps.authority.models import ActionApproval, AgentTrust, ModeRule
 from apps.authority.services.approvals import REASON_LENGTH
+from apps.authority.services.precedents import precedents_of
 from apps.console import cells, columns
 from apps.console.access import Right, has_right
 from apps.console.listing import AgentRowsAdmin, filters_by_agent
@@ -31,6 +32,7 @@ class ActionApprovalAdmin(AgentRowsAdmin):
         "params_shown",
         "reasoning",
         "why",
+        "precedents_shown",
         "resource",
         "body_hash",
         "status",
@@ -45,6 +47,13 @@ class ActionApprovalAdmin(AgentRowsAdmin):
     beginning = columns.cell("request", lambda approval: approval.about or approval.action)
     params_shown = columns.cell(
         "parameters", lambda approval: cells.block(json.dumps(approval.params, indent=2, ensure_ascii=False))
+    )
+    precedents_shown = columns.cell(
+        "earlier decisions",
+        lambda approval: cells.block(
+            "\n".join(precedent.text for precedent in precedents_of(approval))
+            or "Nobody has decided about a request like this one."
+        ),
     )
     who_decided = columns.origin("decided_by", "decided by")
     asked = columns.moment("asked_at", "asked")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from apps.contacts.models import OutboxMessage
+from apps.contacts.models import ANSWER_LENGTH, OutboxMessage
 from arbor.contacts.values import ChannelKind
 from arbor.errors import NotFound
+from arbor.quotations import shorten
 
 #: Counting stops at this number, which the navigation shows as "99+".
 COUNTED_AT_MOST = 100
@@ -48,3 +49,9 @@ def mark_read(*, message_id: UUID) -> OutboxMessage:
         message.read_at = timezone.now()
         message.save(update_fields=["read_at"])
     return message
+
+
+def count_answer(*, message_id: UUID, text: str) -> None:
+    """Count an answer of a person to a message, and keep its beginning for the agent's later texts."""
+    beginning = shorten(" ".join(text.split()), ANSWER_LENGTH)
+    OutboxMessage.objects.filter(id=message_id).update(answers=F("answers") + 1, last_answer=beginning)

@@ -11,6 +11,20 @@ CASE WHEN a.id = ANY(%(publishing)s::uuid[]) THEN (
         AND created_at > now() - interval '24 hours'
 ) ELSE 0 END AS published_today
 """
+#: The latest texts for people and what became of them, as arrays in the order in which `arbor.heartbeat.influence` unpacks them. Read
+#: for agents that may write.
+PUBLICATIONS_COLUMN = """
+CASE WHEN a.id = ANY(%(publishing)s::uuid[]) OR a.id = ANY(%(writing)s::uuid[]) THEN (
+    SELECT coalesce(json_agg(json_build_array(
+        text.audience, text.content, text.created_at, text.status, text.error, text.is_read, text.answers, text.last_answer)), '[]')
+    FROM (
+        SELECT audience, left(content, 300) AS content, created_at, status,
+            left(last_error, 200) AS error, read_at IS NOT NULL AS is_read, answers, last_answer
+        FROM contacts_outboxmessage
+        WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY created_at DESC LIMIT %(publications)s
+    ) text
+) ELSE '[]' END AS publications
+"""
 #: One statement for each sentence of a reply. An attempt that another worker has replaced changes nothing.
 PUBLISH_SENTENCES = """
 INSERT INTO contacts_partialreply AS p (tenant_id, turn_id, attempt, sentences)

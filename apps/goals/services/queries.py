@@ -20,6 +20,9 @@ FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
 ORDER BY agent_id, id FOR UPDATE
 """
+#: The latest goals that ended, and the failed plans and failed steps of each, that a new task is compared with.
+ATTEMPTS_READ = 24
+FAULTS_READ = 2
 #: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`. Goals are looked up one by one:
 #: for a join the planner reads all of the tenant's.
 EXPERIENCED = f"""
@@ -66,4 +69,37 @@ SELECT a.id,
     ) c),
     ({EXPERIENCED})
 FROM unnest(%(agents)s::uuid[]) AS a (id)
+"""  # noqa: S608 (no external input)
+#: Earlier goals as arrays, in the order in which `arbor.heartbeat.influence` unpacks them: those that ended last, and open ones after a
+#: plan or step of them failed. Read when a task may have arrived: a percept, or an active goal without work. The agent is `a`; goals are
+#: looked up one by one, as above, and no EXISTS: the planner would read the tenant's new goals at once.
+PAST_ATTEMPTS = f"""
+CASE WHEN waiting.percepts > 0 OR (
+    SELECT true FROM goals_goal n WHERE n.tenant_id = %(tenant)s AND n.agent_id = a.id AND n.state = 'active' AND n.effort = 0
+        AND n.layer <> 'aspiration' LIMIT 1
+) THEN (
+    SELECT coalesce(json_agg(json_build_array(
+        goal.title, left(goal.description, 300), past.outcome, goal.abandonment_reason, past.at, fault.reasons)), '[]')
+    FROM (
+        (SELECT goal_id, outcome, at FROM goals_satisfaction
+            WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {ATTEMPTS_READ})
+        UNION ALL
+        (SELECT id, 'open', touched_at FROM goals_goal
+            WHERE tenant_id = %(tenant)s AND agent_id = a.id AND state IN ('active', 'queued', 'backburner'))
+    ) past
+    CROSS JOIN LATERAL (
+        SELECT title, description, abandonment_reason FROM goals_goal
+        WHERE tenant_id = %(tenant)s AND id = past.goal_id LIMIT 1
+    ) goal
+    CROSS JOIN LATERAL (SELECT ARRAY(
+        (SELECT 'a plan was given up: ' || reason FROM goals_plan
+            WHERE tenant_id = %(tenant)s AND goal_id = past.goal_id AND status = 'abandoned' AND reason <> ''
+            ORDER BY created_at DESC LIMIT {FAULTS_READ})
+        UNION ALL
+        (SELECT action || ' (' || left(description, 100) || '): ' || left(last_error, 300) FROM goals_intent
+            WHERE tenant_id = %(tenant)s AND goal_id = past.goal_id AND status IN ('failed', 'abandoned') AND last_error <> ''
+            ORDER BY ended_at DESC NULLS LAST LIMIT {FAULTS_READ})
+    ) AS reasons) fault
+    WHERE past.outcome <> 'open' OR cardinality(fault.reasons) > 0
+) ELSE '[]' END AS attempts
 """  # noqa: S608 (no external input)

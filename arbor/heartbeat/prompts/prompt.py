@@ -13,7 +13,16 @@ from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
-from arbor.heartbeat.prompts.sections import approvals, goals, knowledge, moment, selfhood, signals, tools
+from arbor.heartbeat.prompts.sections import (
+    approvals,
+    goals,
+    influence,
+    knowledge,
+    moment,
+    selfhood,
+    signals,
+    tools,
+)
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
@@ -122,11 +131,16 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection("preferences", selfhood.preferences(situation.preferences, data)),
         RenderedSection("capabilities", selfhood.capabilities(situation.capabilities)),
         RenderedSection("experiences", selfhood.experiences(situation.experiences, data)),
+        RenderedSection("tallies", influence.tallies(situation.tallies)),
         RenderedSection("peers", selfhood.peers(situation.peers, data)),
         RenderedSection("goals", goals.goals(situation, data)),
         RenderedSection("plan", goals.plan(situation, data)),
         RenderedSection("intents", goals.intents(situation.pending_intents, data)),
         RenderedSection("approvals", approvals.approvals(situation.approvals, data)),
+        RenderedSection("precedents", influence.precedents(situation.precedents, data)),
+        RenderedSection("attempts", influence.attempts(situation.attempts, data)),
+        RenderedSection("publications", influence.publications(situation.publications, data)),
+        RenderedSection("handlers", influence.handlers(situation.handlers, data)),
         RenderedSection("issues", goals.issues(situation.issues, data)),
         RenderedSection("recent", moment.memories("Recent experience", situation.recent, data)),
         RenderedSection(

@@ -266,6 +266,15 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         # Last resort: no model accepts a prompt that is too long.
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),
-    Side.ACTION_HISTORY: (_outcomes(),),
+    Side.ACTION_HISTORY: (
+        _listed("tallies", _last_first),
+        _listed("handlers", _last_first),
+        _listed("publications", _last_first),
+        _listed("precedents", _but_the_first),
+        _listed("attempts", _but_the_first),
+        _outcomes(),
+        _listed("precedents", _last_first),
+        _listed("attempts", _last_first),
+    ),
     Side.KNOWLEDGE: (_listed("passages", _last_first, longest=PASSAGE_LENGTH),),
 }

@@ -47,6 +47,7 @@ SHARES: Mapping[Side, int] = {
 _SIDE_OF: Mapping[str, Side] = {
     **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
     **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
+    **dict.fromkeys(("tallies", "attempts", "precedents", "publications", "handlers"), Side.ACTION_HISTORY),
     "last_beat": Side.ACTION_HISTORY,
     "passages": Side.KNOWLEDGE,
 }

@@ -11,6 +11,7 @@ from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
 from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
+from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.own_past import asked_for, choose, past_of
@@ -228,7 +229,7 @@ def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 
 def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
-    """Recall memories and buffer items about the focus."""
+    """Recall memories and buffer items about the focus, and the past that bears on the work."""
     focused = heartbeat.focus or Focus(text="")
     if not focused.text:
         return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
@@ -257,6 +258,8 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in memories], held=list(held))
     if memories:
         heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
+    if opening:
+        heartbeat = heartbeat.with_view(**influence_of(heartbeat.situation, opening.past))
     return NodeResult(state=replace(heartbeat, focus=None))
 
 

@@ -50,6 +50,26 @@ class Approval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Precedent:
+    """A person's decision about an earlier request like the one at hand."""
+
+    id: UUID
+    action: str
+    about: str
+    approved: bool
+    reason: str
+    decided_by: str
+    decided_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalDetail(Approval):
+    """A request for approval, with decisions about requests like it."""
+
+    precedents: list[Precedent]
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrustRule:
     """The mode of a resource and everything below it."""
 
@@ -110,9 +130,9 @@ class Approvals[C: (Arbor, AsyncArbor)](Group[C]):
         return listed(Approval, f"/agents/{agent_id}/approvals", status=status)
 
     @operation
-    def get(self, approval_id: Id) -> Call[Approval]:
-        """Return a request with its complete parameters."""
-        return get(Approval, f"/approvals/{approval_id}")
+    def get(self, approval_id: Id) -> Call[ApprovalDetail]:
+        """Return a request with its complete parameters, and what people decided about requests like it."""
+        return get(ApprovalDetail, f"/approvals/{approval_id}")
 
     @operation
     def approve(self, approval_id: Id, *, reason: str = "", always: bool = False) -> Call[Approval]:

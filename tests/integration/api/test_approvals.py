@@ -29,7 +29,9 @@ def test_operator_approves_a_request(
 ) -> None:
     (listed,) = viewer.get("/approvals", status="pending").json()["items"]
     assert (listed["agent_id"], listed["params"], listed["status"]) == (vega["id"], PARAMS, "pending")
-    assert viewer.get(f"/agents/{vega['id']}/approvals").json()["items"] == [viewer.get(address).json()]
+    shown = viewer.get(address).json()
+    assert shown.pop("precedents") == []
+    assert viewer.get(f"/agents/{vega['id']}/approvals").json()["items"] == [shown]
     assert outsider.get(address).status_code == 404
     assert outsider.get("/approvals").json()["items"] == []
     assert viewer.post(f"{address}/approve", {}).status_code == 403
@@ -41,6 +43,21 @@ def test_operator_approves_a_request(
     assert owner.post(f"{address}/approve", {}).status_code == 409
     (rule,) = owner.get(f"/agents/{vega['id']}/trust").json()["rules"]
     assert rule == {"prefix": PUBLIC, "mode": "allow"}
+
+
+def test_a_request_shows_its_precedents(
+    owner: Caller, tenant: Tenant, vega: dict[str, Any], address: str
+) -> None:
+    assert owner.post(f"{address}/deny", {"reason": "not before Monday"}).status_code == 200
+    with tenant_transaction(tenant.id):
+        agent = Agent.objects.get(id=UUID(vega["id"]))
+        later = ActionApprovalFactory(agent=agent, about="The reef is charted again.", body_hash="f" * 64)
+        other = ActionApprovalFactory(agent=agent, action="rest", about="", body_hash="e" * 64)
+
+    (precedent,) = owner.get(f"/approvals/{later.id}").json()["precedents"]
+    assert (precedent["approved"], precedent["reason"]) == (False, "not before Monday")
+    assert precedent["decided_by"].startswith("token:")
+    assert owner.get(f"/approvals/{other.id}").json()["precedents"] == []
 
 
 def test_operator_denies_a_request(owner: Caller, viewer: Caller, address: str) -> None:

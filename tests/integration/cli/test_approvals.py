@@ -43,6 +43,17 @@ def test_request_is_denied(arbor: Arbor, request_id: str) -> None:
     assert arbor("approval", "show", "00000000").code == 1
 
 
+def test_request_shows_earlier_decisions(arbor: Arbor, vega: str, one_tenant: str, request_id: str) -> None:
+    arbor("approval", "deny", request_id, "--reason", "not before Monday")
+    with tenant_transaction(tenant_by_slug(one_tenant).id):
+        later = ActionApprovalFactory(agent=Agent.objects.get(name=vega), body_hash="f" * 64)
+    (precedent,) = arbor("approval", "show", str(later.id), "--json").json["precedents"]
+    assert (precedent["id"], precedent["approved"]) == (request_id, False)
+    shown = arbor("approval", "show", str(later.id)).out
+    assert "Earlier decisions" in shown
+    assert "not before Monday" in shown
+
+
 def test_trust_is_set_and_shown(arbor: Arbor, vega: str) -> None:
     def mode_of(shown: dict[str, Any]) -> tuple[str, str]:
         (entry,) = [entry for entry in shown["actions"] if entry["action"] == "reach_out_public"]

@@ -12,6 +12,13 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.influence_views import (
+    ActionTally,
+    AttemptView,
+    PrecedentView,
+    PublicationView,
+    StepHandlerView,
+)
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.situation import (
@@ -237,6 +244,17 @@ def full_situation() -> Situation:
         held=[BufferItemView(content="Somebody sang on the quay", at=NOW)],
         notices=[Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
         percepts=[percept()],
+        attempts=[AttemptView(title="Map the old pier", outcome="failure", at=NOW, reasons=["no boat"])],
+        tallies=[ActionTally(action="recall", attempts=3, successes=1)],
+        precedents=[
+            PrecedentView(
+                action="reach_out_public", about="The pier", approved=False, reason="too early", at=NOW
+            )
+        ],
+        publications=[
+            PublicationView(audience="public", content="The reef", at=NOW, outcome="read, not answered")
+        ],
+        handlers=[StepHandlerView(name="Bert", steps=3, completed=2, tries=1.3, error="it was dark")],
         working_memory=WorkingMemory(
             thoughts=[Thought(text="The tide is out", at=NOW)],
             concerns=["the map is old"],

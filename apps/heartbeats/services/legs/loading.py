@@ -85,6 +85,10 @@ def load_batch(
                 [agent.id for agent in beginning],
                 writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
                 publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
+                delegating=[
+                    *_with_any(beginning, REACH_OUT_AGENT, now=clock.now()),
+                    *(agent.id for agent in beginning if startable(agent.authority)),
+                ],
             )
         )
         if beginning

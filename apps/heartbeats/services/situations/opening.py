@@ -25,6 +25,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
+from arbor.heartbeat.influence import read_past
 from arbor.heartbeat.inputs import BudgetTerms, Opening
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
 from arbor.heartbeat.usage import Degradation
@@ -69,6 +70,7 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
             columns, genome, exhausted_heartbeats=exhausted_heartbeats_of(activity)
         ),
         scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
+        past=read_past(columns),
     )
 
 

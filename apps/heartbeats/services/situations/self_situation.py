@@ -15,6 +15,7 @@ from apps.selves.services.salience import (
     choose_self,
 )
 from arbor.heartbeat.focus import focus_text
+from arbor.heartbeat.influence import choose_lessons
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.heartbeat.views import (
@@ -38,8 +39,7 @@ CONTRADICTIONS_SHOWN = 3
 #: The trust of the less trusted of two memories that contradict each other, as a share of the other's, up to which it is
 #: clear which of them is right. One that is doubted falls below, unless the other was trusted less before.
 EVENLY_TRUSTED = 0.65
-#: Lessons shown, and the latest experiences that they are chosen from.
-EXPERIENCES_SHOWN = 5
+#: The latest experiences, which lessons are chosen from and successes are counted in.
 EXPERIENCES_LOOKED_AT = 40
 
 #: `a` is the agent's row, `s` its state.
@@ -95,11 +95,8 @@ SELF_COLUMNS = f"""
         FROM selves_boundary WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY name
     ) boundary) AS boundaries,
     (SELECT coalesce(json_agg(experience), '[]') FROM (
-        SELECT action, about, outcome, lesson, tick FROM (
-            SELECT * FROM selves_experience WHERE tenant_id = a.tenant_id AND agent_id = a.id
-            ORDER BY tick DESC LIMIT %(experiences_looked_at)s
-        ) latest
-        WHERE lesson <> '' ORDER BY outcome = 'failure' DESC, tick DESC, id LIMIT %(experiences)s
+        SELECT action, left(about, 200) AS about, outcome, lesson, tick FROM selves_experience
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY tick DESC, id LIMIT %(experiences_looked_at)s
     ) experience) AS experiences,
     (SELECT coalesce(json_agg(peer), '[]') FROM (
         SELECT name, peer_id, competence, reliability, interests, interactions, successes, last_tick,
@@ -121,7 +118,6 @@ def self_values() -> dict[str, Any]:
         "evenly_trusted": EVENLY_TRUSTED,
         "proposals": PROPOSALS_SHOWN,
         "preferences": MAX_PREFERENCES,
-        "experiences": EXPERIENCES_SHOWN,
         "experiences_looked_at": EXPERIENCES_LOOKED_AT,
         "peers": PEERS_SHOWN,
     }
@@ -144,7 +140,7 @@ def view_self(columns: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
         ],
         "contradictions": [ContradictionView.model_validate(row) for row in columns["contradictions"]],
         "proposals": [ProposalView.model_validate(row) for row in columns["proposals"]],
-        "experiences": [ExperienceView.model_validate(row) for row in columns["experiences"]],
+        "experiences": choose_lessons([ExperienceView.model_validate(row) for row in columns["experiences"]]),
         "peers": [_peer(row, columns) for row in columns["peers"]],
     }
 

@@ -11,7 +11,9 @@ from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms
 from apps.agents.services.keychain import SEALED_COLUMN, close_percepts
 from apps.authority.services.explaining import action_names
-from apps.contacts.services.queries import PUBLISHED_COLUMN
+from apps.authority.services.precedents import DECISIONS_COLUMN, decision_values
+from apps.contacts.services.queries import PUBLICATIONS_COLUMN, PUBLISHED_COLUMN
+from apps.goals.services.queries import PAST_ATTEMPTS
 from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
 from apps.heartbeats.services.situations.self_situation import (
@@ -28,6 +30,7 @@ from apps.providers import default_model
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
+from apps.workflows.services.queries import DELEGATIONS_COLUMN, STEP_RESULTS_COLUMN, step_values
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
@@ -42,6 +45,8 @@ from arbor.runtime import LoadedAgent
 RECENT_SHOWN = 5
 #: Names of other agents, the first of many.
 OTHER_AGENTS_SHOWN = 12
+#: The latest texts for people that are read, each with what became of it.
+PUBLICATIONS_READ = 12
 #: Characters quoted of the message that a user answers.
 QUOTED = 200
 
@@ -59,6 +64,11 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
     {GOAL_COLUMNS},
     {CIRCUMSTANCE_COLUMN},
     {PUBLISHED_COLUMN},
+    {PUBLICATIONS_COLUMN},
+    {PAST_ATTEMPTS},
+    {DECISIONS_COLUMN},
+    {DELEGATIONS_COLUMN},
+    {STEP_RESULTS_COLUMN},
     {RECENT_ACTIVITY},
     CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
         SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
@@ -126,17 +136,24 @@ _SITUATIONS = _SITUATIONS.replace("%(agent)s", "s.agent_id")
 
 
 def load_situations(
-    agent_ids: Collection[UUID], *, writing: Collection[UUID] = (), publishing: Collection[UUID] = ()
+    agent_ids: Collection[UUID],
+    *,
+    writing: Collection[UUID] = (),
+    publishing: Collection[UUID] = (),
+    delegating: Collection[UUID] = (),
 ) -> dict[UUID, dict[str, Any]]:
     """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
 
-    One statement. Other agents are read for those that may write to them, publications for those that may publish.
+    One statement. Other agents are read for those that may write to them, publications for those that may publish or write, steps that
+    agents were given for those that may give work to others.
     """
     values = {
         "tenant": current_tenant(),
         "agents": list(agent_ids),
         "writing": list(writing),
         "publishing": list(publishing),
+        "delegating": list(delegating),
+        "publications": PUBLICATIONS_READ,
         "percepts": SHOWN_PERCEPTS,
         "quoted": QUOTED,
         "recent": RECENT_SHOWN,
@@ -145,6 +162,8 @@ def load_situations(
         **recent_activity_values(),
         **self_values(),
         **cluster_values(),
+        **decision_values(),
+        **step_values(),
     }
     return run(_SITUATIONS, values, _by_agent)
 

@@ -1,0 +1,33 @@
+"""The overlap of texts in terms: a measure of likeness that needs no model."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
+
+#: Characters of a text that are compared, so that a long message costs no more.
+COMPARED = 2_000
+#: From this overlap on, two texts are about the same matter.
+LIKE_FROM = 0.4
+#: One shared word of a longer text is an accident.
+_LEAST_SHARED = 2
+
+
+# The same texts are compared at each heartbeat.
+@lru_cache(maxsize=4_000)
+def terms_of(text: str) -> frozenset[str]:
+    """Return the terms of the beginning of a text, without stop words."""
+    return frozenset(term_of(word) for word in words_of(text[:COMPARED]) if word not in STOP_WORDS)
+
+
+def overlap(terms: frozenset[str], others: frozenset[str]) -> float:
+    """Return the share of the shorter text's terms that the other text has, 0 to 1."""
+    return len(terms & others) / min(len(terms), len(others)) if terms and others else 0.0
+
+
+def likeness(text: str, other: str) -> float:
+    """Return the overlap of two texts, 0 to 1; 0 for texts of several terms that share one alone."""
+    terms, others = terms_of(text), terms_of(other)
+    shared = len(terms & others)
+    return overlap(terms, others) if shared >= min(_LEAST_SHARED, len(terms), len(others)) else 0.0

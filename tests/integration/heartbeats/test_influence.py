@@ -1,0 +1,177 @@
+"""The past in prompts: from what happened to the prompt of the next heartbeat whose work is like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.authority.models import ActionApproval
+from apps.authority.services.approvals import approve, deny
+from apps.authority.services.grants import grant_capability
+from apps.authority.services.modes import set_mode
+from apps.contacts.models import OutboxMessage
+from apps.fleet.contact import answer_message, message_agent
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal, move_goal
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.services.answers import complete_delegated_step
+from arbor.authority.grants import action_resource
+from arbor.authority.modes import TrustMode
+from arbor.goals.values import GoalState
+from tests.factories.authority import allow_also
+from tests.factories.goals import IntentFactory
+from tests.factories.selves import ExperienceFactory
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
+from tests.integration.workflows.workflow_setup import defined, started, step_now
+
+PERSON = "user:nora"
+ATTEMPTS = "## Earlier attempts at tasks like this"
+TALLIES = "## What succeeded in situations like this"
+PRECEDENTS = "## What people decided about requests like yours"
+PUBLICATIONS = "## What became of what you wrote"
+HANDLERS = "## Who handled work like this"
+
+
+@pytest.fixture
+def message(agent: Agent) -> Callable[[str], None]:
+    """Return a function that sends a person's message to the agent."""
+
+    def send(text: str) -> None:
+        with tenant_transaction(agent.tenant_id):
+            message_agent(agent_id=agent.id, text=text, actor=PERSON)
+
+    return send
+
+
+def section_of(prompt: str, heading: str) -> str:
+    """Return a section of a prompt; empty if the prompt has none with this heading."""
+    _, found, rest = prompt.partition(heading)
+    return rest.split("\n## ")[0] if found else ""
+
+
+def test_a_new_task_brings_the_attempt_that_failed(
+    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).update(effort=3)
+        failed = create_goal(agent_id=agent.id, title="Chart the north reef by boat")
+        IntentFactory(
+            agent=agent, goal=failed, description="Hire a boat", status="failed", last_error="no boat is free"
+        )
+        move_goal(goal_id=failed.id, to=GoalState.ABANDONED, reason="the sea was too rough")
+    assert ATTEMPTS not in heartbeats.run(reply_of())
+
+    message("Please chart the south reef with the boat.")
+    shown = section_of(heartbeats.run(reply_of()), ATTEMPTS)
+    assert "Chart the north reef by boat: given up: the sea was too rough" in shown
+    assert "no boat is free" in shown
+
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).update(state=GoalState.BACKBURNER)
+        new = create_goal(agent_id=agent.id, title="Chart the east reef by boat")
+        move_goal(goal_id=new.id, to=GoalState.ACTIVE)
+    assert "the sea was too rough" in section_of(heartbeats.run(reply_of()), ATTEMPTS)
+
+
+def test_actions_that_worked_in_like_situations_are_counted(
+    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        memory_of(agent, "The harbour light is broken since Monday.")
+    heartbeats.run(reply_of(actions=[action_of("recall", query="the harbour light")]), reply_of())
+    with tenant_transaction(agent.tenant_id):
+        for about, lesson, tick in (("the tide", "Avoid tides.", 9), ("harbour light", "Ask the keeper.", 2)):
+            ExperienceFactory(agent=agent, action="observe", about=about, lesson=lesson, tick=tick)
+
+    message("Is the harbour light repaired?")
+    prompt = heartbeats.run(reply_of())
+    assert "observe (0 of 1), recall (1 of 1)" in section_of(prompt, TALLIES)
+    lessons = section_of(prompt, "## What you have learned from acting")
+    assert 0 < lessons.index("Ask the keeper.") < lessons.index("Avoid tides.")
+
+    message("Good morning to you!")
+    assert TALLIES not in heartbeats.run(reply_of())
+
+
+def test_decisions_of_people_reach_the_next_request(
+    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_mode(agent_id=agent.id, prefix=action_resource("remember"), mode=TrustMode.ASK, actor=PERSON)
+    for text, decide, reason in (
+        ("The reef is two fathoms deep.", approve, "measured twice"),
+        ("The reef is full of gold.", deny, "hearsay"),
+    ):
+        heartbeats.run(reply_of(actions=[action_of("remember", content=text)]))
+        with tenant_transaction(agent.tenant_id):
+            request = ActionApproval.objects.get(agent_id=agent.id, about=text)
+            decide(approval_id=request.id, actor=PERSON, reason=reason)
+    heartbeats.run(reply_of())
+
+    message("Remember: the reef is three fathoms deep.")
+    prompt = heartbeats.run(reply_of())
+    shown = section_of(prompt, PRECEDENTS)
+    assert "remember “The reef is two fathoms deep.”: approved: measured twice" in shown
+    # A denial that still counts is among the requests, and said once.
+    assert prompt.count("hearsay") == 1
+    message("Good morning to you!")
+    assert PRECEDENTS not in heartbeats.run(reply_of())
+
+
+def test_answers_to_earlier_texts_reach_the_next_one(
+    agent: Agent, heartbeats: HeartbeatRunner, fleet: Fleet
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        allow_also(agent, "reach_out_user")
+        set_mode(
+            agent_id=agent.id, prefix=action_resource("reach_out_user"), mode=TrustMode.ALLOW, actor=PERSON
+        )
+    write = action_of("reach_out_user", content="The reef is charted.", intent="they asked")
+    assert PUBLICATIONS not in heartbeats.run(reply_of(actions=[write]))
+    with tenant_transaction(agent.tenant_id):
+        message = OutboxMessage.objects.get(agent_id=agent.id)
+        answer_message(message_id=message.id, text="Shorter, and with a map, please.", actor=PERSON)
+        message.refresh_from_db()
+        assert (message.answers, message.last_answer) == (1, "Shorter, and with a map, please.")
+        goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
+        IntentFactory(
+            agent=agent, goal=goal, action="reach_out_user", description="Write to them of the reef"
+        )
+
+    shown = section_of(heartbeats.run(reply_of()), PUBLICATIONS)
+    assert "“The reef is charted.”: answered once, at last: Shorter, and with a map, please." in shown
+
+
+def test_agents_that_did_a_like_step_well_are_named(
+    tenant: Tenant,
+    agent: Agent,
+    new_agent: Callable[..., Agent],
+    fleet: Fleet,
+    heartbeats: HeartbeatRunner,
+    message: Callable[[str], None],
+) -> None:
+    with tenant_transaction(tenant.id):
+        grant_capability(agent_id=agent.id, resource="arbor://workflows/execute/*", actor=PERSON)
+    handler = new_agent(tenant, name="Bert")
+    workflow = defined(
+        tenant, 'a [type=delegate, task="Draw the map of {input.topic}"]; start -> a -> done', agent=handler
+    )
+    run = started(workflow, topic="the reef")
+    fleet.run()
+    message("Have somebody draw a map of the south reef.")
+    assert HANDLERS not in heartbeats.run(reply_of())
+    with tenant_transaction(tenant.id):
+        complete_delegated_step(
+            step_id=step_now(run, "a").id,
+            agent_id=handler.id,
+            output="Done.",
+            failed=False,
+            actor="agent:bert",
+        )
+    fleet.run()
+    message("Have somebody draw a map of the east reef.")
+    assert "Bert: completed 1 of 1 steps, 1 tries each" in section_of(heartbeats.run(reply_of()), HANDLERS)
