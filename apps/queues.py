@@ -69,6 +69,10 @@ class Task(StrEnum):
     DISPATCH = "arbor.dispatch.claim_due"
     #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
+    #: Walk a run of a workflow to its next suspension or end.
+    ADVANCE_WORKFLOW = "arbor.workflows.advance"
+    #: Start scheduled workflows, and walk runs whose time has come or whose message was lost.
+    SWEEP_WORKFLOWS = "arbor.workflows.sweep"
     #: Execute an external call.
     EXECUTE_CALL = "arbor.calls.execute"
     #: Answer a turn of a conversation.
@@ -83,6 +87,8 @@ class Task(StrEnum):
     SWEEP_WEBHOOKS = "arbor.outbox.sweep_webhooks"
     #: Post the waiting signals of a webhook.
     POST_SIGNALS = "arbor.outbox.post_signals"
+    #: Seal the audit log, and export the heads of its chains.
+    SEAL_AUDIT = "arbor.outbox.seal_audit"
     #: List the tools of an MCP server.
     REFRESH_TOOLS = "arbor.outbox.refresh_tools"
     #: Embed memories that have no vector.
@@ -138,6 +144,8 @@ class Task(StrEnum):
 QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
+    Task.ADVANCE_WORKFLOW: Queue.HEARTBEAT,
+    Task.SWEEP_WORKFLOWS: Queue.HEARTBEAT,
     Task.EXECUTE_CALL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
     Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,
@@ -145,6 +153,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.SWEEP_OUTBOX: Queue.OUTBOX,
     Task.SWEEP_WEBHOOKS: Queue.OUTBOX,
     Task.POST_SIGNALS: Queue.OUTBOX,
+    # The queue has the master key, with which seals are signed, and exports their heads.
+    Task.SEAL_AUDIT: Queue.OUTBOX,
     Task.REFRESH_TOOLS: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.INDEX_DOCUMENT: Queue.DOCUMENTS,

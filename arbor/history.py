@@ -1,5 +1,5 @@
 """Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage, audit,
-signals and deliveries."""
+signals, workflow runs and deliveries."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ class Record(StrEnum):
     AUDIT = "audit"
     #: Signals.
     SIGNALS = "signals"
+    #: Ended runs of workflows, with their steps.
+    WORKFLOWS = "workflows"
     #: Deliveries at hooks and of webhooks.
     DELIVERIES = "deliveries"
 
 
 #: Usage of today and yesterday is compared with daily limits; an audit log that forgets at once is none.
-_LEAST_DAYS: Mapping[Record, float] = {Record.USAGE: 2.0, Record.AUDIT: 30.0}
+LEAST_AUDIT_AGE = timedelta(days=30)
+_LEAST_DAYS: Mapping[Record, float] = {Record.USAGE: 2.0, Record.AUDIT: LEAST_AUDIT_AGE / timedelta(days=1)}
 #: Audit records are deleted by the month, so that the record of their deletion is one among many.
 AUDIT_SPAN = timedelta(days=30)
 _MOST_DAYS = 36_500.0

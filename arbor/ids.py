@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from datetime import UTC, datetime
 from uuid import UUID
 
 _lock = threading.Lock()
@@ -43,3 +44,8 @@ def read_id(text: str | UUID | None) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+def time_of(row_id: UUID) -> datetime:
+    """Return the time of a UUID of version 7, to the millisecond."""
+    return datetime.fromtimestamp((row_id.int >> 80) / 1000, tz=UTC)

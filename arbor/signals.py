@@ -20,6 +20,8 @@ MOST_IDS = 20
 #: Characters of a name or title in a signal at most.
 LABEL_LENGTH = 120
 _FIRST = UUID(int=0)
+#: The source of signals that concern the tenant, and no single agent.
+OF_TENANT = UUID(int=0)
 _CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
 
 
@@ -94,6 +96,10 @@ class SignalName(StrEnum):
     DOCUMENT_WITHDRAWN = "document.withdrawn"
     DOCUMENT_INDEXED = "document.indexed"
     DOCUMENT_FAILED = "document.failed"
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_STEP = "workflow.step_completed"
+    WORKFLOW_APPROVAL = "workflow.awaits_approval"
+    WORKFLOW_ENDED = "workflow.ended"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +129,7 @@ _PROPOSAL: dict[str, str] = {
     "kind": "what it would change",
     "by": "who decided or proposed: `heartbeat:ID`, `user:NAME`, `cli:NAME`, a part of the installation",
 }
+_RUN: dict[str, str] = {"run": "the id of the run", "workflow": "the workflow's name"}
 _ENTRIES = "the number of entries that came or went"
 _DOCUMENT: dict[str, str] = {
     "document": "the document's id",
@@ -373,6 +380,22 @@ CATALOGUE: Mapping[SignalName, SignalKind] = MappingProxyType(
             "A version of a document cannot be read; an earlier one is still found",
             **_DOCUMENT,
             error="the reason",
+        ),
+        SignalName.WORKFLOW_STARTED: _kind(
+            "A run of a workflow began", **_RUN, trigger="person, schedule or agent", actor=_ACTOR
+        ),
+        SignalName.WORKFLOW_STEP: _kind(
+            "A step of a run has ended",
+            **_RUN,
+            step="its name",
+            kind="prompt, approval, delegate, wait or note",
+            status="succeeded, failed or canceled",
+        ),
+        SignalName.WORKFLOW_APPROVAL: _kind(
+            "A step waits for a person's approval", **_RUN, step_id="its id", step="its name"
+        ),
+        SignalName.WORKFLOW_ENDED: _kind(
+            "A run of a workflow ended", **_RUN, status="succeeded, failed or canceled"
         ),
     }
 )

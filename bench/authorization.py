@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from arbor.agents.identity import PrivateKey, generate_key_pair
 from arbor.agents.keys import SigningKey
-from arbor.authority.authorization import AgentAuthority, authorize
+from arbor.authority.authorization import AgentAuthority, AgentGrants, authorize
 from arbor.authority.grants import Capability, action_resource, read_uri
 from arbor.authority.requests import ActionRequest, KeySigner, Nonce, body_hash
 from arbor.heartbeat.actions import ACTIONS
@@ -26,7 +26,7 @@ def measure(*, rounds: int) -> dict[str, Any]:
     """Return the processor time to verify and authorize one action, each time by a grant that was never verified before."""
     system, pair = _key(), generate_key_pair()
     own = SigningKey.built(pair.private, public_id=pair.public_id, number=1)
-    grants = tuple(_grant(system, pair.public_id, name) for name in ACTIONS)
+    grants = AgentGrants(_grant(system, pair.public_id, name) for name in ACTIONS)
     authority = AgentAuthority(
         tenant=str(UUID(int=1)),
         public_id=pair.public_id,
@@ -73,7 +73,7 @@ def _grant(system: SigningKey, agent: str, action: str) -> Capability:
 
 def _with_new_grant(authority: AgentAuthority, system: SigningKey, resource: str) -> AgentAuthority:
     others = tuple(grant for grant in authority.grants if str(grant.resource) != resource)
-    return replace(authority, grants=(*others, _grant(system, authority.public_id, "recall")))
+    return replace(authority, grants=AgentGrants((*others, _grant(system, authority.public_id, "recall"))))
 
 
 def _signed(key: SigningKey, agent: str, resource: str, turn: int) -> Any:

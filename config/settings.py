@@ -8,6 +8,7 @@ from pathlib import Path
 
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.adapters.credentials import call_deadline_s
+from arbor.audit.targets import check_heads_targets
 from arbor.authority.modes import parse_model_limits
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
@@ -364,8 +365,8 @@ OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- History -------------------------------------------------------------------------------------------
 
-#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals and
-#: deliveries are deleted; None: never.
+#: The age at which heartbeats, calls, conversations, messages, plans, ledger, usage, audit, signals,
+#: workflow runs and deliveries are deleted; None: never.
 ARBOR_HISTORY_AGES = parse_ages(
     {
         Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
@@ -378,6 +379,7 @@ ARBOR_HISTORY_AGES = parse_ages(
         Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
         Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
         Record.SIGNALS: env.str("ARBOR_SIGNALS_DAYS", default="30"),
+        Record.WORKFLOWS: env.str("ARBOR_WORKFLOWS_DAYS", default="365"),
         Record.DELIVERIES: env.str("ARBOR_DELIVERIES_DAYS", default="30"),
     }
 )
@@ -458,6 +460,19 @@ ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
 ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
 #: The period of the search for due messages, and for messages whose worker died.
 ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
+
+# --- Audit log -----------------------------------------------------------------------------------------
+
+#: The period in which committed audit records and ended heartbeats are sealed into the chains of tenants and of the installation.
+ARBOR_AUDIT_SEAL_PERIOD = timedelta(seconds=env.float("ARBOR_AUDIT_SEAL_PERIOD_S", default=30.0))
+if not timedelta(seconds=1) <= ARBOR_AUDIT_SEAL_PERIOD <= timedelta(days=1):
+    raise ConfigurationInvalid("ARBOR_AUDIT_SEAL_PERIOD_S must be 1 to 86400 seconds")
+#: Where the heads of the chains go, besides the database: a file that lines of JSON are appended to, a URL that they are posted to.
+ARBOR_AUDIT_HEADS_FILE = env.str("ARBOR_AUDIT_HEADS_FILE", default="")
+ARBOR_AUDIT_HEADS_URL = env.str("ARBOR_AUDIT_HEADS_URL", default="")
+check_heads_targets(
+    file=ARBOR_AUDIT_HEADS_FILE, url=ARBOR_AUDIT_HEADS_URL, allow_http=ARBOR_WEBHOOK_ALLOW_HTTP
+)
 
 # --- Conversations -------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
         Task.SWEEP_OUTBOX: settings.ARBOR_OUTBOX_PERIOD,
         Task.SWEEP_WEBHOOKS: timedelta(seconds=2),
+        Task.SEAL_AUDIT: settings.ARBOR_AUDIT_SEAL_PERIOD,
+        Task.SWEEP_WORKFLOWS: timedelta(seconds=5),
         Task.EMBED_BACKLOG: timedelta(seconds=10),
         Task.INDEX_DUE_DOCUMENTS: timedelta(seconds=30),
         Task.CLOSE_EPISODES: timedelta(minutes=1),

@@ -17,6 +17,7 @@ from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
+from apps.fleet.audit_seals import seal_audit
 from apps.fleet.history import sweep_history
 from apps.fleet.trust_scores import score_agents
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
@@ -46,6 +47,8 @@ from apps.memories.services.retention.forgetting import (
 )
 from apps.queues import TENANT_HEADER, Task
 from apps.tools.services.servers import list_tools_again
+from apps.workflows.services.legs import advance_run
+from apps.workflows.services.sweep import sweep_workflows
 from arbor.errors import TenantRequired
 from workers.app import app
 from workers.schedule import entries
@@ -78,6 +81,19 @@ def run_heartbeats(
     all_arguments = [{"agent_id": agent_id, "epoch": epoch}, *also]
     leases = [(UUID(str(arguments["agent_id"])), int(arguments["epoch"])) for arguments in all_arguments]
     advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
+
+
+@app.task(name=Task.ADVANCE_WORKFLOW.value, bind=True)
+def advance_workflow_run(self: CeleryTask[Any, Any], *, run_id: str) -> None:
+    """Walk a run of a workflow."""
+    advance_run(run_id=UUID(run_id), tenant_id=tenant_of(self))
+
+
+# Runs every five seconds.
+@app.task(name=Task.SWEEP_WORKFLOWS.value, send_events=False)
+def sweep_workflow_runs() -> object:
+    """Start scheduled workflows, and walk runs that are due or whose message was lost."""
+    return sweep_workflows()
 
 
 @app.task(name=Task.EXECUTE_CALL.value, bind=True)
@@ -265,6 +281,12 @@ def load_changed_skills() -> None:
 def compute_health_metrics() -> None:
     """Compute health metrics, and notify of changes."""
     watch_health()
+
+
+@app.task(name=Task.SEAL_AUDIT.value, acks_late=True)
+def seal_audit_log() -> object:
+    """Seal the audit log, and export the heads of its chains."""
+    return seal_audit()
 
 
 @app.task(name=Task.EXPORT_SPANS.value, acks_late=True)

@@ -17,6 +17,7 @@ from apps.api.routers import (
     administration,
     agents,
     approvals,
+    audit,
     boundaries,
     capabilities,
     chat,
@@ -44,6 +45,7 @@ from apps.api.routers import (
     tiers,
     tools,
     webhooks,
+    workflows,
 )
 from apps.api.scope import in_tenant
 from apps.tenants.encoding import encoded
@@ -74,6 +76,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("episodes", episodes.router),
     ("graph", graph.router),
     ("goals", goals.router),
+    ("workflows", workflows.router),
     ("selves", selves.router),
     ("selves", self_history.router),
     ("boundaries", boundaries.router),
@@ -82,6 +85,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
     ("heartbeats", heartbeats.router),
     ("policies", policies.router),
     ("providers", providers.router),
+    ("audit", audit.router),
     ("administration", administration.router),
     ("tenant", tenant.router),
 )

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 
+from apps.tenants.fields import TenantOneToOne
 from apps.tenants.models import TenantModel
+from arbor.audit.levels import AuditLevel
 from arbor.history import Record
 from arbor.ids import uuid7
+
+_LEVELS = [(level.value, level.value) for level in AuditLevel]
+
+
+class AuditPosition(models.Func):
+    """The number of the running transaction, from which the order of commits follows."""
+
+    function = "audit_position"
+    template = "%(function)s()"
+
+
+class PositionField(models.BigIntegerField):  # type: ignore[type-arg]
+    """A position that the default of the database fills in; no INSERT names it or returns it.
+
+    The role of accounts may add records of the installation and read none, so a returned value would be refused.
+    """
+
+    #: Of Django: the database alone computes the value.
+    generated = True
+    db_returning = False
+    expression = AuditPosition()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"db_default": self.expression, "editable": False, **options})
+
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        """Describe the column to migrations: a plain one with a default."""
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.BigIntegerField", list(args), options
 
 
 class AuditAction(models.TextChoices):
@@ -96,7 +127,13 @@ class AbstractAuditEvent(models.Model):
     #: The actor: `user:NAME`, `token:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
     actor = models.CharField(max_length=200)
     message = models.TextField()
+    level = models.CharField(max_length=8, choices=_LEVELS, default=AuditLevel.INFO.value)
     detail = models.JSONField(default=dict)
+    #: What the act changed: the changed fields with their values before and after it; empty where nothing was changed.
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    #: Filled by the database. Seals follow it, up to `audit_horizon`: see decision 0037.
+    position = PositionField()
 
     class Meta:
         abstract = True
@@ -120,6 +157,7 @@ class AuditEvent(AbstractAuditEvent, TenantModel):
         indexes = [
             models.Index(fields=["tenant", "-at"], name="audit_event_by_time"),
             models.Index(fields=["tenant", "agent_id", "-at"], name="audit_event_by_agent"),
+            models.Index(fields=["tenant", "position", "id"], name="audit_event_by_position"),
         ]
 
 
@@ -131,3 +169,101 @@ class PlatformEvent(AbstractAuditEvent):
     # Sign-ins and changes of accounts are recorded in the transaction of the act.
     accounts_privileges: ClassVar[str] = "INSERT"
     deleted_after: ClassVar[Record] = Record.AUDIT
+
+    class Meta(AbstractAuditEvent.Meta):
+        abstract = False
+        indexes = [models.Index(fields=["position", "id"], name="audit_platform_by_position")]
+
+
+class AbstractSeal(models.Model):
+    """A link of a chain: digests of what was committed since the seal before, signed (`arbor.audit.chain.SealHeader`)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: From 1, without gaps.
+    number = models.BigIntegerField()
+    at = models.DateTimeField()
+    #: The digest of the seal before.
+    previous = models.BinaryField()
+    #: The position of the last audit record sealed so far, and its id.
+    last_position = models.BigIntegerField(default=0)
+    last_id = models.UUIDField(null=True)
+    events = models.PositiveIntegerField(default=0)
+    events_digest = models.BinaryField()
+    #: An `arbor.signals.Cursor`: the heartbeats whose end was signaled before it are sealed.
+    cursor = models.CharField(max_length=60, blank=True, default="")
+    heartbeats = models.PositiveIntegerField(default=0)
+    heartbeats_digest = models.BinaryField()
+    digest = models.BinaryField()
+    #: The number of the System Authority's key that signed.
+    key_number = models.PositiveSmallIntegerField()
+    signature = models.BinaryField()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"seal {self.number}"
+
+
+class AbstractSealedBlock(models.Model):
+    """The ids and digests of the rows under a seal, packed; deleted by age, which leaves the seal as it is."""
+
+    at = models.DateTimeField()
+    events = models.BinaryField(default=b"")
+    heartbeats = models.BinaryField(default=b"")
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{len(self.events) + len(self.heartbeats)} bytes of digests"
+
+
+class AuditSeal(AbstractSeal, TenantModel):
+    """A link of a tenant's chain. Nobody changes or deletes it; only the operations role adds one."""
+
+    app_privileges: ClassVar[str] = "SELECT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT"
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "seal"
+        constraints = [models.UniqueConstraint(fields=["tenant", "number"], name="audit_seal_number")]
+
+
+class SealedBlock(AbstractSealedBlock, TenantModel):
+    """The digests of the rows under a tenant's seal."""
+
+    app_privileges: ClassVar[str] = "SELECT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
+    deleted_after: ClassVar[Record] = Record.AUDIT
+
+    seal = TenantOneToOne(AuditSeal, primary_key=True, related_name="block")
+
+    class Meta(TenantModel.Meta):
+        indexes = [models.Index(fields=["tenant", "at"], name="audit_block_by_time")]
+
+
+class PlatformSeal(AbstractSeal):
+    """A link of the installation's own chain."""
+
+    app_privileges: ClassVar[str] = ""
+    ops_privileges: ClassVar[str] = "SELECT, INSERT"
+
+    class Meta(AbstractSeal.Meta):
+        abstract = False
+        constraints = [models.UniqueConstraint(fields=["number"], name="audit_platform_seal_number")]
+
+
+class PlatformBlock(AbstractSealedBlock):
+    """The digests of the installation's own records under a seal."""
+
+    app_privileges: ClassVar[str] = ""
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
+    deleted_after: ClassVar[Record] = Record.AUDIT
+
+    seal = models.OneToOneField(
+        PlatformSeal, primary_key=True, on_delete=models.CASCADE, related_name="block"
+    )
+
+    class Meta(AbstractSealedBlock.Meta):
+        abstract = False

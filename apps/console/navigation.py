@@ -160,6 +160,10 @@ SECTIONS: tuple[Section, ...] = (
             _list("Progress notes", "goals_progressnote"),
             _list("Goal memories", "goals_goalmemorylink"),
             _list("Satisfactions", "goals_satisfaction"),
+            _list("Workflows", "workflows_workflow", in_tenant, "workflow-edit"),
+            _list("Workflow runs", "workflows_workflowrun"),
+            _list("Workflow steps", "workflows_workflowstep"),
+            _list("Workflow versions", "workflows_workflowversion"),
         ),
     ),
     Section(
@@ -243,6 +247,7 @@ SECTIONS: tuple[Section, ...] = (
         icon="history",
         pages=(
             _list("Audit events", "audit_auditevent"),
+            _page("Audit chain", "audit-chain"),
             _list("Platform events", "audit_platformevent", is_platform_operator),
         ),
     ),

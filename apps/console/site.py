@@ -30,6 +30,7 @@ from apps.console.contact_views import act_on_channel, act_on_message, act_on_we
 from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.approvals import decide_approval
+from apps.console.operator.audit_chain import export_lines, show_chain
 from apps.console.operator.capabilities import show_capabilities
 from apps.console.operator.documents import act_on_document, download_document
 from apps.console.operator.first_steps import create_tenant, show_first_steps
@@ -48,6 +49,12 @@ from apps.console.operator.subscriptions import show_subscriptions
 from apps.console.operator.templates import edit_template
 from apps.console.operator.tools import act_on_server, act_on_tool
 from apps.console.operator.trust import show_trust
+from apps.console.operator.workflows import (
+    act_on_workflow,
+    cancel_workflow_run,
+    decide_workflow_step,
+    edit_workflow,
+)
 from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
@@ -203,10 +210,32 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             ),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
+            path("audit/chain/", self.admin_view(show_chain), name="audit-chain"),
+            path("audit/lines/", self.admin_view(export_lines), name="audit-lines"),
             path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),
             path("selves/rollback/", self.admin_view(roll_back_posted), name="self-rollback"),
             path("selves/proposal/decide/", self.admin_view(decide_posted), name="proposal-decide"),
             path("authority/approvals/decide/", self.admin_view(decide_approval), name="approval-decide"),
+            path(
+                "workflows/workflow/<uuid:workflow_id>/edit/",
+                self.admin_view(edit_workflow),
+                name="workflow-edit",
+            ),
+            path(
+                "workflows/workflow/<uuid:workflow_id>/act/",
+                self.admin_view(act_on_workflow),
+                name="workflow-act",
+            ),
+            path(
+                "workflows/workflowrun/<uuid:run_id>/cancel/",
+                self.admin_view(cancel_workflow_run),
+                name="workflow-cancel",
+            ),
+            path(
+                "workflows/workflowstep/<uuid:step_id>/decide/",
+                self.admin_view(decide_workflow_step),
+                name="workflow-decide",
+            ),
         ]
         return [*urls, *super().get_urls()]
 

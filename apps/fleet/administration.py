@@ -16,6 +16,7 @@ from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS
 from apps.tenants.services import create_tenant, set_status, tenant_by_slug
 from arbor.agents.energy import EnergyPolicy, check_terms, terms_of
+from arbor.audit.changes import change_of
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 
@@ -71,11 +72,8 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             message=f"limited what tenant {slug} may use in a day",
-            detail={
-                "tenant_id": str(tenant.id),
-                "before": {name: None if value is None else str(value) for name, value in before.items()},
-                "after": {name: None if value is None else str(value) for name, value in limits.items()},
-            },
+            detail={"tenant_id": str(tenant.id)},
+            change=change_of(before, limits),
         )
     return tenant
 
@@ -96,18 +94,21 @@ def set_tenant_energy(*, slug: str, changes: Mapping[str, Any], actor: str) -> T
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             message=f"changed the energy policy of tenant {slug}",
-            detail={"tenant_id": str(tenant.id), "before": before.to_json(), "after": tenant.energy},
+            detail={"tenant_id": str(tenant.id)},
+            change=change_of(before.to_json(), tenant.energy),
         )
     return tenant
 
 
 def _set_status(slug: str, status: TenantStatus, message: str, actor: str) -> Tenant:
     with transaction.atomic(using=OPS):
+        before = tenant_by_slug(slug).status
         tenant = set_status(slug=slug, status=status)
         record_platform(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             message=message,
-            detail={"tenant_id": str(tenant.id), "status": status.value},
+            detail={"tenant_id": str(tenant.id)},
+            change=change_of({"status": before}, {"status": status}),
         )
     return tenant

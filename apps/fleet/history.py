@@ -19,7 +19,8 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
-from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.audit.models import AuditAction, AuditEvent, PlatformBlock, PlatformEvent, SealedBlock
+from apps.audit.services import build_event
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
 from apps.fleet.seeds.saving import sweep_saved_seeds
@@ -31,6 +32,7 @@ from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
 from apps.tenants.scope import OPS, tenant_transaction
+from apps.workflows.models import WorkflowRun
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
@@ -110,7 +112,7 @@ class _Sweep:
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
     """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
     now = (clock or SystemClock()).now()
-    results = [_sweep(record, now) for record in _SWEEPS]
+    results = [*(_sweep(record, now) for record in _SWEEPS), _sweep_blocks(now)]
     results.append(delete_uncounted_uses(now=now, max_duration=_JOB_RUN_DURATION))
     _delete_platform_events(now)
     _delete_sessions_and_jobs(now)
@@ -200,6 +202,12 @@ def _delete_deliveries(tenant_id: UUID, _: UUID, before: datetime) -> int:
         return _delete(_oldest(ended.filter(at__lt=before), "at", _NARROW_STEP))
 
 
+def _delete_runs(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        # Their steps go with them.
+        return _delete(_oldest(WorkflowRun.objects.filter(ended_at__lt=before), "ended_at", STEP // 10))
+
+
 def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
     with tenant_transaction(tenant_id):
         old = DailyUsage.objects.filter(day__lt=before.date())
@@ -228,8 +236,32 @@ def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
             rows.filter(tenant_id=tenant_id).exclude(action=AuditAction.MEMORIES_PURGED), before
         )
         if deleted:
-            rows.bulk_create([AuditEvent(tenant_id=tenant_id, **_record_of(deleted))])
+            rows.bulk_create([build_event(tenant_id=tenant_id, **_record_of(deleted))])
     return len(deleted)
+
+
+def _sweep_blocks(now: datetime) -> JobRunResult:
+    """Delete the digests of rows under old seals; the seals themselves stay, so that the chains still verify."""
+    age = settings.ARBOR_HISTORY_AGES[Record.AUDIT]
+    if age is None:
+        return JobRunResult()
+    before = now - age
+    _delete_old_blocks(PlatformBlock, before)
+    return run_job(
+        "history of seals",
+        waiting=_TENANTS.format(
+            table=SealedBlock._meta.db_table, column="at", ended="true", before=before.isoformat()
+        ),
+        step=lambda tenant_id, _: _delete_old_blocks(SealedBlock, before, tenant_id=tenant_id),
+        max_duration=_JOB_RUN_DURATION,
+    )
+
+
+def _delete_old_blocks(model: type[Model], before: datetime, **owner: UUID) -> int:
+    rows: QuerySet[Any] = QuerySet(model, using=OPS).filter(at__lt=before, **owner)
+    with transaction.atomic(using=OPS):
+        ids = list(rows.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
+        return rows.filter(pk__in=ids)._raw_delete(OPS)
 
 
 def _delete_platform_events(now: datetime) -> None:
@@ -323,6 +355,7 @@ _SWEEPS = {
     Record.AUDIT: _Sweep(
         waiting=_TENANTS, model=AuditEvent, column="at", ended=_NO_PURGE, step=_delete_audit
     ),
+    Record.WORKFLOWS: _Sweep(waiting=_TENANTS, model=WorkflowRun, column="ended_at", step=_delete_runs),
     Record.DELIVERIES: _Sweep(
         waiting=_TENANTS,
         model=HookDelivery,

@@ -25,6 +25,7 @@ from apps.tenants.fields import WithinTenant
 from apps.tenants.models import TenantModel
 from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
+from arbor.audit.changes import change_of
 from arbor.errors import Invalid
 from arbor.seeds.saving import SeedReason
 from arbor.signals import SignalName, signal
@@ -155,6 +156,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
             agent_id=agent_id,
             message=f"{word} {agent.name}",
             detail=detail,
+            change=change_of({"status": previous}, {"status": agent.status}),
         )
         emit(signal(_SIGNALS[verb], agent_id, name=agent.name, actor=actor))
     return agent

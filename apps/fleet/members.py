@@ -12,6 +12,7 @@ from apps.fleet.accounts import account_by_name
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import add_member, remove_member, tenant_by_slug
+from arbor.audit.changes import change_of
 from arbor.errors import NotFound, TransitionIllegal
 
 
@@ -24,6 +25,7 @@ def set_member_role(*, slug: str, username: str, role: Role, actor: str) -> Memb
     with transaction.atomic(using=OPS):
         if role != Role.OWNER:
             _require_another_owner(tenant, user)
+        before = Membership.own.using(OPS).filter(tenant_id=tenant.id, user_id=user.pk).first()
         membership = add_member(tenant=tenant, user=user, role=role)
         record_for_both(
             action=AuditAction.MEMBER_ADDED,
@@ -31,6 +33,7 @@ def set_member_role(*, slug: str, username: str, role: Role, actor: str) -> Memb
             actor=actor,
             message=f"{user.username} is {role} of tenant {slug}",
             detail={"tenant_id": str(tenant.id), "user": user.username, "role": role.value},
+            change=change_of({"role": before.role} if before else {}, {"role": role}),
         )
     return membership
 
@@ -43,6 +46,7 @@ def dismiss_member(*, slug: str, username: str, actor: str) -> None:
     tenant, user = tenant_by_slug(slug), account_by_name(username)
     with transaction.atomic(using=OPS):
         _require_another_owner(tenant, user)
+        before = Membership.own.using(OPS).filter(tenant_id=tenant.id, user_id=user.pk).first()
         remove_member(tenant=tenant, user=user)
         record_for_both(
             action=AuditAction.MEMBER_REMOVED,
@@ -50,6 +54,7 @@ def dismiss_member(*, slug: str, username: str, actor: str) -> None:
             actor=actor,
             message=f"{user.username} is no longer a member of tenant {slug}",
             detail={"tenant_id": str(tenant.id), "user": user.username},
+            change=change_of({"role": before.role} if before else {}, {}),
         )
 
 

@@ -19,6 +19,7 @@ from apps.audit.services import record
 from apps.fleet.daily_limits import is_raised, resume_halted_agents
 from apps.tenants.scope import current_tenant
 from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
+from arbor.audit.changes import change_of
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
@@ -96,7 +97,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
         actor=actor,
         agent_id=agent_id,
         message=f"changed the policy of {agent.name}: {', '.join(sorted(changes)) or 'nothing'}",
-        detail={"before": before, "after": {name: _shown(getattr(policy, name)) for name in changes}},
+        change=change_of(before, {name: _shown(getattr(policy, name)) for name in changes}),
     )
     return policy
 

@@ -25,6 +25,7 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.connect import connect_model, default_handle
 from arbor.adapters.credentials import Credentials, tenant_credentials
 from arbor.adapters.model_list import list_models
+from arbor.audit.changes import change_of
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX, Handle, Provider
@@ -109,7 +110,8 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
                 tenant_id=tenant_id,
                 actor=actor,
                 message=f"chose {handle or 'the model of the installation'} as the default model",
-                detail={"tenant": tenant.slug, "before": before, "after": handle},
+                detail={"tenant": tenant.slug},
+                change=change_of({"default_model": before}, {"default_model": handle}),
             )
     return tenant
 

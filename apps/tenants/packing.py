@@ -1,6 +1,6 @@
 """JSON as compressed bytes, for data that each heartbeat writes and that is seldom read.
 
-The first byte of a packed value is its format, 0 to 3. JSON text has no bytes below 9, so packed lists can be concatenated
+The first byte of a packed value is its format, 0 to 4. JSON text has no bytes below 9, so packed lists can be concatenated
 without unpacking them (`||` in SQL). Short text, and text that an older version stored, is not compressed.
 """
 
@@ -22,12 +22,15 @@ PLAIN = b"\x00"
 #: Formats: a zlib stream, without and with FIRST_DICTIONARY. Still read, no longer written.
 DEFLATED = b"\x01"
 DEFLATED_BY_DICTIONARY = b"\x02"
+#: Format: a zstd frame, compressed with SECOND_DICTIONARY. Still read, no longer written.
+ZSTD_BY_SECOND = b"\x03"
 #: Format: a zstd frame, compressed with DICTIONARY. Another dictionary needs another format byte.
-ZSTD = b"\x03"
+ZSTD = b"\x04"
 
 #: Compression dictionaries: text that the situations and prompts of all agents share. Values can only be unpacked with the
 #: dictionary they were packed with, so the files must never change. Decision 0015 explains how they were made.
-DICTIONARY = Path(__file__).with_name("packing_dictionary.zstd")
+DICTIONARY = Path(__file__).with_name("packing_dictionary_4.zstd")
+SECOND_DICTIONARY = Path(__file__).with_name("packing_dictionary.zstd")
 FIRST_DICTIONARY = Path(__file__).with_name("packing_dictionary.txt")
 
 #: Texts with fewer bytes do not shrink by compression.
@@ -82,16 +85,18 @@ def _unpack_first(packed: bytes) -> tuple[bytes, bytes]:
     """Return the first packed text unpacked, and the remaining bytes."""
     format_byte = packed[:1]
     if format_byte == ZSTD:
-        return _decompressed(packed, ZstdDecompressor(_dictionary().as_digested_dict))
+        return _decompressed(packed, ZstdDecompressor(_dictionary(DICTIONARY).as_digested_dict))
     if format_byte == PLAIN:
         following = _FORMAT.search(packed, 1)
         end = following.start() if following else len(packed)
         return packed[1:end], packed[end:]
+    if format_byte == ZSTD_BY_SECOND:
+        return _decompressed(packed, ZstdDecompressor(_dictionary(SECOND_DICTIONARY).as_digested_dict))
     if format_byte == DEFLATED:
         return _decompressed(packed, zlib.decompressobj())
     if format_byte == DEFLATED_BY_DICTIONARY:
         return _decompressed(packed, zlib.decompressobj(zdict=FIRST_DICTIONARY.read_bytes()))
-    raise ValueError(f"packed JSON begins with its format, 0 to 3, got {format_byte!r}")
+    raise ValueError(f"packed JSON begins with its format, 0 to 4, got {format_byte!r}")
 
 
 def _decompressed(packed: bytes, stream: Any) -> tuple[bytes, bytes]:
@@ -115,9 +120,9 @@ def _value(text: bytes) -> Any:
 @cache
 def _compressor() -> ZstdCompressor:
     """Return the compressor of this process; it writes independent frames, one at a time."""
-    return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary().as_digested_dict)
+    return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary(DICTIONARY).as_digested_dict)
 
 
 @cache
-def _dictionary() -> ZstdDict:
-    return ZstdDict(DICTIONARY.read_bytes())
+def _dictionary(path: Path) -> ZstdDict:
+    return ZstdDict(path.read_bytes())

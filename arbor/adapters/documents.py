@@ -30,7 +30,7 @@ _PART = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadingLimits:
-    """What reading one file may take."""
+    """The limits of reading one file."""
 
     seconds: float = 30.0
     memory_bytes: int = 1 << 30

@@ -13,6 +13,7 @@ from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
 from arbor.web.answers import rule_answer, rule_appraisal
+from arbor.workflows.prompts import rule_output
 
 
 class ReflexModel:
@@ -31,6 +32,8 @@ class ReflexModel:
     ) -> ModelReply:
         """Answer from the request's context; the messages are not read, and the answer comes at once."""
         started = time.monotonic()
+        if request.purpose is CallPurpose.WORKFLOW:
+            return self._reply(rule_output(request.context), started)
         if request.purpose is CallPurpose.THINK:
             reply = reflex_reply(request.context)
         elif request.purpose is CallPurpose.CHAT:
@@ -41,7 +44,9 @@ class ReflexModel:
             reply = rule_appraisal(request.context)
         else:
             reply = rule_reply(request.purpose, request.context)
-        text = json.dumps(reply, ensure_ascii=False)
+        return self._reply(json.dumps(reply, ensure_ascii=False), started)
+
+    def _reply(self, text: str, started: float) -> ModelReply:
         return ModelReply(
             text=text,
             provider=self._handle.provider,

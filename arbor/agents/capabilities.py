@@ -53,6 +53,7 @@ KNOWN_PREFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "signals": ("subscribe", "emit"),
         "tool": ("use",),
         "trust": ("read", "write", "auto_promote"),
+        "workflows": ("execute",),
     }
 )
 

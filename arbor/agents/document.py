@@ -54,7 +54,7 @@ class TemplateSection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class ParsedFile:
     """A parsed file: front matter, the line of each of its values, sections of the body, and faults."""
 
     front: dict[str, Any]
@@ -103,11 +103,11 @@ def read_front_matter(text: str) -> FrontMatter:
     )
 
 
-def read_document(text: str) -> Document:
+def read_document(text: str) -> ParsedFile:
     """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
     read = read_front_matter(text)
     sections, body_faults = _read_sections(read.body, first_line=read.first_line)
-    return Document(
+    return ParsedFile(
         front=read.front, lines=read.lines, sections=sections, faults=(*read.faults, *body_faults)
     )
 

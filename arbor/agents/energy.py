@@ -16,7 +16,7 @@ MAX_ENERGY = 20.0
 #: The largest maximum of a policy.
 MOST_ENERGY = 1000
 # Seed 004, 2.4: free under a budget of energy, whatever a policy says.
-ALWAYS_FREE = frozenset({"observe", "review_goals", "remember", "rest"})
+ALWAYS_FREE = frozenset({"complete_step", "observe", "review_goals", "remember", "rest"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -84,20 +84,18 @@ class SigningKey:
     public_id: str
     #: The number of the key in the agent's chain.
     number: int
+    #: The raw public key.
+    public: bytes
     _key: Ed25519PrivateKey
 
     @classmethod
     def built(cls, private: PrivateKey, *, public_id: str, number: int) -> SigningKey:
         """Build the key from its raw bytes, which takes as long as a signature."""
-        return cls(public_id=public_id, number=number, _key=Ed25519PrivateKey.from_private_bytes(private.raw))
+        key = Ed25519PrivateKey.from_private_bytes(private.raw)
+        return cls(public_id=public_id, number=number, public=key.public_key().public_bytes_raw(), _key=key)
 
     def __repr__(self) -> str:
         return f"SigningKey({self.public_id!r}, number={self.number})"
-
-    @property
-    def public(self) -> bytes:
-        """Return the raw public key."""
-        return self._key.public_key().public_bytes_raw()
 
     def sign(self, message: bytes) -> bytes:
         """Return the 64-byte signature of a message."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from arbor.agents.document import (
-    Document,
+    ParsedFile,
     Path,
     TemplateFault,
     TemplateSection,
@@ -53,7 +53,7 @@ class ReadTemplate:
     """A template's parts, not yet validated, and their positions in the file."""
 
     parts: dict[str, Any]
-    document: Document
+    document: ParsedFile
     #: For parts whose position in the file differs from their path: the line and the name of that position.
     moved: Mapping[Path, tuple[int | None, str]]
     faults: tuple[TemplateFault, ...]
@@ -105,7 +105,7 @@ def translate_errors(
 
 
 def _move_keys(
-    parts: dict[str, Any], document: Document, moved: dict[Path, tuple[int | None, str]]
+    parts: dict[str, Any], document: ParsedFile, moved: dict[Path, tuple[int | None, str]]
 ) -> Iterator[TemplateFault]:
     for key, path in CHARACTER_KEYS.items():
         if key not in parts:

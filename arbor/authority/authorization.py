@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from arbor.agents.capabilities import CapabilityUri
 from arbor.authority.approvals import ApprovalView
 from arbor.authority.grants import ALL_AGENTS, Capability, matches, read_uri, widening
 from arbor.authority.modes import DEFAULT_PROFILE, TrustMode, TrustProfile, effective_mode
@@ -21,6 +21,8 @@ from arbor.errors import CapabilityInvalid
 MOST_AGE = timedelta(days=1)
 #: The clocks of two workers differ by less than this.
 CLOCK_SKEW = timedelta(minutes=5)
+#: Resources for which the grants of one agent are remembered: replies may name any number of unknown actions.
+_RESOURCES_REMEMBERED = 256
 
 
 class DenialCode(StrEnum):
@@ -66,6 +68,29 @@ class GrantUses:
     recent: int = 0
 
 
+class AgentGrants(tuple[Capability, ...]):
+    """The grants of an agent, which remember what they cover: many heartbeats ask for the same few resources."""
+
+    def covering(self, resource: str) -> tuple[Capability, ...]:
+        """Return the grants that cover a resource, the most specific first. Raises CapabilityInvalid."""
+        found = self._found.get(resource)
+        if found is None:
+            wanted = read_uri(resource)
+            found = tuple(
+                sorted(
+                    (grant for grant in self if matches(grant.resource, wanted)),
+                    key=lambda grant: (grant.resource.wildcard, -len(grant.resource.segments)),
+                )
+            )
+            if len(self._found) < _RESOURCES_REMEMBERED:
+                self._found[resource] = found
+        return found
+
+    @cached_property
+    def _found(self) -> dict[str, tuple[Capability, ...]]:
+        return {}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TriedGrant:
     """A grant that covers the resource, and why it does not authorize the request."""
@@ -101,7 +126,7 @@ class AgentAuthority:
     identity_fault: str = ""
     #: Public keys by issuer, such as `authority:1`.
     issuers: Mapping[str, bytes] = field(default_factory=dict)
-    grants: tuple[Capability, ...] = ()
+    grants: AgentGrants = field(default_factory=AgentGrants)
     #: Of counted grants, by their ids.
     uses: Mapping[str, GrantUses] = MappingProxyType({})
     #: The trust of people in the agent, and its requests for approval.
@@ -121,7 +146,7 @@ class AgentAuthority:
         if self.identity_fault:
             return False
         try:
-            wanted = read_uri(resource)
+            covering = self.grants.covering(resource)
             if effective_mode(resource, self.modes).mode is TrustMode.BLOCK:
                 return False
         except CapabilityInvalid:
@@ -129,9 +154,8 @@ class AgentAuthority:
         return any(
             bool(grant.signature)
             and grant.revoked_at is None
-            and matches(grant.resource, wanted)
             and _constraint_fault(grant, self.uses.get(grant.id), now) is None
-            for grant in self.grants
+            for grant in covering
         )
 
 
@@ -171,11 +195,11 @@ def explain(resource: str, *, authority: AgentAuthority, now: datetime) -> Autho
     if authority.identity_fault:
         return _denied(DenialCode.NOT_ENDORSED, authority.identity_fault)
     try:
-        wanted = read_uri(resource)
+        covering = authority.grants.covering(resource)
     except CapabilityInvalid as error:
         return _denied(DenialCode.NO_GRANT, str(error))
     tried: list[TriedGrant] = []
-    for grant in _covering(authority, wanted):
+    for grant in covering:
         fault = _grant_fault(grant, authority, now)
         if fault is None:
             return Authorization(
@@ -226,12 +250,6 @@ def _request_fault(
     if request.body_hash != body_hash(params):
         return DenialCode.BODY_CHANGED, "the parameters differ from those that were signed"
     return None
-
-
-def _covering(authority: AgentAuthority, wanted: CapabilityUri) -> list[Capability]:
-    """Return the grants that cover a resource, the most specific first."""
-    found = [grant for grant in authority.grants if matches(grant.resource, wanted)]
-    return sorted(found, key=lambda grant: (grant.resource.wildcard, -len(grant.resource.segments)))
 
 
 def _grant_fault(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.identity import verify
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.errors import CapabilityInvalid
+from arbor.workflows.values import START_WORKFLOW, WORKFLOW_PREFIX
 
 __all__ = ["Capability", "CapabilityUri", "Constraints", "is_subset", "matches"]
 
@@ -53,9 +56,17 @@ class Capability:
     #: The revocation, which the signature does not cover.
     revoked_at: datetime | None = None
     revoked_reason: str = ""
+    #: The bytes that the issuer signs, which each action of a holder verifies.
+    _message: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_message", self._encoded())
 
     def message(self) -> bytes:
         """Return the bytes that the issuer signs: fields behind their lengths, so that no two grants share them."""
+        return self._message
+
+    def _encoded(self) -> bytes:
         fields = (
             _LABEL,
             self.id.encode(),
@@ -72,7 +83,7 @@ class Capability:
 
     def is_signed_by(self, key: bytes) -> bool:
         """Return whether the signature is that of a public key over this grant. Results are cached."""
-        return bool(self.signature) and _is_signature(key, self.message(), self.signature)
+        return bool(self.signature) and _is_signature(key, self._message, self.signature)
 
 
 @lru_cache(maxsize=_SIGNATURES_CACHED)
@@ -92,6 +103,13 @@ def read_uri(text: str) -> CapabilityUri:
 def action_resource(action: str) -> str:
     """Return the resource that an agent needs for an action."""
     return ACTION_PREFIX + action
+
+
+def resource_of(action: str, params: Mapping[str, Any]) -> str:
+    """Return the resource that an agent needs for an action with these parameters: to start a workflow, that workflow."""
+    if action == START_WORKFLOW:
+        return f"{WORKFLOW_PREFIX}{str(params.get('workflow') or '').strip()}"
+    return action_resource(action)
 
 
 def matches(grant: CapabilityUri, resource: CapabilityUri) -> bool:

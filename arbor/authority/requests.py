@@ -19,6 +19,8 @@ _REQUEST_LABEL = b"arbor/request/v1"
 _TURN_LABEL = b"arbor/requests/v1"
 # The actions of a turn are checked one after another against one signature.
 _SIGNATURES_CACHED = 256
+# Signatures that this process has made, the oldest first: key, message, signature. `act` mostly runs in the process that signed.
+_made: dict[tuple[bytes, bytes, str], None] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +73,9 @@ class SignedRequests:
         return message_of(self.requests, self.key_number)
 
     def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of a public key. Results are cached."""
-        return _is_signature(key, self.message(), self.signature)
+        """Return whether the signature is that of a public key. Known without a check if this process has just made it."""
+        message = self.message()
+        return (key, message, self.signature) in _made or _is_signature(key, message, self.signature)
 
 
 class Signer(Protocol):
@@ -91,6 +94,11 @@ class RequestSigningKey(Protocol):
         """Return its number among the signing keys of the agent."""
         ...
 
+    @property
+    def public(self) -> bytes:
+        """Return the raw public key, computed from the private one."""
+        ...
+
     def sign(self, message: bytes) -> bytes:
         """Return the 64-byte signature of a message."""
         ...
@@ -105,8 +113,12 @@ class KeySigner:
     def sign_requests(self, requests: Sequence[ActionRequest]) -> SignedRequests:
         """Return the requests under one signature. Raises what opening the key raises."""
         key = self._key()
-        signature = key.sign(message_of(requests, key.number))
-        return SignedRequests(requests=tuple(requests), key_number=key.number, signature=signature.hex())
+        message = message_of(requests, key.number)
+        signature = key.sign(message).hex()
+        _made[key.public, message, signature] = None
+        if len(_made) > _SIGNATURES_CACHED:
+            _made.pop(next(iter(_made)), None)
+        return SignedRequests(requests=tuple(requests), key_number=key.number, signature=signature)
 
 
 def message_of(requests: Sequence[ActionRequest], key_number: int) -> bytes:

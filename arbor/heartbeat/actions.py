@@ -20,6 +20,7 @@ from arbor.heartbeat.params.memory import (
 )
 from arbor.heartbeat.params.outward import (
     BrainstormGoalsParams,
+    CompleteStepParams,
     InquireDeepParams,
     InquireShallowParams,
     MaintainParams,
@@ -27,8 +28,10 @@ from arbor.heartbeat.params.outward import (
     ReachOutPublicParams,
     ReachOutUserParams,
     ReprioritizeParams,
+    StartWorkflowParams,
 )
 from arbor.heartbeat.situation import ActionOffer
+from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
 
 __all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]
 
@@ -116,6 +119,8 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
         "publish something under your name; it cannot be taken back",
         ReachOutPublicParams,
     ),
+    (START_WORKFLOW, 2, "start a workflow of your organization", StartWorkflowParams),
+    (COMPLETE_STEP, 0, "answer a step of a workflow that is delegated to you", CompleteStepParams),
     ("rest", 0, "do nothing", RestParams),
 )
 

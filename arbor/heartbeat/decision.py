@@ -123,7 +123,7 @@ class DecisionLimits:
     trust: Callable[[Decision, Sequence[Decision]], Decision] = lambda decision, _: decision
     #: Returns whether the agent's grants authorize an action, given the grants that earlier actions of the turn use. None:
     #: grants are not known, and `allowed` decides.
-    authorization: Callable[[str, Sequence[str]], Authorization] | None = None
+    authorization: Callable[[Decision, Sequence[str]], Authorization] | None = None
 
 
 def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[Decision, ...]:
@@ -240,7 +240,7 @@ def _check_authorized(decision: Decision, limits: DecisionLimits, earlier: Seque
             return decision
         reason = f"no grant of yours covers {name}; possible: {_possible(limits)}"
         return refuse(decision, DecisionVerdict.NOT_AUTHORIZED, reason)
-    authorization = limits.authorization(name, [one.capability_id for one in earlier if one.runs])
+    authorization = limits.authorization(decision, [one.capability_id for one in earlier if one.runs])
     if authorization.granted:
         return decision.model_copy(update={"capability_id": authorization.capability_id})
     return deny(decision, authorization, possible=_possible(limits))

@@ -33,9 +33,9 @@ from arbor.heartbeat.views import (
     PlanView,
     PreferenceView,
     ProposalView,
-    SignalViews,
     SituationPart,
     SkillViews,
+    SubscribedSignals,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
@@ -298,7 +298,7 @@ class Situation(SituationPart):
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
     #: Signals that it is subscribed to, the latest first.
-    signals: SignalViews = []
+    signals: SubscribedSignals = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     #: Percepts without room in the prompt, left for the next heartbeat.

@@ -36,7 +36,7 @@ class SkillView(SituationPart):
     text: Annotated[str, Field(exclude=True)] = ""
 
 
-class SignalView(SituationPart):
+class SubscribedSignal(SituationPart):
     """Signals of one name and source since the last prompt (`arbor.knowledge.subscriptions`)."""
 
     name: str
@@ -63,7 +63,7 @@ class PassageView(SituationPart):
 
 #: Stored only if there are any.
 SkillViews = Annotated[list[SkillView], Field(exclude_if=not_)]
-SignalViews = Annotated[list[SignalView], Field(exclude_if=not_)]
+SubscribedSignals = Annotated[list[SubscribedSignal], Field(exclude_if=not_)]
 PassageViews = Annotated[list[PassageView], Field(exclude_if=not_)]
 
 

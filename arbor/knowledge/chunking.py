@@ -56,28 +56,28 @@ class PassageDraft:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Piece:
+class _BlockPart:
     """A sentence, a line or a heading."""
 
     start: int
     end: int
     tokens: int
     page: int | None
-    #: The last piece of its block.
+    #: The last part of its block.
     ends_block: bool
 
 
 @dataclass(kw_only=True, slots=True)
-class _Section:
-    """The pieces below one heading."""
+class _SectionParts:
+    """The parts below one heading."""
 
     headings: tuple[str, ...]
-    pieces: list[_Piece]
+    parts: list[_BlockPart]
     has_body: bool = False
 
     @property
     def tokens(self) -> int:
-        return sum(piece.tokens for piece in self.pieces)
+        return sum(part.tokens for part in self.parts)
 
 
 def split_document(document: ParsedDocument, size: PassageSize) -> list[PassageDraft]:
@@ -90,51 +90,51 @@ def split_document(document: ParsedDocument, size: PassageSize) -> list[PassageD
     return [
         _draft(text, section, first, after)
         for section in _joined(_sections(document.blocks, size.target), size)
-        for first, after in _ranges(section.pieces, size)
+        for first, after in _ranges(section.parts, size)
     ]
 
 
-def _draft(text: str, section: _Section, first: int, after: int) -> PassageDraft:
-    pieces = section.pieces[first:after]
-    start = pieces[0].start
-    passage = text[start : pieces[-1].end].rstrip()
+def _draft(text: str, section: _SectionParts, first: int, after: int) -> PassageDraft:
+    parts = section.parts[first:after]
+    start = parts[0].start
+    passage = text[start : parts[-1].end].rstrip()
     return PassageDraft(
         text=passage,
         headings=section.headings,
-        page=pieces[0].page,
+        page=parts[0].page,
         start=start,
         end=start + len(passage),
         tokens=estimate_tokens(passage),
     )
 
 
-def _sections(blocks: Sequence[Block], target: int) -> Iterator[_Section]:
+def _sections(blocks: Sequence[Block], target: int) -> Iterator[_SectionParts]:
     """Yield the blocks below each heading, with the path of headings."""
     path: list[tuple[int, str]] = []
-    section = _Section(headings=(), pieces=[])
+    section = _SectionParts(headings=(), parts=[])
     for start, block in with_offsets(blocks):
         if block.kind is BlockKind.HEADING:
-            if section.pieces:
+            if section.parts:
                 yield section
             path = [*(entry for entry in path if entry[0] < block.level), (block.level, block.text)]
-            section = _Section(headings=tuple(heading for _, heading in path), pieces=[])
+            section = _SectionParts(headings=tuple(heading for _, heading in path), parts=[])
         else:
             section.has_body = True
-        section.pieces += _pieces(start, block, target)
-    if section.pieces:
+        section.parts += _parts(start, block, target)
+    if section.parts:
         yield section
 
 
-def _joined(sections: Iterator[_Section], size: PassageSize) -> Iterator[_Section]:
+def _joined(sections: Iterator[_SectionParts], size: PassageSize) -> Iterator[_SectionParts]:
     """Yield the sections, those that are too short to be found joined with the next one."""
-    before: _Section | None = None
+    before: _SectionParts | None = None
     for section in sections:
         if before is None:
             before = section
         elif before.tokens < LEAST_SHARE * size.target:
-            before = _Section(
+            before = _SectionParts(
                 headings=before.headings if before.has_body else section.headings,
-                pieces=before.pieces + section.pieces,
+                parts=before.parts + section.parts,
                 has_body=before.has_body or section.has_body,
             )
         else:
@@ -144,14 +144,14 @@ def _joined(sections: Iterator[_Section], size: PassageSize) -> Iterator[_Sectio
         yield before
 
 
-def _pieces(offset: int, block: Block, target: int) -> list[_Piece]:
+def _parts(offset: int, block: Block, target: int) -> list[_BlockPart]:
     """Return the parts at whose ends a block may be cut, none longer than a passage."""
     ends = _ends(block)
     spans: list[tuple[int, int, int]] = []
     for start, end in zip([0, *ends], ends, strict=False):
         spans += _bounded(block.text, start, end, target)
     return [
-        _Piece(
+        _BlockPart(
             start=offset + start,
             end=offset + end,
             tokens=tokens,
@@ -186,40 +186,40 @@ def _bounded(text: str, start: int, end: int, target: int) -> Iterator[tuple[int
         yield start, end, tokens
 
 
-def _ranges(pieces: Sequence[_Piece], size: PassageSize) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of each passage: the first, and the one after the last."""
+def _ranges(parts: Sequence[_BlockPart], size: PassageSize) -> Iterator[tuple[int, int]]:
+    """Yield the parts of each passage: the first, and the one after the last."""
     first = done = 0
-    while done < len(pieces):
-        after = _fill(pieces, first, done, size.target)
+    while done < len(parts):
+        after = _fill(parts, first, done, size.target)
         yield first, after
         done = after
-        first = _overlap_start(pieces, first, after, size.overlap)
+        first = _overlap_start(parts, first, after, size.overlap)
 
 
-def _fill(pieces: Sequence[_Piece], first: int, done: int, target: int) -> int:
-    """Return the piece after the last one of a passage that begins at `first`; it has a piece after `done` at least."""
-    tokens = sum(piece.tokens for piece in pieces[first:done])
+def _fill(parts: Sequence[_BlockPart], first: int, done: int, target: int) -> int:
+    """Return the part after the last one of a passage that begins at `first`; it has a part after `done` at least."""
+    tokens = sum(part.tokens for part in parts[first:done])
     after, at_block = done, 0
-    while after < len(pieces) and (tokens + pieces[after].tokens <= target or after == done):
-        tokens += pieces[after].tokens
+    while after < len(parts) and (tokens + parts[after].tokens <= target or after == done):
+        tokens += parts[after].tokens
         after += 1
-        if pieces[after - 1].ends_block and tokens >= BLOCK_SHARE * target:
+        if parts[after - 1].ends_block and tokens >= BLOCK_SHARE * target:
             at_block = after
-    return len(pieces) if _is_short(pieces, after, LEAST_SHARE * target) else at_block or after
+    return len(parts) if _is_short(parts, after, LEAST_SHARE * target) else at_block or after
 
 
-def _is_short(pieces: Sequence[_Piece], start: int, tokens: float) -> bool:
-    """Return whether the pieces from `start` on have fewer tokens."""
-    for number in range(start, len(pieces)):
-        tokens -= pieces[number].tokens
+def _is_short(parts: Sequence[_BlockPart], start: int, tokens: float) -> bool:
+    """Return whether the parts from `start` on have fewer tokens."""
+    for number in range(start, len(parts)):
+        tokens -= parts[number].tokens
         if tokens <= 0:
             return False
     return True
 
 
-def _overlap_start(pieces: Sequence[_Piece], first: int, after: int, overlap: int) -> int:
+def _overlap_start(parts: Sequence[_BlockPart], first: int, after: int, overlap: int) -> int:
     start, tokens = after, 0
-    while start > first + 1 and tokens + pieces[start - 1].tokens <= overlap:
+    while start > first + 1 and tokens + parts[start - 1].tokens <= overlap:
         start -= 1
-        tokens += pieces[start].tokens
+        tokens += parts[start].tokens
     return start

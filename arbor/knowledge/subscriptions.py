@@ -31,7 +31,7 @@ SHARED_PREFIXES = ("document.", "workflow.")
 
 
 class SignalSource(StrEnum):
-    """What the signals of a subscription are about."""
+    """The subject of the signals of a subscription."""
 
     #: The agent itself.
     OWN = "self"

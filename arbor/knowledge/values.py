@@ -26,7 +26,7 @@ class DocumentKind(StrEnum):
 
 
 class DocumentStatus(StrEnum):
-    """Whether agents find a document."""
+    """The status of a document, which decides whether agents find it."""
 
     #: Indexed, and found by nobody yet.
     DRAFT = "draft"

@@ -36,6 +36,8 @@ class CallPurpose(StrEnum):
     APPRAISE = "appraise"
     #: Answer a person in a conversation.
     CHAT = "chat"
+    #: Carry out a step of a workflow.
+    WORKFLOW = "workflow"
 
 
 @dataclass(frozen=True, kw_only=True)

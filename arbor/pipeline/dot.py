@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from arbor.pipeline.conditions import parse_condition
@@ -110,6 +111,7 @@ def _read_node(name: str, attributes: Mapping[str, str], reading: ReadGraph) -> 
         fallback_retry_target=attributes.get("fallback_retry_target", ""),
         max_visits=_read_integer(attributes, "max_visits", MAX_VISITS, 1, where, reading),
         exit_outcome=NodeOutcome(outcome),
+        attributes=MappingProxyType(dict(attributes)),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from arbor.pipeline.conditions import Condition
 from arbor.pipeline.outcomes import NodeOutcome
@@ -42,6 +43,8 @@ class PipelineNode:
     fallback_retry_target: str = ""
     max_visits: int = MAX_VISITS
     exit_outcome: NodeOutcome = NodeOutcome.SUCCESS
+    #: All attributes as written, for handlers that have parameters.
+    attributes: Mapping[str, str] = field(default=MappingProxyType({}), hash=False, compare=False)
 
     @property
     def retry_targets(self) -> tuple[str, ...]:

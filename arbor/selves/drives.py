@@ -7,6 +7,7 @@ time, so nothing has to run in between.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -108,7 +109,7 @@ class DriveState(BaseModel):
 
 
 class Drives(BaseModel):
-    """All drives of an agent; JSON by `model_dump(mode="json")`, back by `read_drives`."""
+    """All drives of an agent; JSON by `to_json`, back by `read_drives`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -130,6 +131,18 @@ class Drives(BaseModel):
             level = min(1.0, level + rule.rate * ((now - max(starts, state.at)) / _HOUR))
         return level
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the drives as JSON, short because each heartbeat stores it: without defaults, and their common time once."""
+        ((at, _),) = Counter(state.at for state in self.states.values()).most_common(1)
+        states = {
+            drive.value: state.model_dump(
+                mode="json", exclude_defaults=True, exclude={"at"} if state.at == at else None
+            )
+            for drive, state in self.states.items()
+        }
+        stored = {"at": at.isoformat(), "states": states}
+        return stored if self.until is None else {**stored, "until": self.until.isoformat()}
+
     def is_pressing(self, drive: Drive, now: datetime) -> bool:
         """Return whether a drive is urgent and due for a heartbeat: one that stays urgent is due once in its cool-down."""
         pressed_at = self.states[drive].pressed_at
@@ -143,13 +156,24 @@ class Drives(BaseModel):
 
 
 def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
-    """Parse stored drives; a missing or invalid one is at its baseline from now on."""
-    stored_states = (stored or {}).get("states") or {}
+    """Parse stored drives, also those that are written out in full; an invalid or unknown one is at its baseline from now on."""
+    stored = stored or {}
+    stored_states = _with_time(stored.get("states") or {}, stored.get("at"))
     try:
         states = {drive: stored_states[drive] for drive in Drive}
-        return Drives.model_validate({"states": states, "until": (stored or {}).get("until")})
+        return Drives.model_validate({"states": states, "until": stored.get("until")})
     except (KeyError, TypeError, ValidationError):
         return Drives(states={drive: _read_state(stored_states, drive, now) for drive in Drive})
+
+
+def _with_time(stored_states: Any, at: Any) -> Any:
+    """Return stored states with their common time, where they have none of their own."""
+    if at is None or not isinstance(stored_states, Mapping):
+        return stored_states
+    return {
+        name: {"at": at, **state} if isinstance(state, Mapping) else state
+        for name, state in stored_states.items()
+    }
 
 
 def _read_state(stored_states: Any, drive: Drive, now: datetime) -> DriveState:

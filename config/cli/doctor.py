@@ -9,6 +9,7 @@ import click
 from django.db import DatabaseError, connections
 
 from config.cli.checks.agents import check_agents
+from config.cli.checks.audit import check_audit
 from config.cli.checks.database import (
     check_clock,
     check_database,
@@ -106,6 +107,7 @@ _IN_DATABASE = (
     check_workers,
     check_maintenance,
     check_history,
+    check_audit,
     check_outbox,
     check_token_ratios,
     check_tokenizers,

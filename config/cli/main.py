@@ -48,6 +48,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "contact": ("contact", "Manage delivery channels, the outbox and peers."),
         "approval": ("approval", "Approve or deny what agents ask for."),
         "document": ("document", "Manage documents that all agents of a tenant share."),
+        "workflow": ("workflow", "Define and run workflows, and approve their steps."),
         "seed": ("seed", "Export, import, restore, fork, compare and merge agents."),
         "tool": ("tool", "Manage the tools of MCP servers that agents may call."),
         "skill": ("skill", "Manage skills, which say how agents do their work."),
@@ -58,6 +59,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "provider": ("provider", "Manage a tenant's own keys of model providers."),
         "token": ("token", "Manage the tokens by which programs use the API."),
         "keys": ("keys", "Rotate the master key, and show what each key seals."),
+        "audit": ("audit", "Search, export and verify the audit log."),
         "ops": ("ops", "Inspect failed calls and the heartbeat's pipeline."),
     },
 }

@@ -65,11 +65,13 @@ class AccessScene:
             "graph",
             "self-versions",
             "model-usage",
+            "audit-chain",
         )
         adds = (
             "agents_agent_add",
             "contacts_channel_add",
             "fleet_savedseed_add",
+            "knowledge_document_add",
             "operations",
             "template-edit",
         )

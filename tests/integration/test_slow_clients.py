@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,3 +178,13 @@ def test_a_request_that_is_too_long_is_refused() -> None:
         missing_bytes(b"x" * (MAX_HEAD_BYTES + 1))
     with pytest.raises(RequestRefused, match="413"):
         missing_bytes(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY_BYTES + 1))
+
+
+def test_the_form_of_documents_takes_larger_files(settings: Any) -> None:
+    settings.ARBOR_DOCUMENT_MB = 20
+    head = b"POST %s HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+    upload = b"/admin/knowledge/document/add/"
+    assert missing_bytes(head % (upload, 20 * 2**20)) == 20 * 2**20
+    for path, size in ((upload, 21 * 2**20), (b"/admin/x?/knowledge/document/add/", 20 * 2**20)):
+        with pytest.raises(RequestRefused, match="413"):
+            missing_bytes(head % (path, size))

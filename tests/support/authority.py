@@ -10,7 +10,7 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from arbor.agents.identity import public_id
-from arbor.authority.authorization import AgentAuthority
+from arbor.authority.authorization import AgentAuthority, AgentGrants
 from arbor.authority.grants import ACTION_PREFIX, Capability, read_uri
 from arbor.authority.requests import KeySigner
 
@@ -70,7 +70,7 @@ def authority_of(*grants: Capability, **fields: Any) -> AgentAuthority:
         "public_id": PUBLIC_ID,
         "keys": {1: AGENT_KEY.public},
         "issuers": {ISSUER: SYSTEM.public},
-        "grants": grants,
+        "grants": AgentGrants(grants),
     }
     return AgentAuthority(**(values | fields))
 

@@ -86,7 +86,19 @@ from tests.factories.selves import (
     ProposalFactory,
     SelfChangeFactory,
 )
+from tests.factories.skills import (
+    AgentSkillFactory,
+    SignalSubscriptionFactory,
+    SkillFactory,
+    SkillVersionFactory,
+)
 from tests.factories.tools import ToolFactory, ToolServerFactory
+from tests.factories.workflows import (
+    WorkflowFactory,
+    WorkflowRunFactory,
+    WorkflowStepFactory,
+    WorkflowVersionFactory,
+)
 from tests.support.console import World
 
 
@@ -178,6 +190,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             *_add_conversation(agent, text),
             *_add_messages(agent, text),
             *_add_documents(agent, text),
+            *_add_skills(agent, text),
             ActionApprovalFactory(agent=agent, about=text[:200], reasoning=text, why=text[:200]),
             SavedSeedFactory(agent_id=agent.id, name=text[:100], actor=text[:200]),
             ScheduleFactory(agent=agent, last_error=text),
@@ -194,6 +207,17 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     return world
 
 
+def _add_skills(agent: Agent, text: str) -> list[Model]:
+    """Create a skill that the agent follows, and a subscription."""
+    version = SkillVersionFactory(text=f"---\nname: lamps\n---\n{text}", created_by=text[:200])
+    return [
+        version,
+        SkillFactory(description=text[:1000], tags=[text], version=text[:40], digest=version.digest),
+        AgentSkillFactory(agent=agent),
+        SignalSubscriptionFactory(agent=agent, source=agent, names=[text], created_by=text[:200]),
+    ]
+
+
 def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
     """Create rows of a goal: a part, a plan with a step, a linked memory and a satisfaction."""
     plan = PlanFactory(agent=agent, goal=goal, reason=text, dependencies=[text])
@@ -204,6 +228,15 @@ def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model
         GoalMemoryLinkFactory(goal=goal, memory=memory),
         SatisfactionFactory(agent=agent, goal=goal),
     ]
+
+
+def _add_workflow(agent: Agent, text: str) -> list[Model]:
+    """Create a workflow with a run whose step waits for a person."""
+    workflow = WorkflowFactory(agent=agent, description=text[:500], scheduled_input={"topic": text})
+    version = WorkflowVersionFactory(workflow=workflow)
+    run = WorkflowRunFactory(version=version, input={"topic": text}, error=text)
+    step = WorkflowStepFactory(run=run, agent=agent, input=text, output=text, error=text)
+    return [workflow, version, run, step]
 
 
 def _add_messages(agent: Agent, text: str) -> list[Model]:
@@ -224,6 +257,7 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
         HookDeliveryFactory(hook=None, webhook=webhook, event=text[:200], status="failed", error=text),
         server,
         ToolFactory(server=server, description=text),
+        *_add_workflow(agent, text),
         ProviderKeyFactory(base_url=text[:500], listed=[text]),
         OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
         OutboxMessageFactory(

@@ -23,6 +23,8 @@ ORDER = (
     "memories",
     "goals",
     "selves",
+    "workflows",
+    "knowledge",
     "contacts",
     "maintenance",
     "heartbeats",

@@ -17,6 +17,7 @@ from apps.signals.services.reading import named
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.energy import check_terms, terms_of
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
+from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import AlreadyExists, Invalid, NotFound, TemplateInvalid
 from arbor.heartbeat.actions import ACTIONS, DEFAULT_COSTS
 from arbor.heartbeat.steps import HANDLERS
@@ -138,7 +139,8 @@ def add_template(*, text: str, actor: str) -> Template:
             template.save(force_insert=True)
     except IntegrityError as error:
         raise AlreadyExists(f"this tenant has a template {spec.name!r} already") from error
-    _record(f"added template {spec.name} {spec.version}", spec, template.content_hash, actor)
+    change = change_of({}, {"spec": template.spec})
+    _record(f"added template {spec.name} {spec.version}", template, change, actor)
     return template
 
 
@@ -154,13 +156,13 @@ def update_template(*, text: str, actor: str) -> Template:
         raise NotFound(f"this tenant has no template {spec.name!r} of its own; add it")
     if template.content_hash == _hash(text):
         return template
-    previous_version = template.version
+    previous_version, previous = template.version, template.spec
     _fill(template, text, spec)
     template.save()
     _record(
         f"changed template {spec.name} from {previous_version} to {spec.version}",
-        spec,
-        template.content_hash,
+        template,
+        change_of(previous, template.spec),
         actor,
     )
     return template
@@ -239,10 +241,15 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _record(message: str, spec: TemplateSpec, content_hash: str, actor: str) -> None:
+def _record(message: str, template: Template, change: AuditChange, actor: str) -> None:
     record(
         action=AuditAction.TEMPLATE_CHANGED,
         actor=actor,
         message=message,
-        detail={"template": spec.name, "version": spec.version, "content_hash": content_hash},
+        detail={
+            "template": template.name,
+            "version": template.version,
+            "content_hash": template.content_hash,
+        },
+        change=change,
     )

@@ -1,10 +1,10 @@
-"""Administer the tenant: members, tokens, limits, and the audit log."""
+"""Administer the tenant: members, tokens and limits."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -18,7 +18,6 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import answers_secret
-from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.administration import limit_tenant
 from apps.fleet.members import dismiss_member, set_member_role
 from apps.tenants.models import Membership, Role, Tenant
@@ -99,18 +98,6 @@ class LimitsChange(Input):
     daily_usd: Annotated[Decimal, Field(ge=0, le=10**8 - 1, decimal_places=4)] | None = None
 
 
-class AuditResource(Schema):
-    """An audited act."""
-
-    id: UUID
-    at: datetime
-    action: AuditAction
-    actor: str
-    message: str
-    detail: Any
-    agent_id: UUID | None
-
-
 @router.get("/members", response=ListPage[MemberResource], summary="List members")
 def list_members(request: HttpRequest, page: Paging) -> ListPage[MemberResource]:
     """List the members of the tenant, the oldest first."""
@@ -179,19 +166,3 @@ def change_limits(request: HttpRequest, change: LimitsChange) -> LimitsResource:
     return LimitsResource.model_validate(
         limit_tenant(slug=access.tenant_slug, limits=limits, actor=access.actor)
     )
-
-
-@router.get("/audit", response=ListPage[AuditResource], summary="List the audit log")
-def list_audit(
-    request: HttpRequest,
-    page: Paging,
-    agent_id: UUID | None = None,
-    action: AuditAction | None = None,
-) -> ListPage[AuditResource]:
-    """List what was done in the tenant and by whom, the latest first."""
-    rows = AuditEvent.objects.all()
-    if agent_id is not None:
-        rows = rows.filter(agent_id=agent_id)
-    if action is not None:
-        rows = rows.filter(action=action)
-    return page_of(rows, page, order="-at", view=AuditResource.model_validate)

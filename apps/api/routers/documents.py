@@ -154,7 +154,7 @@ class AgentCategories(Schema):
     """The categories of documents that an agent finds."""
 
     categories: list[str] | None = Field(
-        description='Null: all documents. "" stands for documents without a category; an empty list hides all documents.'
+        description='Null: all documents. "" means documents without a category; an empty list hides all documents.'
     )
 
 
@@ -162,7 +162,7 @@ class AgentCategoriesInput(Input):
     """The categories of documents that an agent is to find."""
 
     categories: Annotated[list[_Category], Field(max_length=MOST_CATEGORIES)] | None = Field(
-        description='Null: all documents. "" stands for documents without a category; an empty list hides all documents.'
+        description='Null: all documents. "" means documents without a category; an empty list hides all documents.'
     )
 
 

@@ -81,7 +81,7 @@ def list_all(request: HttpRequest, agent_id: UUID) -> SubscriptionList:
 def add(
     request: HttpRequest, agent_id: UUID, subscription: SubscriptionInput
 ) -> Status[SubscriptionResource]:
-    """Subscribe an agent to signals: they stand in its next prompt, counted by name and source."""
+    """Subscribe an agent to signals: its next prompt includes them, counted by name and source."""
     row = subscribe(
         agent_id=agent_id,
         wanted=NewSubscription(

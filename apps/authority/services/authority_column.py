@@ -6,7 +6,7 @@ The column is text, so that a process parses the grants of an agent once, howeve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from apps.agents.services.identity_column import AgentIdentity
 from apps.tenants.encoding import from_json
-from arbor.authority.authorization import AgentAuthority, GrantUses
+from arbor.authority.authorization import AgentAuthority, AgentGrants, GrantUses
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import ALL_AGENTS, CAPABILITY_PREFIX, Capability, read_uri
 from arbor.errors import CapabilityInvalid
@@ -39,7 +39,7 @@ _GRANTS_CACHED = 1024
 class ParsedGrants:
     """The grants of an agent, and the uses of those that limit them."""
 
-    grants: tuple[Capability, ...] = ()
+    grants: AgentGrants = field(default_factory=AgentGrants)
     uses: Mapping[str, GrantUses]
 
 
@@ -51,7 +51,7 @@ def parse_authority(grants: str | None, identity: AgentIdentity) -> AgentAuthori
 
 
 def authority_with(
-    identity: AgentIdentity, grants: tuple[Capability, ...], uses: Mapping[str, GrantUses]
+    identity: AgentIdentity, grants: AgentGrants, uses: Mapping[str, GrantUses]
 ) -> AgentAuthority:
     """Return the rights of an agent with these grants."""
     return AgentAuthority(
@@ -119,7 +119,7 @@ def _parsed(text: str, public_id: str, tenant: str) -> ParsedGrants:
         grants.append(grant)
         if (used := row[-1]) is not None:
             uses[grant.id] = GrantUses(total=used[0], recent=used[1])
-    return ParsedGrants(grants=tuple(grants), uses=uses)
+    return ParsedGrants(grants=AgentGrants(grants), uses=uses)
 
 
 def _grant(row: list[Any], public_id: str, tenant: str) -> Capability:

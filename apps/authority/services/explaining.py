@@ -20,7 +20,13 @@ from apps.authority.services.grants import to_value
 from apps.authority.services.modes import trust_of
 from apps.tenants.statements import fetch
 from arbor.agents.capabilities import SCHEME
-from arbor.authority.authorization import AgentAuthority, Authorization, explain, with_trust
+from arbor.authority.authorization import (
+    AgentAuthority,
+    AgentGrants,
+    Authorization,
+    explain,
+    with_trust,
+)
 from arbor.authority.constraints import Constraints
 from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
 
@@ -115,7 +121,7 @@ def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     uri = str(read_uri(wanted if wanted.startswith(SCHEME) else action_resource(wanted)))
     own = authority_of(agent.id)
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
-    authority = authority_with(identity_of(agent.id), (*own.grants, *revoked), own.uses)
+    authority = authority_with(identity_of(agent.id), AgentGrants((*own.grants, *revoked)), own.uses)
     found = explain(uri, authority=authority, now=datetime.now(UTC))
     return DenialReport(resource=uri, authorization=with_trust(found, uri, trust_of(agent.id)))
 

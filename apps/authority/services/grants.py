@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -20,6 +21,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.agents.keys import SigningKey
+from arbor.audit.changes import AuditChange, change_of
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import (
     ALL_AGENTS,
@@ -86,7 +88,8 @@ def grant_capability(
     )
     sign_rows([row])
     row.save(force_insert=True)
-    _record(row, AuditAction.CAPABILITY_GRANTED, actor, f"granted {uri} to {agent.name}")
+    change = change_of({}, _terms(row))
+    _record(row, AuditAction.CAPABILITY_GRANTED, actor, f"granted {uri} to {agent.name}", change)
     return row
 
 
@@ -191,7 +194,7 @@ def delegate_capability(
             tenant_id=agent.tenant_id, capability=parent_row, number=inherited.max_uses, at=now
         )
     message = f"delegated {child.resource} from {parent.id} to {agent.name}"
-    _record(row, AuditAction.CAPABILITY_DELEGATED, actor, message)
+    _record(row, AuditAction.CAPABILITY_DELEGATED, actor, message, change_of({}, _terms(row)))
     return row
 
 
@@ -207,11 +210,13 @@ def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
     revoked = _revoke([row.id], reason=why, actor=actor)
     further = f" and {len(revoked) - 1} delegated from it" if len(revoked) > 1 else ""
     message = f"revoked {row.resource} of {holder_name(row)}{further}: {why}"
-    _record(row, AuditAction.CAPABILITY_REVOKED, actor, message)
+    change = change_of(_terms(row), {**_terms(row), "revoked": True, "reason": why})
+    _record(row, AuditAction.CAPABILITY_REVOKED, actor, message, change)
     delegates = CapabilityGrant.objects.select_related("agent").filter(id__in=revoked).exclude(id=row.id)
     for delegate in delegates.order_by("id"):
         message = f"revoked {delegate.resource} of {holder_name(delegate)}, delegated from {capability_name(row.id)}: {why}"
-        _record(delegate, AuditAction.CAPABILITY_REVOKED, actor, message)
+        change = change_of(_terms(delegate), {**_terms(delegate), "revoked": True, "reason": why})
+        _record(delegate, AuditAction.CAPABILITY_REVOKED, actor, message, change)
     return len(revoked)
 
 
@@ -364,7 +369,11 @@ def _check_room(agent: Agent) -> None:
         )
 
 
-def _record(row: CapabilityGrant, action: AuditAction, actor: str, message: str) -> None:
+def _terms(row: CapabilityGrant) -> dict[str, Any]:
+    return {"resource": row.resource, "constraints": row.constraints or {}, "revoked": False}
+
+
+def _record(row: CapabilityGrant, action: AuditAction, actor: str, message: str, change: AuditChange) -> None:
     record(
         action=action,
         actor=actor,
@@ -376,6 +385,7 @@ def _record(row: CapabilityGrant, action: AuditAction, actor: str, message: str)
             "constraints": row.constraints or {},
             "depth": row.depth,
         },
+        change=change,
     )
     if row.agent_id is not None:
         emit(

@@ -16,6 +16,7 @@ from apps.authority.models import ActionApproval, AgentTrust, ModeRule, TrustSco
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.agents.template import TrustTier
+from arbor.audit.changes import change_of
 from arbor.authority.approvals import ApprovalStatus, Suggestion, suggestion_of
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import (
@@ -81,6 +82,8 @@ def action_modes(profile: TrustProfile) -> list[ActionMode]:
 def set_preset(*, agent_id: UUID, preset: TrustPreset, actor: str) -> None:
     """Set the preset of an agent. Raises NotFound."""
     agent = agent_by_id(agent_id)
+    row = AgentTrust.objects.filter(agent_id=agent_id).first()
+    before = {"preset": row.preset} if row else {}
     AgentTrust.objects.update_or_create(
         agent_id=agent_id,
         defaults={"preset": preset},
@@ -92,6 +95,7 @@ def set_preset(*, agent_id: UUID, preset: TrustPreset, actor: str) -> None:
         agent_id=agent_id,
         message=f"set the trust in {agent.name} to {preset}",
         detail={"preset": preset.value},
+        change=change_of(before, {"preset": preset}),
     )
     _emit(agent_id, name=agent.name, trust=preset.value, actor=actor)
 
@@ -113,6 +117,7 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
         if rules.count() >= MAX_RULES:
             raise LimitReached(f"there are at most {MAX_RULES} trust rules for {whose}; remove one first")
         row = ModeRule(tenant_id=current_tenant(), agent_id=agent_id, prefix=prefix)
+    before = {} if row._state.adding else {"mode": row.mode}
     row.mode, row.set_by = mode, actor
     row.save()
     record(
@@ -121,6 +126,7 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
         agent_id=agent_id,
         message=f"set {prefix} to {mode} for {whose}",
         detail={"prefix": prefix, "mode": mode.value},
+        change=change_of(before, {"mode": mode}),
     )
     _emit(agent_id, name=whose, resource=prefix, trust=mode.value, actor=actor)
     return row
@@ -130,7 +136,10 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
 def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
     """Remove a rule, so that shorter prefixes and the preset decide. Raises NotFound."""
     prefix = check_prefix(prefix)
-    deleted, _ = _rows(agent_id).filter(prefix=prefix).delete()
+    rows = _rows(agent_id).filter(prefix=prefix)
+    row = rows.first()
+    before = {"mode": row.mode} if row else {}
+    deleted, _ = rows.delete()
     if not deleted:
         raise NotFound(f"there is no trust rule for {prefix} here")
     whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
@@ -140,6 +149,7 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
         agent_id=agent_id,
         message=f"removed the rule for {prefix} of {whose}",
         detail={"prefix": prefix},
+        change=change_of(before, {}),
     )
     _emit(agent_id, name=whose, resource=prefix, actor=actor)
 

@@ -18,6 +18,7 @@ from apps.authority.models import TierChange, TrustScore
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.agents.template import TrustTier
+from arbor.audit.changes import change_of
 from arbor.authority.trust_tiers import (
     TIER_BEFORE,
     Tally,
@@ -129,7 +130,8 @@ def _store(score: TrustScore, status: TierStatus, *, decided_by: str, reason: st
         actor=decided_by,
         agent_id=agent_id,
         message=f"{score.agent.name} is {status.tier} now, and was {before}: {reason}",
-        detail={"before": before.value, "after": status.tier.value, "score": score.score, "reason": reason},
+        detail={"score": score.score, "reason": reason},
+        change=change_of({"tier": before}, {"tier": status.tier}),
     )
     emit(
         signal(

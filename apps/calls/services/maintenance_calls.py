@@ -34,7 +34,7 @@ RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceCall:
-    """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
+    """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, a turn of a conversation, or a step."""
 
     subject: dict[str, Any]
     request: ModelRequest
@@ -127,8 +127,15 @@ def subject_of_turn(
     }
 
 
+def subject_of_step(step_id: UUID, *, attempt: int) -> dict[str, Any]:
+    """Return the subject of a call for a try of a workflow step."""
+    return {"step": str(step_id), "attempt": attempt}
+
+
 def subject_key(subject: Subject) -> str:
-    """Return the key of a subject: the id of its episode, its conversation, or its first memory."""
+    """Return the key of a subject: the id of its episode, its conversation, its step, or its first memory."""
+    if "step" in subject:
+        return f"step:{subject['step']}:{subject['attempt']}"
     if "chat" in subject:
         return f"chat:{subject['chat']}"
     if "episode" in subject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from apps.calls.models import ProviderKey
 from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
 from arbor.adapters.credentials import TENANT_PROVIDERS, is_own_server, tenant_credentials
+from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import ConfigurationInvalid, Invalid, NotFound
 from arbor.models.handles import Provider
 from arbor.models.provider_keys import key_end, seal_provider_key
@@ -101,6 +103,7 @@ def store_provider_key(*, access: ProviderAccess, listed: Sequence[str], actor: 
         if access.key
         else {}
     )
+    before = ProviderKey.objects.filter(provider=access.provider.value).first()
     row: ProviderKey
     row, is_new = ProviderKey.objects.update_or_create(
         tenant_id=current_tenant(),
@@ -115,7 +118,8 @@ def store_provider_key(*, access: ProviderAccess, listed: Sequence[str], actor: 
             "entered_at": now,
         },
     )
-    _audit(row, actor, f"{'entered' if is_new else 'replaced'} the key of {row.provider}")
+    message = f"{'entered' if is_new else 'replaced'} the key of {row.provider}"
+    _audit(row, actor, message, change_of(_shown(before), _shown(row)))
     return row
 
 
@@ -133,7 +137,7 @@ def remove_provider_key(*, provider: str, actor: str) -> ProviderKey:
     """Remove a tenant's access to a provider; calls fall back to the installation's. Raises NotFound."""
     row = provider_key(provider)
     ProviderKey.objects.filter(id=row.id).delete()
-    _audit(row, actor, f"removed the key of {row.provider}")
+    _audit(row, actor, f"removed the key of {row.provider}", change_of(_shown(row), {}))
     return row
 
 
@@ -151,10 +155,16 @@ def listed_handles(listed: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     return sorted(f"{provider}/{name}" for provider, names in listed for name in names)
 
 
-def _audit(row: ProviderKey, actor: str, message: str) -> None:
+def _shown(row: ProviderKey | None) -> dict[str, Any]:
+    """Return what the audit log may know of a key; the time is that of its entry, so that a new key with the same end differs."""
+    return {"base_url": row.base_url, "key_end": row.key_end, "entered_at": row.entered_at} if row else {}
+
+
+def _audit(row: ProviderKey, actor: str, message: str, change: AuditChange) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         message=message,
         detail={"provider": row.provider, "base_url": row.base_url, "key_end": row.key_end},
+        change=change,
     )

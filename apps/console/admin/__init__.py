@@ -23,4 +23,5 @@ from apps.console.admin import (  # noqa: F401
     tools,
     trust_tiers,
     upkeep,
+    workflows,
 )

@@ -13,21 +13,26 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import LOOKING_FOR
+from apps.audit.services.search import AuditFilter
 from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.console.windows import ROWS_FILTERED, latest_rows
 from apps.tenants.scope import OPS
 
+#: The looks of the levels' badges.
+_LEVEL_LOOKS = {"info": "calm", "warning": "warn", "error": "bad"}
+
 
 class _EventColumns:
     """Columns of both kinds of events."""
 
-    list_display: Any = ("happened", "action_badge", "actor", "message")
-    list_filter: Any = (("action", ChoicesDropdownFilter),)
+    list_display: Any = ("happened", "level_badge", "action_badge", "actor", "message")
+    list_filter: Any = (("level", ChoicesDropdownFilter), ("action", ChoicesDropdownFilter))
     sortable_by: Any = ()
-    fields: Any = ("action", "actor", "message", "at", "detail_shown")
+    fields: Any = ("action", "level", "actor", "message", "at", "detail_shown", "before_shown", "after_shown")
 
     happened = columns.moment("at", "when")
+    level_badge = columns.cell("level", lambda event: cells.badge(event.level, _LEVEL_LOOKS[event.level]))
     action_badge = columns.cell(
         "act",
         lambda event: cells.badge(
@@ -35,6 +40,8 @@ class _EventColumns:
         ),
     )
     detail_shown = columns.json("detail", "detail")
+    before_shown = columns.json("before", "before")
+    after_shown = columns.json("after", "after")
 
 
 class LookUps(admin.SimpleListFilter):
@@ -70,25 +77,29 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
 
     ordering = ("-at",)
     filters_latest = True
-    search_fields = ("actor", "agent_id")
-    search_help_text = "An actor such as user:NAME, or an agent's id"
+    search_fields = ("message", "actor", "agent_id")
+    search_help_text = "Words of the message, an actor such as user:NAME, or an agent's id"
+    list_before_template = "console/parts/audit_chain.html"
     # An agent's page links to the agent's acts.
     linked_lookups = frozenset({"agent_id__exact"})
-    fields = ("action", "actor", "message", "at", "agent_id", "detail_shown")
+    fields = (
+        *("action", "level", "actor", "message", "at", "agent_id"),
+        *("detail_shown", "before_shown", "after_shown"),
+    )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by actor or agent."""
+        """Search by words of the message, by actor or agent."""
         term = search_term.strip()
         if not term:
             return queryset, False
         try:
             return queryset.filter(agent_id=UUID(term)), False
         except ValueError:
-            # Text that is no id can only be an actor's name.
-            of_actor = queryset.filter(Q(actor__startswith=term) | Q(actor=f"user:{term}"))
-            return latest_rows(of_actor, order="-at", most=ROWS_FILTERED)[0], False
+            named = Q(actor__startswith=term) | Q(actor=f"user:{term}")
+            found = queryset.filter(named | AuditFilter(words=term).in_message())
+            return latest_rows(found, order="-at", most=ROWS_FILTERED)[0], False
 
 
 @admin.register(PlatformEvent)

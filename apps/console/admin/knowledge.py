@@ -35,7 +35,7 @@ _INDEXING_LOOKS = {"indexed": "good", "failed": "bad", "indexing": "busy", "pend
 
 def _progress(document: Document) -> object:
     if document.indexing == IndexingStatus.FAILED or not document.passages:
-        return cells.badge(document.indexing, _INDEXING_LOOKS[document.indexing])
+        return "–"
     return cells.meter(document.embedded, document.passages)
 
 

@@ -83,7 +83,9 @@ class NewDocumentsForm(forms.Form):
 
     chosen = FilesField(
         label="Files",
-        widget=_SeveralFiles(attrs={"accept": ",".join(sorted(ENDINGS)), "multiple": True}),
+        widget=_SeveralFiles(
+            attrs={"accept": ",".join(sorted(ENDINGS)), "multiple": True, "class": "ar-input"}
+        ),
         help_text="Markdown, text, HTML, Word (DOCX) or PDF. A file of a known name becomes that document's next version.",
     )
     category = forms.CharField(

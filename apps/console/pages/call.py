@@ -74,6 +74,8 @@ def read_call_page(row: ExternalCall) -> CallPage:
 def _asked_by(row: ExternalCall) -> SafeString:
     if row.heartbeat_id is not None:
         return cells.link("heartbeats_heartbeat", row.heartbeat_id, "a heartbeat")
+    if "step" in row.subject:
+        return cells.link("workflows_workflowstep", row.subject["step"], "a step of a workflow")
     if "chat" in row.subject:
         return cells.link("contacts_chatsession", row.subject["chat"], "a conversation")
     episode = row.subject.get("episode")

@@ -21,7 +21,7 @@ LINE = 17
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
+class NodeVisit:
     """The visits to a node: worst outcome, total time, number."""
 
     outcome: str
@@ -81,7 +81,7 @@ class Picture:
 
 
 def draw_pipeline(
-    text: str, *, passed: Mapping[str, Passage], path: Sequence[str], ended: str
+    text: str, *, passed: Mapping[str, NodeVisit], path: Sequence[str], ended: str
 ) -> Picture | None:
     """Draw a pipeline's DOT text and a path through it; None if the text cannot be parsed.
 
@@ -203,7 +203,7 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: PipelineNode, place: Place, top: int, passage: Passage | None, used: set[tuple[str, str]]
+    node: PipelineNode, place: Place, top: int, passage: NodeVisit | None, used: set[tuple[str, str]]
 ) -> Box:
     reached = any(node.name in pair for pair in used)
     if passage is not None:

@@ -23,10 +23,11 @@ from apps.agents.services.locks import lock_agent
 from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
+from apps.calls.services.models import models_at
 from apps.calls.services.usage import budget_status_of
 from apps.contacts.models import ChatMessage, ChatSession, PartialReply
 from apps.contacts.services.chat_finalize import emit_turn, resume_schedule, store_silence
-from apps.contacts.services.chat_prepare import models_at, prepare, store_preparation
+from apps.contacts.services.chat_prepare import prepare, store_preparation
 from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models.expressions import RawSQL
 
-from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.agents.services.profile import agent_by_id, own_model
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.services.token_ratios import ratio_objects, ratios_of
@@ -27,7 +27,7 @@ from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.store.snippets import find_code
-from apps.providers import default_model, token_counters
+from apps.providers import token_counters
 from apps.selves.models import Belief, IdentityAspect, Preference
 from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
@@ -47,8 +47,6 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts.cuts import CutContext
 from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.situation import MemoryView
-from arbor.heartbeat.tiers import ThinkTier, models_of
-from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.episodes import summarized_episode
@@ -197,24 +195,6 @@ def store_preparation(turn: ChatMessage, prepared: Prepared) -> None:
             **prepared.cut.to_json(model=prepared.model, window=prepared.window),
         },
     )
-
-
-def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
-    """Return the models for a conversation: by default those of the standard tier (seed 003, 10.5).
-
-    At lower budget levels they are of a cheaper tier; at the level `halt` only free models are returned.
-    """
-    policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
-    models = models_of(
-        ThinkTier.STANDARD.lowered(level.tiers_down),
-        policy=policy.tier_models if policy else {},
-        own=own_model(agent),
-        installed=settings.ARBOR_TIER_MODELS,
-        default=default_model(),
-    )
-    if level is not Degradation.HALT:
-        return models
-    return tuple(handle for handle in models if handle.startswith(f"{REFLEX}/"))
 
 
 def _view(

@@ -13,6 +13,7 @@ from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.actions.maintain import maintain
 from apps.heartbeats.actions.reach_out import reach_out_agent, reach_out_public, reach_out_user
 from apps.heartbeats.actions.sensing import observe, review_goals
+from apps.heartbeats.actions.workflows import complete_step, start_workflow
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionResult
 
@@ -28,5 +29,7 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
         "reach_out_user": reach_out_user,
         "reach_out_agent": reach_out_agent,
         "reach_out_public": reach_out_public,
+        "start_workflow": start_workflow,
+        "complete_step": complete_step,
     }
 )

@@ -11,7 +11,7 @@ from arbor.ids import uuid7
 
 
 class SignalSubscription(TenantModel):
-    """A subscription of an agent; its signals stand in the agent's next prompt."""
+    """A subscription of an agent; the agent's next prompt includes its signals."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="subscriptions")

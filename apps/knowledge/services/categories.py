@@ -20,7 +20,7 @@ MOST_CATEGORIES = 100
 
 
 def categories_of(agent_id: UUID) -> list[str] | None:
-    """Return the categories of documents that an agent finds; None: all. "" stands for documents without one."""
+    """Return the categories of documents that an agent finds; None: all. "" means documents without one."""
     row = AgentKnowledge.objects.filter(agent_id=agent_id).first()
     return None if row is None else list(row.categories)
 

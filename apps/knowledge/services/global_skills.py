@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import transaction
+from django.db import connections, transaction
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
@@ -78,7 +78,8 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
     unreadable = {Path(file.path).parent.name for file in folder.unreadable}
     added, changed, withdrawn = [], [], []
     with transaction.atomic(using=OPS):
-        rows = {row.name: row for row in GlobalSkill.objects.using(OPS).select_for_update().order_by("name")}
+        _wait_for_other_loads()
+        rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
         for name, skill in folder.skills.items():
             row = rows.get(name)
             if row is None:
@@ -104,6 +105,12 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
             _record(changes, actor)
     _notify_agents({name: folder.skills[name].digest for name in changed}, actor)
     return changes
+
+
+def _wait_for_other_loads() -> None:
+    """Let processes that load at the same time do so one after the other."""
+    with connections[OPS].cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.skills'))")
 
 
 def _write(row: GlobalSkill, skill: SkillFile, *, is_new: bool, actor: str) -> None:
@@ -176,7 +183,7 @@ def _notify_agents(digests: dict[str, str], actor: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillFindings:
-    """What a check of the global skills finds: unreadable files, skills to load, and withdrawn ones that agents use."""
+    """The findings of a check of the global skills: unreadable files, skills to load, and withdrawn ones that agents use."""
 
     unreadable: Sequence[UnreadableSkill]
     outdated: Sequence[str]

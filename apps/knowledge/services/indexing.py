@@ -104,14 +104,17 @@ def index_document(*, document_id: UUID, tenant_id: UUID) -> IndexedDocument | N
 
 def document_reader() -> DocumentReader:
     """Return this process's reader of files, with the limits of the settings."""
-    return _reader(
-        ReadingLimits(
-            seconds=settings.ARBOR_DOCUMENT_READ_S,
-            memory_bytes=settings.ARBOR_DOCUMENT_READ_MB * 2**20,
-            formats=FormatLimits(
-                pages=settings.ARBOR_DOCUMENT_PAGES, characters=settings.ARBOR_DOCUMENT_CHARACTERS
-            ),
-        )
+    return _reader(reading_limits())
+
+
+def reading_limits() -> ReadingLimits:
+    """Return the limits of the settings."""
+    return ReadingLimits(
+        seconds=settings.ARBOR_DOCUMENT_READ_S,
+        memory_bytes=settings.ARBOR_DOCUMENT_READ_MB * 2**20,
+        formats=FormatLimits(
+            pages=settings.ARBOR_DOCUMENT_PAGES, characters=settings.ARBOR_DOCUMENT_CHARACTERS
+        ),
     )
 
 

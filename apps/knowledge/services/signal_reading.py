@@ -13,7 +13,7 @@ from apps.signals.services.reading import named
 from apps.tenants.packing import unpack_list
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid
-from arbor.heartbeat.views import SignalView
+from arbor.heartbeat.views import SubscribedSignal
 from arbor.knowledge.subscriptions import SHARED, ReadSignal, coalesce
 
 #: Batches of signals that one prompt reads for a subscription at most; the next prompt continues after them.
@@ -57,7 +57,7 @@ WHERE u.tenant_id = %(tenant)s AND u.id = r.id AND u.position < r.position
 class PendingSignals:
     """The signals for an agent's next prompt, and the positions of its subscriptions after them, by id."""
 
-    signals: list[SignalView] = field(default_factory=list)
+    signals: list[SubscribedSignal] = field(default_factory=list)
     positions: dict[str, str] = field(default_factory=dict)
 
 
@@ -141,7 +141,7 @@ def _by_agent(
     return {
         agent_id: PendingSignals(
             signals=[
-                SignalView(
+                SubscribedSignal(
                     name=entry.name,
                     source=entry.source,
                     count=entry.count,

@@ -5,15 +5,15 @@ Texts never change under their digest, so a process reads each once; prompts of 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from threading import Lock
 
 from apps.tenants.statements import fetch
 from arbor.heartbeat.views import SkillView
 from arbor.knowledge.skills import body_of
 
 #: Texts that a process caches, up to 100 KB each and most far less.
-_CACHED = 500
+_CACHED = 200
 
 _COLUMN = """(
     SELECT json_agg(json_build_array(k.name, coalesce(own.digest, common.digest)) ORDER BY k.position)
@@ -27,7 +27,9 @@ SELECT digest, text FROM knowledge_skillversion WHERE tenant_id = %(tenant)s AND
 UNION SELECT digest, text FROM knowledge_globalskillversion WHERE digest = ANY(%(digests)s::text[])
 """
 
-_cache: OrderedDict[str, str] = OrderedDict()
+#: The oldest entry first. Threads that answer conversations change it under the lock.
+_cache: dict[str, str] = {}
+_lock = Lock()
 
 
 def skills_column(*, tenant: str, agent: str) -> str:
@@ -52,16 +54,14 @@ def skill_views(columns: Iterable[Sequence[Sequence[str]] | None]) -> list[list[
 
 def skill_bodies(digests: Collection[str]) -> dict[str, str]:
     """Return the instructions of skill versions by digest, of those that exist. At most one statement."""
-    missing = [digest for digest in digests if digest not in _cache]
-    for digest, text in fetch(_TEXTS, digests=missing) if missing else ():
-        _cache[digest] = body_of(text)
-    found: dict[str, str] = {}
-    for digest in digests:
-        if digest in _cache:
-            _cache.move_to_end(digest)
-            found[digest] = _cache[digest]
-    while len(_cache) > _CACHED:
-        _cache.popitem(last=False)
+    found = {digest: body for digest in digests if (body := _cache.get(digest)) is not None}
+    missing = [digest for digest in digests if digest not in found]
+    if missing:
+        found |= {digest: body_of(text) for digest, text in fetch(_TEXTS, digests=missing)}
+        with _lock:
+            _cache.update((digest, found[digest]) for digest in missing if digest in found)
+            while len(_cache) > _CACHED:
+                _cache.pop(next(iter(_cache)))
     return found
 
 
@@ -73,4 +73,5 @@ def with_texts(skills: Sequence[SkillView]) -> list[SkillView]:
 
 def forget_texts() -> None:
     """Empty the cache of this process."""
-    _cache.clear()
+    with _lock:
+        _cache.clear()

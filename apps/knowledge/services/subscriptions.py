@@ -52,7 +52,7 @@ def source_of(row: SignalSubscription) -> SignalSource:
 
 @transaction.atomic
 def subscribe(*, agent_id: UUID, wanted: NewSubscription, actor: str) -> SignalSubscription:
-    """Subscribe an agent to signals from now on; they stand in its next prompt.
+    """Subscribe an agent to signals from now on; its next prompt includes them.
 
     Raises NotFound for the agent or peer, Invalid for names or the source, and LimitReached.
     """

@@ -26,6 +26,7 @@ from apps.memories.services.jobs.summaries import (
     record_failed_summary,
     store_summaries,
 )
+from apps.workflows.services.answers import answer_prompt, fail_prompt
 from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.maintenance.replies import Answers, read_concepts, read_facts, read_scores, read_summary
 from arbor.memory.text.extraction import ExtractedConcept
@@ -54,6 +55,8 @@ class Purpose:
     #: Whether somebody waits for the answer: then unreadable replies are retried at once, the next model replaces an
     #: unreachable one, and nothing is retried later.
     waited_for: bool = False
+    #: Whether failed tries are repeated later; if not, the first failed try is the last.
+    repeated: bool = True
 
 
 def _memories(subject: Subject) -> list[UUID]:
@@ -146,6 +149,15 @@ def _count_left_out_memories(
     return given_up, notes
 
 
+def _answer_step(_agent_id: UUID, subject: Subject, text: str, _by: str) -> Sequence[str]:
+    answered = answer_prompt(step_id=UUID(subject["step"]), attempt=subject["attempt"], output=text)
+    return [] if answered else ["the step does not wait for this try any more"]
+
+
+def _fail_step(subject: Subject, reason: str) -> None:
+    fail_prompt(step_id=UUID(subject["step"]), attempt=subject["attempt"], reason=reason)
+
+
 def _as_read(_tenant_id: UUID, _agent_id: UUID, read: Any) -> Any:
     return read
 
@@ -184,5 +196,14 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         failed=_no_further_record,
         given_up=store_silence,
         waited_for=True,
+    ),
+    # The step has a policy of retries of its own.
+    CallPurpose.WORKFLOW: Purpose(
+        read=lambda _, text: text,
+        prepare=_as_read,
+        apply=_answer_step,
+        failed=_no_further_record,
+        given_up=lambda _, subject, reason: _fail_step(subject, reason),
+        repeated=False,
     ),
 }

@@ -108,14 +108,14 @@ def _leased_call(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> Lease
 _RETRY = """
 UPDATE calls_externalcall SET status = 'retried'
 WHERE tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
-    AND errand_status = 'failed' AND purpose <> 'chat'
+    AND errand_status = 'failed' AND purpose NOT IN ('chat', 'workflow')
 RETURNING purpose, subject
 """
 _FAILED = """
 SELECT c.id, a.name, c.purpose, c.subject, c.model, c.error_kind || ': ' || c.error, c.ended_at
 FROM calls_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
 WHERE c.tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR c.agent_id = %(agent)s)
-    AND c.errand_status = 'failed' AND c.purpose <> 'chat'
+    AND c.errand_status = 'failed' AND c.purpose NOT IN ('chat', 'workflow')
 ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s
 """
 

@@ -159,6 +159,8 @@ def _schedule_retry(call: LeasedCall, retry: _Retry, values: Mapping[str, Any]) 
 
 def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Retry | None:
     """Return the try that follows a failed one; None if the call has failed for good."""
+    if not PURPOSES[call.request.purpose].repeated:
+        return None
     request, model, subject = call.request, call.model, call.subject
     if isinstance(error, ReplyInvalid):
         request = retry_request(request, reply=storable(reply), fault=str(error))

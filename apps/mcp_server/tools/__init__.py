@@ -15,6 +15,7 @@ from apps.mcp_server.tools.memories import recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
 from apps.mcp_server.tools.selves import show_self
 from apps.mcp_server.tools.skills import list_skills, read_skill
+from apps.mcp_server.tools.workflows import list_workflows, show_workflow_run, start_workflow
 
 TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_agents, "List agents"),
@@ -37,6 +38,9 @@ TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_proposals, "List proposals"),
     writing(decide_proposal, "Decide a proposal", destructive=True),
     reading(list_approvals, "List requests for approval"),
+    reading(list_workflows, "List workflows"),
+    writing(start_workflow, "Start a workflow", asks_model=True),
+    reading(show_workflow_run, "Show a run of a workflow"),
     reading(why_denied, "Explain a denial"),
     reading(list_skills, "List skills"),
     reading(read_skill, "Read a skill"),

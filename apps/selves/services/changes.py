@@ -18,6 +18,7 @@ from apps.selves.services.queries import RECORD_SELF_CHANGE
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
+from arbor.audit.changes import AuditChange
 from arbor.ids import uuid7
 from arbor.selves.history import PartKind
 from arbor.selves.proposals import check_pace
@@ -74,14 +75,18 @@ def record_self_change(change: SelfChangeRecord) -> int:
     )
     detail: dict[str, Any] = {
         f"{change.what}_id": str(change.target_id),
-        "before": dict(change.before),
-        "after": dict(change.after),
         "changes": _differences(change.before, change.after),
         "reason": change.reason,
     }
     if change.proposal_id is not None:
         detail["proposal_id"] = str(change.proposal_id)
-    record_decision(agent_id=change.agent_id, decided_by=change.actor, message=change.message, detail=detail)
+    record_decision(
+        agent_id=change.agent_id,
+        decided_by=change.actor,
+        message=change.message,
+        detail=detail,
+        change=AuditChange(before=change.before, after=change.after),
+    )
     emit(
         signal(
             SignalName.IDENTITY_CHANGE,
@@ -94,13 +99,27 @@ def record_self_change(change: SelfChangeRecord) -> int:
     return int(version)
 
 
-def record_decision(*, agent_id: UUID, decided_by: str, message: str, detail: Mapping[str, Any]) -> None:
+def record_decision(
+    *,
+    agent_id: UUID,
+    decided_by: str,
+    message: str,
+    detail: Mapping[str, Any],
+    change: AuditChange | None = None,
+) -> None:
     """Record a decision about a self in the audit log; the actor of a heartbeat's is `agent:PUBLIC_ID`."""
     actor, known = decided_by, dict(detail)
     if decided_by.startswith(HEARTBEAT):
         actor = f"agent:{Agent.objects.values_list('public_id', flat=True).get(id=agent_id)}"
         known["heartbeat_id"] = decided_by.removeprefix(HEARTBEAT)
-    record(action=AuditAction.SELF_CHANGED, actor=actor, agent_id=agent_id, message=message, detail=known)
+    record(
+        action=AuditAction.SELF_CHANGED,
+        actor=actor,
+        agent_id=agent_id,
+        message=message,
+        detail=known,
+        change=change,
+    )
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -18,6 +19,7 @@ from arbor.heartbeat.params.memory import (
     needed_text,
     text_list,
 )
+from arbor.workflows.values import NAME_LENGTH
 
 #: The least and the most goals of one brainstorm (seed 004, 3.2.5).
 BRAINSTORMED = (2, 5)
@@ -86,8 +88,26 @@ MESSAGE_LENGTH = 4_000
 SUBJECT_LENGTH = 150
 #: Characters of an agent's name or id.
 AGENT_LENGTH = 200
+#: Characters of the result of a delegated step.
+STEP_OUTPUT_LENGTH = 8_000
 
 Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
+
+
+def _as_input(value: object) -> object:
+    """Read an input that is written as text; numbers and flags become texts."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except ValueError:
+            return value
+    if isinstance(value, dict):
+        return {key: part if isinstance(part, str) else json.dumps(part) for key, part in value.items()}
+    return {} if value is None else value
+
+
+def _as_flag(value: object) -> object:
+    return False if value is None else value
 
 
 class InquireParams(ActionParams):
@@ -136,6 +156,28 @@ class ReachOutAgentParams(ActionParams):
 
     to: Annotated[str, needed_text("its name or id", most=AGENT_LENGTH)]
     content: Annotated[str, needed_text("the message itself", most=MESSAGE_LENGTH)]
+
+
+class StartWorkflowParams(ActionParams):
+    """A workflow and its input."""
+
+    workflow: Annotated[str, needed_text("its name", most=NAME_LENGTH)]
+    input: Annotated[
+        dict[str, str],
+        BeforeValidator(_as_input),
+        Field(description='its input as a JSON object of texts, such as {"topic": "rain"} (default: none)'),
+        WithJsonSchema({"type": "string", "description": "its input: a JSON object of texts, as text"}),
+    ] = {}
+
+
+class CompleteStepParams(ActionParams):
+    """A step of a workflow that is delegated to the agent, and its result."""
+
+    step: Annotated[str, needed_text("the step's id", most=100)]
+    output: Annotated[str, needed_text("the result, or why the step cannot be done", most=STEP_OUTPUT_LENGTH)]
+    failed: Annotated[
+        bool, BeforeValidator(_as_flag), Field(description="true if the step cannot be done (default: false)")
+    ] = False
 
 
 class ReachOutPublicParams(ReachOutUserParams):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.views import GoalView, IntentView, ProposalView
 from arbor.memory.relations import Relation
 from arbor.quotations import quoted
+from arbor.workflows.values import COMPLETE_STEP
 
 #: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
 _THINKING = ("synthesize", "reflect", "remember")
@@ -108,6 +110,28 @@ class Draft:
 
 def _by(procedure: MemoryView | None) -> str:
     return f"as in {quoted(gist(procedure))}" if procedure else ""
+
+
+#: A step of a workflow in the text of its percept or its goal.
+_DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
+_TASK = "The task: "
+
+
+def answer_steps(situation: Situation, draft: Draft) -> None:
+    """Answer the steps of workflows that are delegated to the agent, with what it knows about their tasks."""
+    texts = [
+        *(percept.content for percept in situation.percepts),
+        *(goal.description for goal in situation.goals),
+    ]
+    found = {match[1]: text for text in texts if (match := _DELEGATED.search(text))}
+    for step_id, text in found.items():
+        task = text.partition(_TASK)[2].strip()
+        known = [gist_with_speaker(view) for view in first_hand_memories(situation)[:_MATERIALS]]
+        output = f"{task}\nWhat I know: {'; '.join(known) if known else 'nothing yet'}."
+        if draft.add_action(
+            COMPLETE_STEP, {"step": step_id, "output": output}, "Somebody waits for this step."
+        ):
+            draft.add_thought(f"A step was delegated to me: {quoted(excerpt(task))}")
 
 
 #: Memories in a summary.

@@ -14,6 +14,7 @@ from arbor.goals.injection import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.reflex.choices import (
     Draft,
+    answer_steps,
     decide_proposals,
     execute_intent,
     query_of,
@@ -50,6 +51,7 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     situation = Situation.model_validate(situation_json)
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
+    answer_steps(situation, draft)
     decide_proposals(situation.proposals, draft)
     if not draft.actions and draft.offers("rest"):
         draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")

@@ -297,5 +297,7 @@ ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
     "reach_out_user": reach_out_user,
     "reach_out_agent": serve,
     "reach_out_public": serve,
+    "start_workflow": serve,
+    "complete_step": serve,
     "rest": rest,
 }

@@ -16,7 +16,7 @@ from arbor.authority.approvals import (
     permission_of,
 )
 from arbor.authority.authorization import Authorization, DenialCode
-from arbor.authority.grants import action_resource
+from arbor.authority.grants import resource_of
 from arbor.authority.modes import DEFAULT_PROFILE, ModeDecision, TrustMode, effective_mode, limit_of_model
 from arbor.authority.requests import body_hash, canonical_body
 from arbor.heartbeat.boundary_guard import opening_text
@@ -83,7 +83,7 @@ def request_views(approvals: Iterable[ApprovalView]) -> list[ApprovalRequestView
 
 def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence[Decision]) -> Decision:
     """Return a running decision, refused if a person blocks the action, and put off if a person has to approve it."""
-    resource = action_resource(decision.action)
+    resource = resource_of(decision.action, decision.params)
     moment = heartbeat.moment
     assert moment is not None
     profile = moment.authority.modes if moment.authority is not None else DEFAULT_PROFILE
@@ -150,7 +150,7 @@ def new_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> li
         NewApproval(
             id=UUID(decision.approval_id),
             action=decision.action,
-            resource=action_resource(decision.action),
+            resource=resource_of(decision.action, decision.params),
             body=canonical_body(decision.params).decode(),
             body_hash=body_hash(decision.params),
             about=storable(opening_text(decision.params)),
@@ -195,7 +195,7 @@ def approval_notes(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> 
             detail={
                 "approval_id": decision.approval_id,
                 "heartbeat_id": str(heartbeat.heartbeat_id),
-                "resource": action_resource(decision.action),
+                "resource": resource_of(decision.action, decision.params),
                 "body_hash": body_hash(decision.params),
             },
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from arbor.authority.authorization import AgentAuthority, Authorization, DenialCode, authorize, explain
-from arbor.authority.grants import action_resource
+from arbor.authority.grants import resource_of
 from arbor.authority.requests import ActionRequest, Nonce, SignedRequests, body_hash
 from arbor.errors import ArborError
 from arbor.heartbeat.decision import Decision, DecisionVerdict
@@ -26,9 +26,9 @@ _FORGED = frozenset(
 )
 
 
-def check_grants(heartbeat: HeartbeatState, action: str, used: Sequence[str]) -> Authorization:
+def check_grants(heartbeat: HeartbeatState, decision: Decision, used: Sequence[str]) -> Authorization:
     """Return whether a grant covers an action now; `used`: the grants of earlier actions of the turn."""
-    return explain(action_resource(action), authority=_authority(heartbeat, used), now=heartbeat.now)
+    return explain(_resource(decision), authority=_authority(heartbeat, used), now=heartbeat.now)
 
 
 def sign(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> SignedRequests | None:
@@ -43,7 +43,7 @@ def sign(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> SignedRequ
         return signer.sign_requests(
             [
                 ActionRequest(
-                    resource=action_resource(decision.action),
+                    resource=_resource(decision),
                     agent=agent,
                     at=heartbeat.now,
                     body_hash=body_hash(decision.params),
@@ -69,7 +69,7 @@ def verify(heartbeat: HeartbeatState, decision: Decision, used: Sequence[str]) -
     return authorize(
         heartbeat.signed,
         _nonce(heartbeat, decision),
-        action_resource(decision.action),
+        _resource(decision),
         decision.params,
         authority=_authority(heartbeat, used),
         now=heartbeat.now,
@@ -89,7 +89,7 @@ def denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
         message=f"{decision.action}: {decision.reason}",
         detail={
             "heartbeat_id": str(heartbeat.heartbeat_id),
-            "resource": action_resource(decision.action),
+            "resource": _resource(decision),
             "code": code.value if code is not None else "",
             "tried": [one.capability_id for one in why.tried] if why is not None else [],
         },
@@ -105,6 +105,10 @@ def _authority(heartbeat: HeartbeatState, used: Iterable[str] = ()) -> AgentAuth
             tenant=str(heartbeat.tenant_id), public_id="", identity_fault="you have no identity to act with"
         )
     return own.with_uses([*heartbeat.effects.capability_uses, *filter(None, used)])
+
+
+def _resource(decision: Decision) -> str:
+    return resource_of(decision.action, decision.params)
 
 
 def _nonce(heartbeat: HeartbeatState, decision: Decision) -> Nonce:

@@ -78,7 +78,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
                 dropped=[*heartbeat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
             )
     heartbeat = heartbeat.with_state(
-        drives=drives.model_dump(mode="json"),
+        drives=drives.to_json(),
         mood=mood.model_dump(mode="json"),
         learned=learned_after(before.learned, results),
         stale_beats=0 if met_new else situation.stale_beats + 1,

@@ -76,7 +76,7 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = heartbeat.with_state(
         idle_beats=idle_beats,
         stale_beats=heartbeat.situation.stale_beats + 1,
-        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).model_dump(mode="json"),
+        drives=after_idle_heartbeat(_drives(heartbeat, now), now=now).to_json(),
     )
     return NodeResult(state=with_next(replace(heartbeat, idle=reason), following), changed=(reason,))
 
@@ -87,7 +87,7 @@ def with_next(heartbeat: HeartbeatState, following: NextHeartbeat) -> HeartbeatS
     hours = heartbeat.rhythm.hours
     until = following.due_at if hours is None else min(following.due_at, hours.end_from(now))
     drives = _drives(heartbeat, now).model_copy(update={"until": until})
-    heartbeat = heartbeat.with_state(drives=drives.model_dump(mode="json"))
+    heartbeat = heartbeat.with_state(drives=drives.to_json())
     return replace(heartbeat, next=following)
 
 

@@ -4,6 +4,7 @@
 """
 
 from arbor_client.agents import Agent, Destruction, SentMessage
+from arbor_client.audit import AuditEvent, ChainFault, ChainHead, ChainReport
 from arbor_client.beliefs import Aspect, Belief
 from arbor_client.boundaries import Boundary, BoundaryList, BoundaryMatch, ChangedBoundary
 from arbor_client.calls import UNCHANGED, Unchanged
@@ -73,7 +74,7 @@ from arbor_client.selves import Drive, Experience, InnerState, Peer, Preference,
 from arbor_client.signals import NewWebhook, Signal, SignalKind, SignalPage, Webhook
 from arbor_client.streams import Event
 from arbor_client.templates import CheckedTemplate, Template, TemplateDetails
-from arbor_client.tenants import ApiToken, AuditEvent, Limits, Member, NewApiToken, Tenant, Token
+from arbor_client.tenants import ApiToken, Limits, Member, NewApiToken, Tenant, Token
 from arbor_client.tools import AllowedTool, RefreshedServer, Tool, ToolServer
 
 __all__ = [
@@ -93,6 +94,9 @@ __all__ = [
     "BoundaryMatch",
     "BufferItem",
     "CallTrace",
+    "ChainFault",
+    "ChainHead",
+    "ChainReport",
     "Changed",
     "ChangedBoundary",
     "Channel",

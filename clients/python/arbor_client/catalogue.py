@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from arbor_client.agents import Agents
 from arbor_client.approvals import Approvals, Trust
+from arbor_client.audit import Audit
 from arbor_client.beliefs import Aspects, Beliefs
 from arbor_client.boundaries import Boundaries
 from arbor_client.capabilities import Capabilities
@@ -31,6 +32,7 @@ from arbor_client.templates import Templates
 from arbor_client.tenants import Members, TenantGroup, Tokens
 from arbor_client.tiers import Tiers
 from arbor_client.tools import Tools, ToolServers
+from arbor_client.workflows import Workflows
 
 if TYPE_CHECKING:
     from arbor_client.clients import Arbor, AsyncArbor
@@ -43,6 +45,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.agents: Agents[C] = Agents(client)
         self.approvals: Approvals[C] = Approvals(client)
         self.aspects: Aspects[C] = Aspects(client)
+        self.audit: Audit[C] = Audit(client)
         self.beliefs: Beliefs[C] = Beliefs(client)
         self.boundaries: Boundaries[C] = Boundaries(client)
         self.capabilities: Capabilities[C] = Capabilities(client)
@@ -80,3 +83,4 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.tools: Tools[C] = Tools(client)
         self.trust: Trust[C] = Trust(client)
         self.webhooks: Webhooks[C] = Webhooks(client)
+        self.workflows: Workflows[C] = Workflows(client)

@@ -1,11 +1,11 @@
-"""The tenant of the token: its limits, members, tokens and audit log."""
+"""The tenant of the token: its limits, members and tokens."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from arbor_client.calls import (
@@ -103,19 +103,6 @@ class NewApiToken:
     about: ApiToken
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditEvent:
-    """An audited act."""
-
-    id: UUID
-    at: datetime
-    action: str
-    actor: str
-    agent_id: UUID | None
-    message: str
-    detail: Any
-
-
 class TenantGroup[C: (Arbor, AsyncArbor)](Group[C]):
     """Operations about the tenant."""
 
@@ -145,11 +132,6 @@ class TenantGroup[C: (Arbor, AsyncArbor)](Group[C]):
         """Change what is given; None removes a limit."""
         changes = {"daily_beats": daily_beats, "daily_tokens": daily_tokens, "daily_usd": daily_usd}
         return patch(Limits, "/limits", changes)
-
-    @listing
-    def audit(self, *, agent_id: Id | None = None, action: str | None = None) -> PagedCall[AuditEvent]:
-        """List what was done in the tenant and by whom, the latest first."""
-        return listed(AuditEvent, "/audit", agent_id=agent_id, action=action)
 
 
 class Members[C: (Arbor, AsyncArbor)](Group[C]):

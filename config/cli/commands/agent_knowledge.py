@@ -18,7 +18,7 @@ SKILL = group(
         "Choose the skills that an agent follows, at most five, from its next prompt on. Without a name: none.",
         argument("names", nargs=-1, metavar="[SKILL]..."),
         run="skills:set_active",
-        details="Skills stand whole in each prompt; those that do not fit the window of the agent's models are refused with their"
+        details="Each prompt includes skills whole; those that do not fit the window of the agent's models are refused with their"
         " sizes.",
         examples=("arbor agent skill set Vega decision-memo cited-answers", "arbor agent skill set Vega"),
     ),
@@ -26,7 +26,7 @@ SKILL = group(
 
 SUBSCRIPTION = group(
     "subscription",
-    "Subscribe agents to signals, which stand in their next prompt.",
+    "Subscribe agents to signals, which their next prompt includes.",
     agent_command(
         "list",
         "List the subscriptions of an agent.",

@@ -11,6 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
+from apps.audit.services.positions import continue_audit_positions
 from apps.fleet.accounts import create_account
 from apps.fleet.capabilities import sign_all_pending_grants
 from apps.fleet.identities import endorse_all_agents
@@ -38,6 +39,8 @@ def prepare(demo: bool, report: Path | None) -> None:
     click.echo("the database is migrated")
     if continue_positions():
         click.echo("the positions of signals continue after those of the restored ones")
+    if continue_audit_positions():
+        click.echo("the positions of audit records continue after those of the restored ones")
     _seed_templates()
     _load_skills()
     _endorse_agents()

@@ -24,6 +24,7 @@ UNANSWERED = {
     "/agents/{agent_id}/self/diff",
     "/seeds/{seed_id}/diff/{other_id}",
     "/templates/{name}",
+    "/skills/{name}",
     "/agents/{agent_id}/similar-memories",
     "/agents/{agent_id}/heartbeats/{heartbeat_id}/replay",
 }

@@ -155,6 +155,17 @@ def test_a_large_file_is_read_from_an_owner_only(server: str, tenant: Tenant) ->
     assert send(Role.OPERATOR).status_code == 413
 
 
+def test_documents_may_be_larger_than_other_bodies(server: str, tenant: Tenant) -> None:
+    headers = {
+        "Authorization": f"Bearer {caller_of(tenant, Role.OWNER).token}",
+        "Content-Type": "application/octet-stream",
+    }
+    response = httpx.post(
+        f"{server}/api/v1/documents?name=a.txt", content=b"x " * 50_000, headers=headers, timeout=60
+    )
+    assert response.status_code == 201, response.text
+
+
 def test_the_process_is_alive_and_ready(server: str, tenant: Tenant) -> None:
     assert httpx.get(f"{server}/healthz", timeout=60).status_code == 200
     assert httpx.get(f"{server}/readyz", timeout=60).json() == {"database": True, "broker": True}

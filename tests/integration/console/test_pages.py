@@ -26,6 +26,7 @@ from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
 from apps.tools.models import ToolServer
+from apps.workflows.models import Workflow
 from tests.factories.memories import MemoryFactory
 from tests.factories.users import UserFactory
 from tests.support.console import World, page_of, sign_in
@@ -88,6 +89,11 @@ def test_every_model_is_shown() -> None:
         "signals.SignalBatch",
         "contacts.PartialReply",
         "heartbeats.SpanExport",
+        # The page of the chain, and the command.
+        "audit.AuditSeal",
+        "audit.SealedBlock",
+        "audit.PlatformSeal",
+        "audit.PlatformBlock",
     }
     for model in apps.get_models():
         label = model._meta.label
@@ -207,7 +213,7 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
     # These have forms of their own, which call their services.
     own = {
-        "add/": (Agent, Channel, Document, Hook, SavedSeed, SignalWebhook, ToolServer),
+        "add/": (Agent, Channel, Document, Hook, SavedSeed, SignalWebhook, ToolServer, Workflow),
         "{}/delete/": (Agent,),
     }.get(part, ())
     for row in world.rows:
@@ -227,6 +233,7 @@ def test_the_forms_that_add_are_the_consoles_own(owner: Client) -> None:
         ("contacts_hook", "hook_new"),
         ("contacts_signalwebhook", "webhook_new"),
         ("tools_toolserver", "tool_server_new"),
+        ("workflows_workflow", "workflow_form"),
     ):
         response = owner.get(reverse(f"admin:{page}_add"))
         assert f"console/{template}.html" in [used.name for used in response.templates]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.console.pictures.neighborhood import LABEL, WIDTH, Neighbor, draw_neighborhood
-from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, Passage, draw_pipeline
+from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, NodeVisit, draw_pipeline
 from arbor.memory.neighborhood import KEPT
 from arbor.pipeline.graph import heartbeat_text
 
@@ -24,8 +24,8 @@ def overlap(one: Box, two: Box) -> bool:
     return abs(one.x - two.x) < BOX_WIDTH and abs(one.y - two.y) < BOX_HEIGHT
 
 
-def passed(*names: str) -> dict[str, Passage]:
-    return {name: Passage(outcome="success", milliseconds=1.0) for name in names}
+def passed(*names: str) -> dict[str, NodeVisit]:
+    return {name: NodeVisit(outcome="success", milliseconds=1.0) for name in names}
 
 
 def test_a_successful_run_is_marked_from_start_to_exit() -> None:
@@ -47,7 +47,7 @@ def test_a_successful_run_is_marked_from_start_to_exit() -> None:
 
 
 def test_a_failed_run_ends_in_the_failed_exit() -> None:
-    walk = passed("look") | {"think": Passage(outcome="failure", milliseconds=2.0)}
+    walk = passed("look") | {"think": NodeVisit(outcome="failure", milliseconds=2.0)}
     picture = draw_pipeline(TEXT, passed=walk, path=["look", "think"], ended="failure")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
@@ -61,7 +61,7 @@ def test_an_unfinished_run_reaches_no_exit() -> None:
 
 
 def test_a_repeated_visit_is_counted() -> None:
-    again = {"look": Passage(outcome="retry", milliseconds=3.0, visits=2)}
+    again = {"look": NodeVisit(outcome="retry", milliseconds=3.0, visits=2)}
     picture = draw_pipeline(TEXT, passed=again, path=["look"], ended="")
     assert picture is not None
     assert next(box.note for box in picture.boxes if box.name == "look") == "3.0 ms ×2"

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.console.pages.skills import OUTLINE
-from apps.knowledge.models import Skill
+from apps.knowledge.models import AgentSkill, Skill
 from apps.knowledge.services.active_skills import active_skills
 from apps.knowledge.services.skills import add_skill
 from apps.tenants.scope import tenant_transaction
@@ -18,6 +18,13 @@ from tests.support.console import World
 from tests.support.console_crawls import HOSTILE
 
 EDITOR, LIST = "admin:skill-edit", "admin:skills"
+
+
+@pytest.fixture(autouse=True)
+def _no_skills(world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        AgentSkill.objects.all().delete()
+        Skill.objects.all().delete()
 
 
 def post(client: Client, text: str, act: str = "check", name: str = "") -> Any:

@@ -6,6 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Agent
+from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services.subscriptions import subscriptions_of
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
@@ -17,6 +18,7 @@ def test_an_operator_subscribes_and_unsubscribes_an_agent(
 ) -> None:
     with tenant_transaction(world.tenant.id):
         lyra: Agent = AgentFactory(name="Lyra")
+        SignalSubscription.objects.all().delete()
     address = reverse("admin:agent-subscriptions", args=[world.agent.id])
     empty = viewer.get(address).content.decode()
     assert "No subscription" in empty

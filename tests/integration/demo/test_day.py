@@ -32,7 +32,7 @@ from apps.memories.services.retention.buffer import promote_buffers
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.goals.values import GoalLayer, GoalState
-from arbor.selves.drives import Drive
+from arbor.selves.drives import Drive, read_drives
 from config.demo.installation import TENANTS, make_demo
 from tests.factories.users import UserFactory
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
@@ -135,8 +135,8 @@ class Days:
             with tenant_transaction(life.agent.tenant_id):
                 state = AgentState.objects.get(agent_id=life.agent.id)
             life.notices += [(now, notice["kind"]) for notice in state.notices]
-            states = state.drives.get("states", {})
-            life.drives.append({name: stored["level"] for name, stored in states.items()})
+            states = read_drives(state.drives, now).states if state.drives else {}
+            life.drives.append({name.value: drive.level for name, drive in states.items()})
             life.moods.append(state.mood.get("valence", 0.0))
 
 

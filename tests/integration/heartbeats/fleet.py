@@ -12,6 +12,7 @@ from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import DispatchCounts, dispatch
 from apps.queues import Task, TaskMessage, captured
+from apps.workflows.services.legs import advance_run
 
 
 class Fleet:
@@ -39,6 +40,8 @@ class Fleet:
             return answer_turn(
                 turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id, execute=execute_call
             )
+        if message.task is Task.ADVANCE_WORKFLOW:
+            return advance_run(run_id=UUID(arguments["run_id"]), tenant_id=message.tenant_id)
         if message.task is Task.DELIVER:
             return deliver(message_id=UUID(arguments["message_id"]), tenant_id=message.tenant_id)
         return execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)

@@ -54,7 +54,7 @@ def acts_of(tenant: Tenant) -> list[str]:
 
 def test_a_new_file_is_a_draft_and_enqueued(tenant: Tenant, messages: list[TaskMessage]) -> None:
     with tenant_transaction(tenant.id):
-        added = add_document(new=NewDocument(name="docs/a.md", content=HANDBOOK), actor=ACTOR)
+        added = add_document(new=NewDocument(name="files/a.md", content=HANDBOOK), actor=ACTOR)
         version = DocumentVersion.objects.get(document=added.document)
     assert (added.is_new, added.is_changed) == (True, False)
     assert added.document.status == DocumentStatus.DRAFT

@@ -17,11 +17,13 @@ from apps.contacts.services.chat import answer_turn
 from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
+from apps.knowledge.services.categories import set_categories
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.proposals import NewProposal, ProposalKind
+from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory
 from tests.integration.chat.conftest import model_answer
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
@@ -280,3 +282,25 @@ def test_every_tool_describes_itself(client: MemoryClient) -> None:
         assert "context" not in tool.input_schema["properties"], tool.name
         assert None not in (tool.annotations.destructive_hint, tool.annotations.idempotent_hint), tool.name
         json.dumps(tool.input_schema)
+
+
+class TestDocuments:
+    def test_an_agent_finds_published_documents_of_its_categories(
+        self, client: MemoryClient, tenant: Tenant, agent: Agent
+    ) -> None:
+        with tenant_transaction(tenant.id):
+            for category, status in (("hr", "published"), ("it", "published"), ("hr", "draft")):
+                document = DocumentFactory(name=f"{category}-{status}.md", category=category, status=status)
+                DocumentVersionFactory(document=document)
+        listed = client.tool("list_documents", limit=1)
+        assert (len(listed["documents"]), listed["more"]) == (1, True)
+        with tenant_transaction(tenant.id):
+            set_categories(agent_id=agent.id, categories=["hr"], actor=ACTOR)
+        (line,) = client.tool("list_documents")["documents"]
+        assert line["name"] == "hr-published.md"
+        assert client.tool("list_documents", category="it")["documents"] == []
+        part = client.tool("read_document", document=line["name"], start=2, length=3)
+        assert (part["text"], part["length"]) == ("The", 14)
+        for hidden in ("it-published.md", "hr-draft.md", "missing.md"):
+            with pytest.raises(ToolFailed, match=f"no document '{hidden}'"):
+                client.tool("read_document", document=hidden)

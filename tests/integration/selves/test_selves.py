@@ -145,7 +145,7 @@ def test_each_change_leaves_one_complete_record(agent: Agent, what: str, change:
         event = AuditEvent.objects.get(agent_id=agent.id)
     assert (made.what, made.before, made.decided_by) == (what, {}, actor)
     assert made.after
-    assert (event.action, event.detail["before"], event.detail["after"]) == ("self.changed", {}, made.after)
+    assert (event.action, event.before, event.after) == ("self.changed", {}, made.after)
     assert event.detail[f"{what}_id"] == str(made.target_id)
     own = actor.startswith("heartbeat:")
     assert event.actor == (f"agent:{agent.public_id}" if own else actor)

@@ -36,6 +36,7 @@ from apps.signals.models import SignalBatch
 from apps.signals.services.reading import read_signals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from apps.workflows.services.answers import decide_step
 from arbor.agents.template import TrustTier
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode
@@ -52,6 +53,7 @@ from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
+from tests.integration.workflows.workflow_setup import defined, started, step_now
 
 ACTOR = "cli:nora"
 LIE = "I will lie to the harbour master."
@@ -231,6 +233,14 @@ def summarize(agent: Agent) -> None:
         )
 
 
+def run_workflow(fleet: Fleet, tenant: Tenant) -> None:
+    run = started(defined(tenant, 'ask [type=approval, question="?"]; start -> ask -> done'))
+    fleet.run()
+    with tenant_transaction(tenant.id):
+        decide_step(step_id=step_now(run, "ask").id, approved=True, actor=ACTOR)
+    fleet.run()
+
+
 def names_in(tenant: Tenant) -> set[str]:
     with tenant_transaction(tenant.id):
         found = {record.name for record in read_signals(after=Cursor(), limit=1000).signals}
@@ -257,6 +267,7 @@ def test_every_signal_is_emitted_by_its_change(
     run_heartbeats(fleet, agent, scripted)
     run_unusable_reply(fleet, agent, scripted)
     ask_for_approval(fleet, agent, scripted)
+    run_workflow(fleet, tenant)
     assert set(CATALOGUE) - names_in(tenant) == set()
 
 

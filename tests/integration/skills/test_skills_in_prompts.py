@@ -1,4 +1,4 @@
-"""Chosen skills stand whole in the system part of heartbeats and conversations, and cost no statement once cached."""
+"""Chosen skills are whole in the system part of heartbeats and conversations, and cost no statement once cached."""
 
 from __future__ import annotations
 

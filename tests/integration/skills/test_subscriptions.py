@@ -16,6 +16,7 @@ from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.schedule import claim_now
 from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services import signal_reading
+from apps.knowledge.services.documents import NewDocument, add_document
 from apps.knowledge.services.subscriptions import (
     NewSubscription,
     source_of,
@@ -23,13 +24,14 @@ from apps.knowledge.services.subscriptions import (
     subscriptions_of,
     unsubscribe,
 )
+from apps.queues import captured
 from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, ModelUnavailable, NotFound, TemplateInvalid
 from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SHARED, SignalSource
 from arbor.models.ports import ScriptedModel
-from arbor.signals import Signal, SignalName, signal
+from arbor.signals import SignalName, signal
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
@@ -64,7 +66,7 @@ def run(fleet: Fleet, agent: Agent) -> Heartbeat:
     return last_heartbeat(agent)
 
 
-def seen(heartbeat: Heartbeat) -> list[tuple[str, str, int]]:
+def signals_of(heartbeat: Heartbeat) -> list[tuple[str, str, int]]:
     return [
         (entry["name"], entry["source"], entry["count"]) for entry in heartbeat.situation.get("signals", [])
     ]
@@ -78,13 +80,13 @@ def test_the_next_prompt_has_the_signals_of_a_peer_once(
     follow(agent, "memory.goal_*", peer=peer)
     add_goals(peer, "Chart the reef", "Count the lamps")
     add_goals(agent, "Its own goal")
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
     assert "A goal was added to the backlog: “Count the lamps”, “Chart the reef”" in (
         model.requests[-1].messages[0].content
     )
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == []
     add_goals(peer, "Polish the brass")
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
 
 
 def test_a_failed_heartbeat_has_read_nothing(
@@ -94,63 +96,71 @@ def test_a_failed_heartbeat_has_read_nothing(
     add_goals(peer, "Chart the reef")
     scripted(ModelUnavailable("down"), repeat=True)
     failed = run(fleet, agent)
-    assert (failed.status, seen(failed)) == ("failed", [("memory.goal_created", "Ben", 1)])
+    assert (failed.status, signals_of(failed)) == ("failed", [("memory.goal_created", "Ben", 1)])
     scripted(REST, repeat=True)
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert signals_of(run(fleet, agent)) == []
 
 
 def test_an_agent_reads_signals_about_itself(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
     follow(agent, "memory.heartbeat", "memory.goal_created", own=True)
     add_goals(agent, "Its own goal")
-    assert seen(run(fleet, agent)) == [("memory.goal_created", "you", 1)]
-    assert seen(run(fleet, agent)) == [("memory.heartbeat", "you", 1)]
+    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "you", 1)]
+    assert signals_of(run(fleet, agent)) == [("memory.heartbeat", "you", 1)]
 
 
-def shared(agent: Agent, name: SignalName = SignalName.AGENT_PUBLISHED) -> Signal:
-    """Return a signal about what the agents share."""
-    return signal(name, SHARED, name="Tide tables", actor=ACTOR)
+def publish(tenant: Tenant, *names: str) -> None:
+    """Publish documents, whose signals are about what the tenant's agents share; no worker indexes them."""
+    for name in names:
+        with captured(), tenant_transaction(tenant.id):
+            content = f"# {name}".encode()
+            add_document(new=NewDocument(name=f"{name}.md", content=content, publish=True), actor=ACTOR)
 
 
-def follow_shared(agent: Agent) -> None:
-    """Subscribe the agent to the signal of `shared`, which agents cannot choose: others of its kind begin with document."""
+def follow_documents(agent: Agent) -> None:
+    wanted = NewSubscription(names=["document.published"], source=SignalSource.SHARED)
     with tenant_transaction(agent.tenant_id):
-        SignalSubscription.objects.create(
-            tenant_id=agent.tenant_id,
-            agent=agent,
-            names=["agent.published"],
-            position=UUID(int=0),
-            created_by=ACTOR,
-        )
+        subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
 
 
-def test_a_shared_signal_wakes_an_idle_agent(
-    fleet: Fleet, idle_agent: Agent, peer: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def run_when_due(fleet: Fleet, agent: Agent) -> Heartbeat:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    return last_heartbeat(agent)
+
+
+def test_a_published_document_wakes_an_idle_agent(fleet: Fleet, tenant: Tenant, idle_agent: Agent) -> None:
     run(fleet, idle_agent)
-    make_due(idle_agent)
-    fleet.dispatch()
-    fleet.run()
-    assert last_heartbeat(idle_agent).status == "skipped"
-    follow_shared(idle_agent)
-    with tenant_transaction(idle_agent.tenant_id):
-        emit(shared(idle_agent), shared(idle_agent))
-    make_due(idle_agent)
-    fleet.dispatch()
-    fleet.run()
-    woken = last_heartbeat(idle_agent)
-    assert (woken.status, seen(woken)) == ("done", [("agent.published", "", 2)])
+    assert run_when_due(fleet, idle_agent).status == "skipped"
+    follow_documents(idle_agent)
+    publish(tenant, "tides", "lamps")
+    woken = run_when_due(fleet, idle_agent)
+    assert (woken.status, signals_of(woken)) == ("done", [("document.published", "", 2)])
+    assert woken.situation["signals"][0]["subjects"] == ["lamps", "tides"]
+    assert run_when_due(fleet, idle_agent).status == "skipped"
+
+
+def test_a_tenant_wide_signal_by_the_id_of_zeros_is_shared(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        row = SignalSubscription(agent=agent, tenant_id=agent.tenant_id, names=["agent.published"])
+        row.position, row.created_by = UUID(int=0), ACTOR
+        row.save(force_insert=True)
+        emit(signal(SignalName.AGENT_PUBLISHED, SHARED, name="Tide tables", actor=ACTOR))
+    assert signals_of(run(fleet, agent)) == [("agent.published", "", 1)]
 
 
 def test_signals_of_another_tenant_are_never_read(
     fleet: Fleet, agent: Agent, other_tenant: Tenant, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
-    follow_shared(agent)
-    with tenant_transaction(other_tenant.id):
-        emit(shared(agent))
-    assert seen(run(fleet, agent)) == []
+    follow_documents(agent)
+    publish(other_tenant, "tides")
+    assert signals_of(run(fleet, agent)) == []
 
 
 def test_many_signals_are_read_in_several_prompts(
@@ -160,7 +170,7 @@ def test_many_signals_are_read_in_several_prompts(
     scripted(REST, repeat=True)
     follow(agent, "memory.goal_created", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
-    assert [seen(run(fleet, agent)) for _ in range(3)] == [
+    assert [signals_of(run(fleet, agent)) for _ in range(3)] == [
         [("memory.goal_created", "Ben", 2)],
         [("memory.goal_created", "Ben", 1)],
         [],
@@ -174,7 +184,7 @@ def test_unwanted_signals_are_skipped_for_good(
     scripted(REST, repeat=True)
     row = follow(agent, "memory.recalled", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
-    assert seen(run(fleet, agent)) == []
+    assert signals_of(run(fleet, agent)) == []
     with tenant_transaction(agent.tenant_id):
         assert SignalSubscription.objects.get(id=row.id).position > row.position
 

@@ -24,16 +24,20 @@ LISTED: dict[str, dict[str, str]] = {
     "agents_agentendorsement": {APP: "INSERT SELECT UPDATE", OPS: "SELECT"},
     "agents_authoritykey": {APP: "INSERT SELECT UPDATE(sealed_private_key)"},
     "authority_capabilitygrant": {
-        APP: "INSERT SELECT UPDATE(issuer) UPDATE(revoked_at) UPDATE(revoked_by) UPDATE(revoked_reason)"
-        " UPDATE(signature)",
+        APP: "INSERT SELECT UPDATE(ancestors) UPDATE(issuer) UPDATE(revoked_at) UPDATE(revoked_by)"
+        " UPDATE(revoked_reason) UPDATE(signature)",
         OPS: "SELECT",
     },
-    "authority_capabilityuse": {APP: "INSERT SELECT", OPS: "SELECT"},
+    "authority_capabilityuse": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
     "agents_requestedcapability": {APP: "INSERT SELECT", OPS: "SELECT"},
     "agents_builtintemplate": {APP: "SELECT", OPS: EVERYTHING},
     "heartbeats_heartbeatschedule": {APP: EVERYTHING, OPS: "SELECT UPDATE"},
     "audit_auditevent": {APP: "INSERT SELECT", OPS: "DELETE INSERT SELECT"},
     "audit_platformevent": {OPS: "DELETE INSERT SELECT", ACCOUNTS: "INSERT"},
+    "audit_auditseal": {APP: "SELECT", OPS: "INSERT SELECT"},
+    "audit_sealedblock": {APP: "SELECT", OPS: "DELETE INSERT SELECT"},
+    "audit_platformseal": {OPS: "INSERT SELECT"},
+    "audit_platformblock": {OPS: "DELETE INSERT SELECT"},
     "auth_group": {ACCOUNTS: "SELECT"},
     "auth_group_permissions": {ACCOUNTS: "SELECT"},
     "auth_permission": {ACCOUNTS: "SELECT"},

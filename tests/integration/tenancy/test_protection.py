@@ -92,7 +92,7 @@ def test_every_table_has_these_policies_and_no_other(database: None) -> None:
             assert (name, command, roles) == ("own_memberships", "r", ["arbor_app"])
     for table, name, _, _ in fetch(WITH_TENANT):
         own = {"own_memberships"} if name == "tenants_membership" else set()
-        aged = ("audit_auditevent", "calls_ledgerentry", "signals_signalbatch")
+        aged = ("audit_auditevent", "audit_sealedblock", "calls_ledgerentry", "signals_signalbatch")
         own |= {"deleted_by_age"} if name in aged else set()
         assert policies[table] == {"tenant_isolation", "operations"} | own
 

@@ -10,8 +10,10 @@ from uuid import UUID
 
 import pytest
 
+from arbor.authority import authorization, requests
 from arbor.authority.authorization import (
     AgentAuthority,
+    AgentGrants,
     Authorization,
     GrantUses,
     authorize,
@@ -33,7 +35,7 @@ from tests.support.authority import (
 )
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
-RECALL = "arbor://actions/execute/recall"
+RECALL, EVERY_ACTION = "arbor://actions/execute/recall", "arbor://actions/execute/*"
 PARAMS = {"query": "ferries", "limit": 5}
 NONCE = Nonce(heartbeat_id=UUID(int=3), turn=1, index=0)
 GRANT = grant_of(RECALL)
@@ -237,3 +239,27 @@ def test_trust_says_what_a_grant_does_not(
     found = with_trust(explain(RECALL, authority=authority, now=NOW), RECALL, profile)
     assert (found.granted, found.code) == (granted, code)
     assert found.reason.startswith(reason)
+
+
+def test_a_process_verifies_its_own_signatures_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "verify", lambda *_: pytest.fail("checked again"))
+    signed = signed_of()
+
+    assert signed.is_signed_by(AGENT_KEY.public)
+    assert len(requests._made) <= requests._SIGNATURES_CACHED
+
+
+def test_an_own_signature_is_no_other_keys_and_no_other_bodys() -> None:
+    signed = signed_of()
+
+    assert not signed.is_signed_by(OTHER_KEY.public)
+    assert not replace(signed, key_number=2).is_signed_by(AGENT_KEY.public)
+
+
+def test_grants_remember_a_bounded_number_of_resources() -> None:
+    grants = AgentGrants((grant_of(EVERY_ACTION), grant_of(RECALL)))
+
+    for number in range(2 * authorization._RESOURCES_REMEMBERED):
+        assert len(grants.covering(f"arbor://actions/execute/a{number}")) == 1
+    assert grants.covering(RECALL) == grants.covering(RECALL) == (grants[1], grants[0])
+    assert len(grants._found) == authorization._RESOURCES_REMEMBERED

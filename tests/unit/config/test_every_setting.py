@@ -15,11 +15,13 @@ import pytest
 from django.test import override_settings
 
 from apps import providers, web
+from apps.knowledge.services import indexing
 from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
+from arbor.errors import ConfigurationInvalid
 from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
 from arbor.models.handles import Provider
@@ -184,6 +186,9 @@ PROBES: dict[str, Probe] = {
     "ARBOR_DISPATCH_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.DISPATCH, "ARBOR_DISPATCH_PERIOD")),
     "ARBOR_SKILLS_PERIOD_S": Probe(values=("5", "10"), shows=period(Task.LOAD_SKILLS, "ARBOR_SKILLS_PERIOD")),
     "ARBOR_OUTBOX_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.SWEEP_OUTBOX, "ARBOR_OUTBOX_PERIOD")),
+    "ARBOR_AUDIT_SEAL_PERIOD_S": Probe(
+        values=("10", "20"), shows=period(Task.SEAL_AUDIT, "ARBOR_AUDIT_SEAL_PERIOD")
+    ),
     "ARBOR_MODEL_THREADS": Probe(values=("10", "20"), shows=pool("model", "concurrency")),
     "ARBOR_MODEL_CONNECTIONS": Probe(values=("5", "6"), shows=pool("model", "env")),
     "ARBOR_TTL_ROUTINE_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.ROUTINE)),
@@ -202,6 +207,25 @@ PROBES: dict[str, Probe] = {
     "ARBOR_PROVIDER_CALLS": Probe(
         values=("ollama=1", "ollama=9"),
         shows=applied("ARBOR_PROVIDER_CALLS", lambda: providers.calls_limit(Provider.OLLAMA)),
+    ),
+    "ARBOR_DOCUMENT_MB": Probe(values=("1", "2"), shows=lambda: loaded("FILE_UPLOAD_MAX_MEMORY_SIZE")),
+    "ARBOR_DOCUMENT_PAGES": Probe(
+        values=("1", "2"), shows=applied("ARBOR_DOCUMENT_PAGES", indexing.reading_limits)
+    ),
+    "ARBOR_DOCUMENT_CHARACTERS": Probe(
+        values=("1", "2"), shows=applied("ARBOR_DOCUMENT_CHARACTERS", indexing.reading_limits)
+    ),
+    "ARBOR_DOCUMENT_READ_S": Probe(
+        values=("1", "2"), shows=applied("ARBOR_DOCUMENT_READ_S", indexing.reading_limits)
+    ),
+    "ARBOR_DOCUMENT_READ_MB": Probe(
+        values=("256", "512"), shows=applied("ARBOR_DOCUMENT_READ_MB", indexing.reading_limits)
+    ),
+    "ARBOR_PASSAGE_TOKENS": Probe(
+        values=("200", "400"), shows=applied("ARBOR_PASSAGE_TOKENS", indexing.passage_size)
+    ),
+    "ARBOR_PASSAGE_OVERLAP": Probe(
+        values=("0", "20"), shows=applied("ARBOR_PASSAGE_OVERLAP", indexing.passage_size)
     ),
     "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=planned("web_host")),
     **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
@@ -222,6 +246,26 @@ def test_a_setting_changes_its_effect(name: str, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, value)
         values.append(probe.shows())
     assert values[0] != values[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ARBOR_DOCUMENT_MB", "0", "1 to 200, got 0"),
+        ("ARBOR_DOCUMENT_PAGES", "0", "at least 1, got 0"),
+        ("ARBOR_DOCUMENT_CHARACTERS", "0", "at least 1, got 0"),
+        ("ARBOR_DOCUMENT_READ_S", "50", "at most 40 seconds, got 50"),
+        ("ARBOR_DOCUMENT_READ_MB", "64", "at least 128, got 64"),
+        ("ARBOR_PASSAGE_TOKENS", "10", "50 to 2,000 tokens, got 10"),
+        ("ARBOR_PASSAGE_OVERLAP", "200", "half of their 300 tokens, got 200"),
+    ],
+)
+def test_settings_of_documents_are_checked(
+    name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationInvalid, match=reason):
+        loaded(name)
 
 
 def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ INTERNAL = {
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
+    "knowledge.services.subscriptions.create_subscriptions": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
     "memories.services.clusters.clusters.rename_audited": _AGENT,
     "memories.services.embedding.reembed.switch_model": _AGENT,
@@ -55,11 +56,14 @@ INTERNAL = {
     "selves.services.proposals.reject": _AGENT,
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,
+    "workflows.services.answers.complete_delegated_step": _AGENT,
+    "workflows.services.legs.end_reported": _AGENT,
     "tools.services.servers.list_tools_again": _AGENT,
     "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
     "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
+    "knowledge.services.documents.add_document": "`document add` adds files by `folders.add_file`",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
     "tools.services.servers.enqueue_refresh": _DIRECT,
 }

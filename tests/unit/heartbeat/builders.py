@@ -44,8 +44,8 @@ from arbor.heartbeat.views import (
     PlanView,
     PreferenceView,
     ProposalView,
-    SignalView,
     StepView,
+    SubscribedSignal,
 )
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
@@ -156,7 +156,7 @@ def full_situation() -> Situation:
         recent=[memory("pier"), memory("crane")],
         relevant=[memory("lighthouse", score=0.7)],
         signals=[
-            SignalView(
+            SubscribedSignal(
                 name="memory.goal_achieved",
                 source="Ben",
                 count=2,

@@ -33,7 +33,7 @@ def test_other_endings_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "checked"),
-    [("a.md", "a.md"), ("\\docs\\a.md", "docs/a.md"), ("/docs//a.md", "docs/a.md"), (" a.md ", "a.md")],
+    [("a.md", "a.md"), ("\\files\\a.md", "files/a.md"), ("/files//a.md", "files/a.md"), (" a.md ", "a.md")],
 )
 def test_names_are_paths_below_a_folder(name: str, checked: str) -> None:
     assert checked_name(name) == checked
@@ -54,8 +54,8 @@ def test_a_category_is_one_line() -> None:
 
 
 def test_a_title_is_stated_or_the_name() -> None:
-    assert title_of("docs/hand.md", "", " The \n Handbook ") == "The Handbook"
-    assert title_of("docs/hand.md", "", "") == "hand"
+    assert title_of("files/hand.md", "", " The \n Handbook ") == "The Handbook"
+    assert title_of("files/hand.md", "", "") == "hand"
 
 
 def test_each_status_has_its_transitions() -> None:

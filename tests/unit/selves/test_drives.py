@@ -187,4 +187,13 @@ def test_unreadable_drives_begin_at_the_baseline(stored: dict[str, object] | Non
 
 def test_drives_survive_the_round_trip() -> None:
     given = drives(Drive.REST, level=0.7, building=True, satisfied_at=NOW - hours(1))
-    assert read_drives(given.model_dump(mode="json"), NOW) == given
+    assert read_drives(given.to_json(), NOW) == given
+    assert read_drives(given.model_dump(mode="json"), NOW) == given, "as older versions stored them"
+
+
+def test_drives_of_several_times_survive_the_round_trip() -> None:
+    given = in_touch(drives(Drive.CONNECTION, level=0.9, building=True), NOW + hours(1))
+    given = given.model_copy(update={"until": NOW + hours(2)})
+    stored = given.to_json()
+    assert read_drives(stored, NOW) == given
+    assert len(str(stored)) < len(str(given.model_dump(mode="json"))) / 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backports.zstd import ZstdCompressor, ZstdDict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,9 @@ from apps.tenants.packing import (
     DICTIONARY,
     FIRST_DICTIONARY,
     PLAIN,
+    SECOND_DICTIONARY,
     ZSTD,
+    ZSTD_BY_SECOND,
     pack,
     pack_text,
     sql_literal,
@@ -81,16 +84,21 @@ def deflated_by_dictionary(value: Any) -> bytes:
     return DEFLATED_BY_DICTIONARY + stream.compress(encoded(value)) + stream.flush()
 
 
-@pytest.mark.parametrize("packed", [deflated(LARGE), deflated_by_dictionary(LARGE)])
+def zstd_by_second(value: Any) -> bytes:
+    compressor = ZstdCompressor(zstd_dict=ZstdDict(SECOND_DICTIONARY.read_bytes()))
+    return ZSTD_BY_SECOND + compressor.compress(encoded(value), ZstdCompressor.FLUSH_FRAME)
+
+
+@pytest.mark.parametrize("packed", [deflated(LARGE), deflated_by_dictionary(LARGE), zstd_by_second(LARGE)])
 def test_values_packed_by_older_versions_are_read(packed: bytes) -> None:
     assert unpack(packed) == LARGE
 
 
 def test_lists_of_all_forms_are_read_as_one() -> None:
-    older = deflated([LARGE]) + deflated_by_dictionary([MEDIUM])
+    older = deflated([LARGE]) + zstd_by_second([SMALL]) + deflated_by_dictionary([MEDIUM])
     packed = pack([SMALL]) + older + pack([LARGE]) + pack([]) + pack([MEDIUM]) + pack([SMALL])
 
-    assert unpack_list(packed) == [SMALL, LARGE, MEDIUM, LARGE, MEDIUM, SMALL]
+    assert unpack_list(packed) == [SMALL, LARGE, SMALL, MEDIUM, LARGE, MEDIUM, SMALL]
 
 
 def test_threads_pack_at_the_same_time() -> None:
@@ -134,7 +142,8 @@ def test_a_constant_of_sql_contains_the_packed_bytes() -> None:
     ("dictionary", "digest"),
     [
         (FIRST_DICTIONARY, "d3d50c0f16e8c8364c5fb351efd5aa27d965c4079a899c74ff80e3008ab29a6a"),
-        (DICTIONARY, "83aab065b18af33388d23146dacd6fa882aef4fa82dc535b2a3e8bca13a8ee0d"),
+        (DICTIONARY, "aa4b7db4377e118b737ee8da39972e055da2d108696711f9dcfdb34b13f0740c"),
+        (SECOND_DICTIONARY, "83aab065b18af33388d23146dacd6fa882aef4fa82dc535b2a3e8bca13a8ee0d"),
     ],
 )
 def test_the_dictionaries_are_those_that_rows_were_packed_with(dictionary: Path, digest: str) -> None:

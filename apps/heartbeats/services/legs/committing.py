@@ -10,6 +10,7 @@ from uuid import UUID
 import structlog
 
 from apps.audit.models import AuditAction, AuditEvent
+from apps.audit.services import build_event
 from apps.authority.models import CapabilityUse
 from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
@@ -232,8 +233,7 @@ def _audit(heartbeat: HeartbeatState, effects: Effects, levels: set[UUID]) -> It
             )
         )
     for note in notes:
-        yield AuditEvent(
-            id=uuid7(),
+        yield build_event(
             tenant_id=current_tenant(),
             action=AuditAction(note.action),
             actor=f"agent:{heartbeat.situation.public_id}",

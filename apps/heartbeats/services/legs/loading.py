@@ -27,6 +27,7 @@ from apps.heartbeats.services.situations.recent_activity import (
 )
 from apps.heartbeats.services.situations.situation import load_situations
 from apps.heartbeats.services.situations.tools import tools_of
+from apps.heartbeats.services.situations.workflows import startable, with_startable
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.providers import default_model, token_counters
@@ -56,6 +57,7 @@ from arbor.memory.buffer import LONGEST
 from arbor.memory.values import Retention
 from arbor.pipeline.engine import begin
 from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
+from arbor.workflows.values import START_WORKFLOW
 
 #: Agents whose system prompts a process caches, a few KB each.
 _IDENTITIES_CACHED = 1024
@@ -183,6 +185,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     handle = columns["model"] or rules.default_model
     possible = [name for name in permitted if name not in missing]
     situation = situation_of(columns, budget, genome, handle, possible, tools, now)
+    situation = with_startable(situation, authority, possible)
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
         view=_with_approvals(situation, due.agent.authority, now),
@@ -294,7 +297,11 @@ def _with_approvals(situation: Situation, authority: AgentAuthority, now: dateti
 
 def _permitted(authority: AgentAuthority, now: datetime) -> list[str]:
     """Return the actions that the agent has a grant of, without those of tools."""
-    return [name for name in ACTIONS if _permits(authority, now, name)]
+    return [
+        name
+        for name in ACTIONS
+        if (startable(authority) if name == START_WORKFLOW else _permits(authority, now, name))
+    ]
 
 
 def _permits(authority: AgentAuthority, now: datetime, action: str) -> bool:

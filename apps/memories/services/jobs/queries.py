@@ -90,7 +90,7 @@ SELECT (SELECT count(*) FROM (
         LIMIT %(counted)s) w),
     (SELECT count(*) FROM (
         SELECT FROM calls_externalcall
-        WHERE errand_status = 'failed' AND purpose <> 'chat' LIMIT %(counted)s) w),
+        WHERE errand_status = 'failed' AND purpose NOT IN ('chat', 'workflow') LIMIT %(counted)s) w),
     (SELECT count(*) FROM memories_mind
         WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
     (SELECT count(*) FROM memories_embedderfault)

@@ -19,6 +19,7 @@ from apps.memories.services.store.provenance import inherit_practice
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
+from arbor.audit.changes import change_of
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
@@ -166,6 +167,10 @@ def _record(agent_id: UUID, memory_id: UUID, actor: str, message: str, **changes
             "memory_id": str(memory_id),
             "changes": {name: {"from": before, "to": after} for name, (before, after) in changes.items()},
         },
+        change=change_of(
+            {name: before for name, (before, _) in changes.items()},
+            {name: after for name, (_, after) in changes.items()},
+        ),
     )
     emit(
         signal(SignalName.MEMORY_CORRECTED, agent_id, memory=memory_id, changes=sorted(changes), actor=actor)

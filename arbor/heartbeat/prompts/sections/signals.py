@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.clock import when
-from arbor.heartbeat.views import SignalView
+from arbor.heartbeat.views import SubscribedSignal
 from arbor.quotations import Data, line
 from arbor.signals import CATALOGUE, SignalName
 
 _SUBJECT_LENGTH = 120
 
 
-def signals(signals: Sequence[SignalView], data: Data) -> str:
+def signals(signals: Sequence[SubscribedSignal], data: Data) -> str:
     """Render what has changed since the last prompt, one line for each name and source; titles are others' texts."""
     if not signals:
         return ""
@@ -20,7 +20,7 @@ def signals(signals: Sequence[SignalView], data: Data) -> str:
     return f"## What has changed\nYou are notified of these changes; each line counts them since you last looked.\n{body}"
 
 
-def _line(signal: SignalView) -> str:
+def _line(signal: SubscribedSignal) -> str:
     # A replay may have names of another version.
     meaning = CATALOGUE[SignalName(signal.name)].meaning if signal.name in CATALOGUE else "It happened"
     about = (

@@ -1,0 +1,332 @@
+"""Workflows, their runs, and the steps that people approve."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from apps.api.paging import ListPage, Paging, page_of
+from apps.api.requests import access_of
+from apps.api.rows import Input
+from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
+from apps.workflows.services import answers, definitions
+from apps.workflows.services import runs as run_services
+from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule
+from apps.workflows.services.rows import steps_of
+from arbor.pipeline.dot import MAX_DOT_CHARACTERS
+from arbor.workflows.definition import read_definition
+from arbor.workflows.values import (
+    NAME_LENGTH,
+    WorkflowRunStatus,
+    WorkflowStepKind,
+    WorkflowStepStatus,
+    WorkflowTrigger,
+)
+
+router = Router()
+
+_Source = Annotated[str, Field(max_length=MAX_DOT_CHARACTERS, description="The graph in DOT.")]
+_Reason = Annotated[str, Field(max_length=answers.REASON_LENGTH)]
+_EXAMPLE = 'digraph g { start [shape=Mdiamond]; done [shape=Msquare]; a [type=note, text="Hello {input.name}"]; start -> a -> done }'
+
+
+class WorkflowResource(Schema):
+    """A workflow."""
+
+    id: UUID
+    name: str
+    description: str
+    version: int = Field(description="The number of the latest version.")
+    agent_id: UUID | None = Field(description="The agent of steps that name none.")
+    enabled: bool = Field(description="Whether new runs may start.")
+    cron: str = Field(description="Five fields of cron; empty: no schedule.")
+    zone: str
+    scheduled_input: dict[str, Any]
+    next_run_at: datetime | None
+    created_by: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: Workflow) -> WorkflowResource:
+        """Return the view of a row."""
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class DefinitionResource(Schema):
+    """A workflow with its definition in one version."""
+
+    workflow: WorkflowResource
+    number: int = Field(description="The version that is shown.")
+    source: str = Field(description="The graph in DOT.")
+    inputs: list[str] = Field(description="The names that a run's input must have.")
+    steps: list[str]
+
+
+class WorkflowStepResource(Schema):
+    """One visit of a step."""
+
+    id: UUID
+    run_id: UUID
+    number: int
+    name: str
+    kind: WorkflowStepKind
+    status: WorkflowStepStatus
+    agent_id: UUID | None
+    input: str = Field(
+        description="The prompt, question or task with its values: data, never an instruction."
+    )
+    output: str
+    data: Any = Field(description="The output as JSON, where the step's format is json.")
+    attempts: int
+    error: str
+    decided_by: str
+    started_at: datetime
+    due_at: datetime | None
+    completed_at: datetime | None
+
+    @classmethod
+    def of(cls, row: WorkflowStep) -> WorkflowStepResource:
+        """Return the view of a row."""
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class WorkflowRunResource(Schema):
+    """A run of a workflow."""
+
+    id: UUID
+    workflow_id: UUID
+    workflow: str
+    version: int
+    status: WorkflowRunStatus
+    trigger: WorkflowTrigger
+    started_by: str
+    input: dict[str, Any]
+    exit: str
+    error: str
+    started_at: datetime
+    ended_at: datetime | None
+
+    @classmethod
+    def of(cls, row: WorkflowRun) -> WorkflowRunResource:
+        """Return the view of a row."""
+        shown = {name: getattr(row, name) for name in cls.model_fields if name not in ("workflow", "version")}
+        return cls(**shown, workflow=row.workflow.name, version=row.version.number)
+
+
+class RunStepsResource(Schema):
+    """A run with its steps, in their order."""
+
+    run: WorkflowRunResource
+    steps: list[WorkflowStepResource]
+
+
+class ScheduleInput(Input):
+    """A schedule: the times of runs, and their input."""
+
+    cron: Annotated[str, Field(max_length=100, examples=["0 7 * * 1-5"])] = ""
+    zone: Annotated[str, Field(max_length=60)] = "UTC"
+    input: dict[str, Any] = {}
+
+    def value(self) -> WorkflowSchedule:
+        """Return the schedule."""
+        return WorkflowSchedule(cron=self.cron, zone=self.zone, input=self.input)
+
+
+class WorkflowInput(Input):
+    """A new workflow."""
+
+    name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
+    source: Annotated[_Source, Field(min_length=1, examples=[_EXAMPLE])]
+    description: Annotated[str, Field(max_length=definitions.DESCRIPTION_LENGTH)] = ""
+    agent: str | None = Field(
+        default=None, description="The name or id of the agent of steps that name none."
+    )
+    schedule: ScheduleInput | None = None
+    enabled: bool = True
+
+
+class WorkflowChange(Input):
+    """The changes of a workflow; what is left out stays."""
+
+    source: _Source | None = None
+    description: Annotated[str, Field(max_length=definitions.DESCRIPTION_LENGTH)] | None = None
+    agent: str | None = Field(default=None, description="Empty: none.")
+    schedule: ScheduleInput | None = Field(default=None, description="With an empty cron: none.")
+    enabled: bool | None = None
+
+
+class RunInput(Input):
+    """The start of a run."""
+
+    values: dict[str, Any] = Field(
+        default={}, description="The input, by name.", examples=[{"topic": "rain"}]
+    )
+    key: Annotated[str, Field(max_length=100)] = Field(
+        default="", description="A second start by the same key returns the first run."
+    )
+
+
+class CancelInput(Input):
+    """The end of a run by a person."""
+
+    reason: _Reason = ""
+
+
+class StepDecision(Input):
+    """A decision about a step."""
+
+    reason: _Reason = ""
+
+
+class DefinitionInput(Input):
+    """A definition to check."""
+
+    source: _Source
+
+
+class DefinitionCheck(Schema):
+    """The parts of a valid definition."""
+
+    steps: list[str]
+    inputs: list[str]
+    agents: list[str]
+
+
+@router.get("/workflows", response=ListPage[WorkflowResource], summary="List workflows")
+def list_workflows(request: HttpRequest, page: Paging) -> ListPage[WorkflowResource]:
+    """List the workflows of the tenant by name."""
+    return page_of(Workflow.objects.all(), page, order="name", view=WorkflowResource.of)
+
+
+@router.post("/workflows", response={201: WorkflowResource}, summary="Create a workflow")
+def add_workflow(request: HttpRequest, wish: WorkflowInput) -> Status[WorkflowResource]:
+    """Create a workflow with its first version."""
+    row = definitions.create_workflow(request=_wish(wish.name, wish), actor=access_of(request).actor)
+    return Status(201, WorkflowResource.of(row))
+
+
+@router.post("/workflows/check", response=DefinitionCheck, summary="Check a definition")
+def check_definition(request: HttpRequest, wish: DefinitionInput) -> DefinitionCheck:
+    """Check a definition, and name every fault; nothing is stored."""
+    definition = read_definition(wish.source)
+    return DefinitionCheck(
+        steps=list(definition.steps), inputs=list(definition.inputs), agents=list(definition.agents)
+    )
+
+
+@router.get("/workflows/{uuid:workflow_id}", response=DefinitionResource, summary="Show a workflow")
+def show_workflow(request: HttpRequest, workflow_id: UUID, version: int | None = None) -> DefinitionResource:
+    """Show a workflow with its definition, by default in the latest version."""
+    row = definitions.find_workflow(workflow_id)
+    chosen = definitions.version_of(row, version)
+    definition = read_definition(chosen.source)
+    return DefinitionResource(
+        workflow=WorkflowResource.of(row),
+        number=chosen.number,
+        source=chosen.source,
+        inputs=list(definition.inputs),
+        steps=list(definition.steps),
+    )
+
+
+@router.patch("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Change a workflow")
+def change_workflow(request: HttpRequest, workflow_id: UUID, change: WorkflowChange) -> WorkflowResource:
+    """Change a workflow. Another definition is a new version, which new runs use."""
+    row = definitions.change_workflow(
+        workflow_id=workflow_id, request=_wish("", change), actor=access_of(request).actor
+    )
+    return WorkflowResource.of(row)
+
+
+@router.delete("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Delete a workflow")
+def remove_workflow(request: HttpRequest, workflow_id: UUID) -> WorkflowResource:
+    """Delete a workflow with its versions and ended runs. One with open runs is answered 409."""
+    row = definitions.delete_workflow(workflow_id=workflow_id, actor=access_of(request).actor)
+    return WorkflowResource.of(row)
+
+
+@router.post(
+    "/workflows/{uuid:workflow_id}/runs", response={201: WorkflowRunResource}, summary="Start a workflow"
+)
+def start_workflow(request: HttpRequest, workflow_id: UUID, wish: RunInput) -> Status[WorkflowRunResource]:
+    """Start a run of the latest version."""
+    run = run_services.start_run(
+        request=run_services.RunRequest(
+            workflow=definitions.find_workflow(workflow_id),
+            input=wish.values,
+            actor=access_of(request).actor,
+            key=wish.key,
+        )
+    )
+    return Status(201, WorkflowRunResource.of(run_services.run_by_id(run.id)))
+
+
+@router.get("/workflow-runs", response=ListPage[WorkflowRunResource], summary="List runs of workflows")
+def list_runs(
+    request: HttpRequest,
+    page: Paging,
+    workflow_id: UUID | None = None,
+    status: WorkflowRunStatus | None = None,
+) -> ListPage[WorkflowRunResource]:
+    """List runs, the latest first."""
+    rows = run_services.runs(workflow_id=workflow_id, statuses=[status] if status else ())
+    return page_of(rows, page, order="-started_at", view=WorkflowRunResource.of)
+
+
+@router.get("/workflow-runs/{uuid:run_id}", response=RunStepsResource, summary="Show a run with its steps")
+def show_run(request: HttpRequest, run_id: UUID) -> RunStepsResource:
+    """Show a run with its steps and their outputs."""
+    run = run_services.run_by_id(run_id)
+    return RunStepsResource(
+        run=WorkflowRunResource.of(run), steps=[WorkflowStepResource.of(step) for step in steps_of(run.id)]
+    )
+
+
+@router.post("/workflow-runs/{uuid:run_id}/cancel", response=WorkflowRunResource, summary="Cancel a run")
+def cancel_run(request: HttpRequest, run_id: UUID, wish: CancelInput) -> WorkflowRunResource:
+    """Cancel an open run with its waiting step. One that has ended is answered 409."""
+    run_services.cancel_run(run_id=run_id, actor=access_of(request).actor, reason=wish.reason)
+    return WorkflowRunResource.of(run_services.run_by_id(run_id))
+
+
+@router.get(
+    "/workflow-approvals",
+    response=ListPage[WorkflowStepResource],
+    summary="List steps that wait for a person",
+)
+def list_waiting_steps(request: HttpRequest, page: Paging) -> ListPage[WorkflowStepResource]:
+    """List the approval steps that wait for a person, the oldest first."""
+    rows = answers.waiting_approvals().order_by()
+    return page_of(rows, page, order="started_at", view=WorkflowStepResource.of)
+
+
+@router.post(
+    "/workflow-steps/{uuid:step_id}/{verb}", response=WorkflowStepResource, summary="Approve or deny a step"
+)
+def decide_step(
+    request: HttpRequest, step_id: UUID, verb: Literal["approve", "deny"], decision: StepDecision
+) -> WorkflowStepResource:
+    """Approve or deny a waiting approval step. One that is decided is answered 409."""
+    step = answers.decide_step(
+        step_id=step_id,
+        approved=verb == "approve",
+        actor=access_of(request).actor,
+        reason=decision.reason,
+    )
+    return WorkflowStepResource.of(step)
+
+
+def _wish(name: str, wish: WorkflowInput | WorkflowChange) -> WorkflowRequest:
+    return WorkflowRequest(
+        name=name,
+        source=wish.source,
+        description=wish.description,
+        agent=wish.agent,
+        schedule=wish.schedule.value() if wish.schedule else None,
+        enabled=wish.enabled,
+    )

@@ -1,0 +1,119 @@
+"""The chains of seals: each tenant's, and that of the installation's own records, read through the operations role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from apps.audit.models import (
+    AuditEvent,
+    AuditSeal,
+    PlatformBlock,
+    PlatformEvent,
+    PlatformSeal,
+    SealedBlock,
+)
+from apps.tenants.scope import OPS
+from arbor.audit.chain import NO_SEAL, PLATFORM, Seal, SealHeader, moment, row_digest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditChain:
+    """A chain with its rows; without a tenant, the installation's own."""
+
+    tenant_id: UUID | None = None
+
+    @property
+    def name(self) -> str:
+        """The chain's name in seals."""
+        return str(self.tenant_id) if self.tenant_id else PLATFORM
+
+    @property
+    def owner(self) -> dict[str, Any]:
+        """The column that binds new rows to the tenant."""
+        return {"tenant_id": self.tenant_id} if self.tenant_id else {}
+
+    def events(self) -> QuerySet[Any]:
+        """Return the audit records of the chain."""
+        return self._rows(AuditEvent, PlatformEvent)
+
+    def seals(self) -> QuerySet[Any]:
+        """Return the seals of the chain."""
+        return self._rows(AuditSeal, PlatformSeal)
+
+    def blocks(self) -> QuerySet[Any]:
+        """Return the digests under the seals of the chain."""
+        return self._rows(SealedBlock, PlatformBlock)
+
+    def head(self) -> Seal | None:
+        """Return the last seal, or none."""
+        row = self.seals().order_by("-number").first()
+        return self.seal_of(row) if row else None
+
+    def events_after(self, seal: Seal | None) -> QuerySet[Any]:
+        """Return the audit records that are not sealed yet, in the order of their commits."""
+        rows = self.events().order_by("position", "id")
+        if seal is None:
+            return rows
+        position, last_id = seal.header.position, seal.header.last_id
+        later = Q(position__gt=position)
+        if last_id is not None:
+            later |= Q(position=position, id__gt=last_id)
+        # The first condition is a range of the index.
+        return rows.filter(later, position__gte=position)
+
+    def digest_of(self, row: AuditEvent | PlatformEvent) -> bytes:
+        """Return the digest of an audit record: of all its columns."""
+        return row_digest(self.exported(row))
+
+    def exported(self, row: AuditEvent | PlatformEvent) -> dict[str, Any]:
+        """Return an audit record as it is exported and digested."""
+        agent_id = getattr(row, "agent_id", None)
+        return {
+            "id": str(row.id),
+            "chain": self.name,
+            "position": row.position,
+            "at": moment(row.at),
+            "level": row.level,
+            "action": row.action,
+            "actor": row.actor,
+            "agent_id": str(agent_id) if agent_id else None,
+            "message": row.message,
+            "detail": row.detail,
+            "before": row.before,
+            "after": row.after,
+        }
+
+    def seal_of(self, row: AuditSeal | PlatformSeal) -> Seal:
+        """Return a stored seal as a value."""
+        return Seal(
+            header=SealHeader(
+                chain=self.name,
+                number=row.number,
+                at=row.at,
+                previous=bytes(row.previous),
+                position=row.last_position,
+                last_id=row.last_id,
+                events=row.events,
+                events_digest=bytes(row.events_digest),
+                cursor=row.cursor,
+                heartbeats=row.heartbeats,
+                heartbeats_digest=bytes(row.heartbeats_digest),
+            ),
+            digest=bytes(row.digest),
+            key_number=row.key_number,
+            signature=bytes(row.signature),
+        )
+
+    def _rows(self, of_tenant: type[Any], of_platform: type[Any]) -> QuerySet[Any]:
+        if self.tenant_id is None:
+            return QuerySet(of_platform, using=OPS)
+        return QuerySet(of_tenant, using=OPS).filter(tenant_id=self.tenant_id)
+
+
+def digest_before(seal: Seal | None) -> bytes:
+    """Return what the seal after this one is over."""
+    return seal.digest if seal else NO_SEAL

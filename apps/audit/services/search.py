@@ -1,0 +1,120 @@
+"""Search the audit log: for people by many filters, for agents by a word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from apps.audit.models import AuditAction, AuditEvent
+from arbor.audit.levels import AuditLevel
+from arbor.errors import Invalid, NotFound
+
+#: Records that a search by an agent returns at most.
+MOST_FOUND = 50
+#: Characters of a searched text at most.
+TERM_LENGTH = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditRecord:
+    """An audited act as a search for an agent returns it (source 2 of seed 001)."""
+
+    id: UUID
+    action: str
+    message: str
+    meta: dict[str, Any]
+    timestamp: datetime
+    actor: str
+    level: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditFilter:
+    """The wanted records; what is empty does not filter."""
+
+    #: Words, all of which the message has, in any case.
+    words: str = ""
+    #: The beginning of an actor, or a person's name.
+    actor: str = ""
+    actions: Sequence[AuditAction] = ()
+    levels: Sequence[AuditLevel] = ()
+    agent_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def in_message(self) -> Q:
+        """Return the condition that the message has all words. Raises Invalid for a text that is too long."""
+        return Q(*(Q(message__icontains=word) for word in searched(self.words).split()))
+
+    def applied[M: QuerySet[Any]](self, rows: M) -> M:
+        """Return the wanted ones among rows of the audit log. Raises Invalid for a text that is too long."""
+        rows = rows.filter(self.in_message())
+        if self.actor:
+            rows = rows.filter(actor__startswith=searched(self.actor))
+        if self.actions:
+            rows = rows.filter(action__in=[AuditAction(action) for action in self.actions])
+        if self.levels:
+            rows = rows.filter(level__in=[AuditLevel(level).value for level in self.levels])
+        if self.agent_id is not None:
+            rows = rows.filter(agent_id=self.agent_id)
+        if self.since is not None:
+            rows = rows.filter(at__gte=self.since)
+        if self.until is not None:
+            rows = rows.filter(at__lt=self.until)
+        return rows
+
+
+def older_than(rows: QuerySet[AuditEvent], row_id: UUID) -> QuerySet[AuditEvent]:
+    """Return the rows before a record in the order of lists, the latest first. Raises NotFound for an unknown record."""
+    last = find_event(row_id)
+    # The first condition is a range of the index by time.
+    return rows.filter(Q(at__lt=last.at) | Q(id__lt=last.id), at__lte=last.at)
+
+
+def find_event(row_id: UUID) -> AuditEvent:
+    """Return a record of the tenant. Raises NotFound."""
+    row: AuditEvent | None = AuditEvent.objects.filter(id=row_id).first()
+    if row is None:
+        raise NotFound(f"there is no audit record {row_id}; it may have reached its age (ARBOR_AUDIT_DAYS)")
+    return row
+
+
+def search_audit(*, term: str, limit: int = 10) -> list[AuditRecord]:
+    """Return the latest acts of the tenant whose message contains a text, in any case. One statement.
+
+    The caller checks that the agent may read the audit log. Raises Invalid for an empty or too long text, and for a limit that is not 1
+    to MOST_FOUND.
+    """
+    wanted = searched(term)
+    if not wanted:
+        raise Invalid("name a text to search the audit log for")
+    if not 1 <= limit <= MOST_FOUND:
+        raise Invalid(f"a search of the audit log returns 1 to {MOST_FOUND} records, got {limit}")
+    rows = AuditEvent.objects.filter(message__icontains=wanted).order_by("-at")[:limit]
+    return [
+        AuditRecord(
+            id=row.id,
+            action=row.action,
+            message=row.message,
+            meta=row.detail,
+            timestamp=row.at,
+            actor=row.actor,
+            level=row.level,
+        )
+        for row in rows.only("id", "action", "message", "detail", "at", "actor", "level")
+    ]
+
+
+def searched(text: str) -> str:
+    """Return a searched text without the space around it. Raises Invalid for one that is too long, or has a NUL character."""
+    wanted = text.strip()
+    if len(wanted) > TERM_LENGTH or "\0" in wanted:
+        raise Invalid(
+            f"a search of the audit log takes up to {TERM_LENGTH} characters without NUL, got {len(wanted)}"
+        )
+    return wanted

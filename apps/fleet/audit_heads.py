@@ -1,0 +1,168 @@
+"""Export the heads of the chains to places outside of the database: a file, a URL.
+
+A head vouches for all that is sealed before it, so a lost one is made good by the next. With an exported head, even who controls the
+database and the master key cannot cut the end off a chain unnoticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import batched
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import connections
+
+from apps.audit.models import PlatformSeal
+from apps.audit.services.chains import AuditChain
+from apps.memories.models import JobRun
+from apps.queues import Task
+from apps.tenants.scope import OPS
+from arbor.adapters.webhook import Webhook
+from arbor.audit.chain import Seal, moment
+from arbor.errors import ConfigurationInvalid, Invalid
+
+#: Heads of one request.
+_HEADS_AT_ONCE = 500
+
+# The last seal of each chain that has one since a time.
+_HEADS_SINCE = """
+SELECT head.tenant_id FROM tenants_tenant t CROSS JOIN LATERAL (
+    SELECT s.tenant_id, s.at FROM audit_auditseal s WHERE s.tenant_id = t.id ORDER BY s.number DESC LIMIT 1
+) AS head
+WHERE head.at > %s ORDER BY head.tenant_id
+"""
+
+
+class HeadSink(Protocol):
+    """A place for heads, outside of the database."""
+
+    def accept(self, heads: Sequence[dict[str, Any]]) -> None:
+        """Store heads. Raises DeliveryFailed or ConfigurationInvalid."""
+
+
+class HeadFile:
+    """A file to whose end heads are appended, one JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def accept(self, heads: Sequence[dict[str, Any]]) -> None:
+        """Append heads, and wait until they are on the disk. Raises ConfigurationInvalid for a file that cannot be written."""
+        lines = "".join(json.dumps(head, sort_keys=True) + "\n" for head in heads)
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ConfigurationInvalid(
+                f"ARBOR_AUDIT_HEADS_FILE must be a file that the workers of the queue `outbox` may append to,"
+                f" got {self._path}: {error.strerror}"
+            ) from error
+
+
+class HeadUrl:
+    """A URL to which heads are posted: `{"heads": […]}`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._webhook = Webhook(
+            allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP, allow_private=settings.ARBOR_WEBHOOK_ALLOW_PRIVATE
+        )
+
+    def accept(self, heads: Sequence[dict[str, Any]]) -> None:
+        """Post heads; they are signed, so the request is not. Raises DeliveryFailed."""
+        for part in batched(heads, _HEADS_AT_ONCE, strict=False):
+            self._webhook.post(self._url, body=json.dumps({"heads": part}).encode(), headers={})
+
+
+def configured_sinks() -> list[HeadSink]:
+    """Return the places that the settings name."""
+    sinks: list[HeadSink] = []
+    if settings.ARBOR_AUDIT_HEADS_FILE:
+        sinks.append(HeadFile(Path(settings.ARBOR_AUDIT_HEADS_FILE)))
+    if settings.ARBOR_AUDIT_HEADS_URL:
+        sinks.append(HeadUrl(settings.ARBOR_AUDIT_HEADS_URL))
+    return sinks
+
+
+def export_heads(sinks: Sequence[HeadSink]) -> int:
+    """Export the heads that are new since the last successful run of the job; return their number. No transaction is open meanwhile.
+
+    Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried; the next run exports the same heads again.
+    """
+    if not sinks:
+        return 0
+    heads = [head_json(chain, seal) for chain, seal in _new_heads()]
+    failures: list[Exception] = []
+    for sink in sinks if heads else ():
+        try:
+            sink.accept(heads)
+        except Exception as error:  # noqa: BLE001 (one sink that fails must not keep the heads from another)
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return len(heads)
+
+
+def head_json(chain: AuditChain, seal: Seal) -> dict[str, Any]:
+    """Return a head as it is exported: all that a program needs to check its digest and signature."""
+    header = seal.header
+    return {
+        "chain": chain.name,
+        "number": header.number,
+        "at": moment(header.at),
+        "previous": header.previous.hex(),
+        "position": header.position,
+        "last_id": str(header.last_id or ""),
+        "events": header.events,
+        "events_digest": header.events_digest.hex(),
+        "cursor": header.cursor,
+        "heartbeats": header.heartbeats,
+        "heartbeats_digest": header.heartbeats_digest.hex(),
+        "digest": seal.digest.hex(),
+        "key": seal.key_number,
+        "signature": seal.signature.hex(),
+    }
+
+
+def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
+    """Return exported heads by chain: the digests by number. Raises Invalid for a line that is no head."""
+    heads: dict[str, dict[int, str]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            head = json.loads(line)
+            heads.setdefault(str(head["chain"]), {})[int(head["number"])] = str(head["digest"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise Invalid(
+                f"line {number} is no exported head: it must be a JSON object with chain, number and digest"
+            ) from error
+    return heads
+
+
+def _new_heads() -> Iterator[tuple[AuditChain, Seal]]:
+    since = _last_success()
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(_HEADS_SINCE, [since])
+        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    chains = [AuditChain(tenant_id=tenant_id) for tenant_id in tenants]
+    if PlatformSeal.objects.using(OPS).filter(at__gt=since).exists():
+        chains.append(AuditChain())
+    for chain in chains:
+        if head := chain.head():
+            yield chain, head
+
+
+def _last_success() -> datetime:
+    """Return when the job last succeeded; what was sealed in that run may be exported twice."""
+    run = JobRun.objects.using(OPS).filter(name=Task.SEAL_AUDIT.value, succeeded_at__isnull=False).first()
+    if run is None or run.succeeded_at is None:
+        return datetime.min.replace(tzinfo=UTC)
+    return run.succeeded_at - timedelta(seconds=run.seconds)

@@ -1,0 +1,83 @@
+"""Digests of ended heartbeats, for the seals of the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from apps.heartbeats.models import Heartbeat
+from apps.signals.services.reading import SignalFilter, read_signals
+from apps.tenants.statements import fetch
+from arbor.audit.chain import ROW_DIGEST_BYTES, SealedRow
+from arbor.signals import Cursor, SignalName
+
+#: Heartbeats that are digested at once.
+MOST_HEARTBEATS = 500
+#: Heartbeats that wait to be sealed are looked at up to so many.
+MOST_WAITING = 10_000
+_IDS_AT_ONCE = 5_000
+_ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
+
+# The server digests the packed columns where they are, so that their bytes are neither sent nor unpacked. What changes after the end is
+# left out: the memory, which may be removed. A column that comes later must not change the digests of what is sealed.
+_DIGESTS = f"""
+SELECT h.id, h.agent_id, substring(sha256(convert_to(jsonb_build_array(
+    h.id, h.agent_id, extract(epoch FROM h.slot_at), h.trigger, h.number, h.status, h.mode,
+    h.energy_start, h.energy_end, h.energy_unit, encode(sha256(h.situation), 'hex'), h.reasoning, h.actions,
+    h.goal_changes, h.dropped, h.repairs, h.narrative, h.emotional_valence, h.arousal, h.tier, h.turns, h.reason, h.model,
+    encode(sha256(h.trace), 'hex'), extract(epoch FROM h.started_at), extract(epoch FROM h.ended_at)
+)::text, 'UTF8')) FROM 1 FOR {ROW_DIGEST_BYTES})
+FROM heartbeats_heartbeat h
+WHERE h.tenant_id = %(tenant)s AND h.id = ANY(%(ids)s::uuid[]) AND h.ended_at IS NOT NULL
+"""  # noqa: S608 (no external input)
+
+
+def digest_heartbeats(ids: Sequence[UUID]) -> dict[UUID, SealedRow]:
+    """Return the digests of the ended ones among heartbeats of the current tenant. One statement."""
+    return {
+        row_id: SealedRow(id=row_id, agent_id=agent_id, digest=bytes(digest))
+        for row_id, agent_id, digest in fetch(_DIGESTS, ids=list(ids))
+    }
+
+
+def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
+    """Return the digests of the heartbeats that ended after a cursor among the tenant's signals, and the cursor after them.
+
+    In the order of their commits, at most MOST_HEARTBEATS: a heartbeat writes nothing for it, its signal is enough. Two statements
+    or few more.
+    """
+    after = Cursor.parse(cursor) if cursor else Cursor()
+    while True:
+        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
+        if page.signals or not page.more:
+            break
+        after = page.cursor
+    ids = _unique(record.heartbeat_id for record in page.signals)
+    digests = digest_heartbeats(ids) if ids else {}
+    # A heartbeat that is gone was deleted with its agent.
+    return [digests[row_id] for row_id in ids if row_id in digests], str(page.cursor)
+
+
+def ended_within(since: datetime, until: datetime, *, after: UUID | None = None) -> list[UUID]:
+    """Return ids of the tenant's heartbeats that started after `since` and ended before `until`, in order; some after an id."""
+    rows = Heartbeat.objects.filter(started_at__gt=since, ended_at__lt=until).order_by("id")
+    if after is not None:
+        rows = rows.filter(id__gt=after)
+    return list(rows.values_list("id", flat=True)[:_IDS_AT_ONCE])
+
+
+def ended_ids_since(cursor: str) -> set[UUID]:
+    """Return the heartbeats of the tenant that ended after a cursor among its signals, up to about MOST_WAITING."""
+    after = Cursor.parse(cursor) if cursor else Cursor()
+    found: set[UUID] = set()
+    more = True
+    while more and len(found) < MOST_WAITING:
+        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
+        found.update(_unique(record.heartbeat_id for record in page.signals))
+        after, more = page.cursor, page.more
+    return found
+
+
+def _unique(ids: Iterable[UUID | None]) -> list[UUID]:
+    return list(dict.fromkeys(row_id for row_id in ids if row_id is not None))

@@ -1,0 +1,216 @@
+"""Ask for the answer of a step: call a model, delegate to an agent. People see waiting approvals in their lists."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent, PerceptKind
+from apps.agents.services.percepts import create_percept
+from apps.agents.services.profile import find_agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.authority.models import CapabilityGrant
+from apps.authority.services.grants import grant_actions
+from apps.calls.services.maintenance_calls import MaintenanceCall, enqueue_maintenance_call, subject_of_step
+from apps.calls.services.models import models_at
+from apps.calls.services.usage import budget_status_of
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal, move_goal
+from apps.workflows.models import WorkflowRun, WorkflowStep
+from apps.workflows.services.rows import ACTOR
+from arbor.agents.lifecycle import AgentStatus
+from arbor.authority.grants import action_resource
+from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
+from arbor.models.handles import REFLEX
+from arbor.quotations import shorten
+from arbor.workflows.definition import StepSpec
+from arbor.workflows.prompts import step_prompt
+from arbor.workflows.traversal import WorkflowState
+from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
+
+#: Characters of a delegated task, as the agent reads it.
+TASK_LENGTH = 4_000
+#: Characters of the reason for which a goal is closed.
+REASON_LENGTH = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """The changes of a step's row that asking for its answer brings."""
+
+    agent_id: UUID | None = None
+    goal_id: UUID | None = None
+    #: Another time than that of the definition, until which the step waits.
+    until: datetime | None = None
+    #: Another status than that of the walk, and its reason.
+    status: WorkflowStepStatus | None = None
+    error: str = ""
+    #: Tries that do not count, because nobody could be asked.
+    uncounted: int = 0
+    #: Characters that were cut.
+    cut: int = 0
+
+
+def ask(run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime) -> Asked:
+    """Ask for the answer of the waiting step. Raises ArborError, before anything is written, if nobody can be asked."""
+    match spec.kind:
+        case WorkflowStepKind.PROMPT:
+            return _ask_model(run, spec, state, step_id=step_id, now=now)
+        case WorkflowStepKind.DELEGATE:
+            return _delegate(run, spec, state, step_id=step_id, now=now)
+        case _:
+            return Asked()
+
+
+def agent_of(run: WorkflowRun, spec: StepSpec) -> Agent | None:
+    """Return the agent of a step: the one that it names, the workflow's, or the one that started the run."""
+    if spec.agent:
+        try:
+            return find_agent(spec.agent)
+        except NotFound:
+            return None
+    agent_id = run.workflow.agent_id or run.agent_id
+    agent: Agent | None = Agent.objects.filter(id=agent_id).first() if agent_id else None
+    return agent
+
+
+def _require_agent(run: WorkflowRun, spec: StepSpec) -> Agent:
+    agent = agent_of(run, spec)
+    if agent is None:
+        wanted = (
+            f"there is no agent {spec.agent!r}" if spec.agent else "neither step nor workflow has an agent"
+        )
+        raise NotFound(f"{wanted}; name one by `agent=…` in the step {spec.name}, or give the workflow one")
+    return agent
+
+
+def _ask_model(
+    run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
+) -> Asked:
+    agent, attempt = _require_agent(run, spec), state.current.attempts
+    models = _models(agent, spec)
+    if not models:
+        # The try does not count: nobody was asked.
+        tomorrow = datetime.combine(now.date() + timedelta(days=1), time(), tzinfo=UTC)
+        return Asked(
+            agent_id=agent.id,
+            until=tomorrow,
+            status=WorkflowStepStatus.RETRYING,
+            error=f"the daily limit of {agent.name} is used up",
+            uncounted=1,
+        )
+    prompt = step_prompt(spec, state, nonce=secrets.token_hex(8))
+    call = MaintenanceCall(
+        subject=subject_of_step(step_id, attempt=attempt),
+        request=prompt.request,
+        # Each try asks the next model.
+        model=models[(attempt - 1) % len(models)],
+        left_out=[f"prompt: {prompt.cut:,} characters of its values"] if prompt.cut else [],
+    )
+    enqueue_maintenance_call(agent_id=agent.id, tenant_id=run.tenant_id, call=call)
+    return Asked(agent_id=agent.id, cut=prompt.cut)
+
+
+def _models(agent: Agent, spec: StepSpec) -> Sequence[str]:
+    """Return the models to ask, in order; none where the daily limits leave nothing."""
+    level = budget_status_of(agent.id).level
+    if level.may_maintain:
+        return (spec.model,) if spec.model else models_at(agent, level)
+    free = [spec.model] if spec.model else list(models_at(agent, level))
+    return [handle for handle in free if handle.startswith(f"{REFLEX}/")]
+
+
+def _delegate(
+    run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
+) -> Asked:
+    agent = _require_agent(run, spec)
+    if agent.status != AgentStatus.ACTIVE:
+        raise TransitionIllegal(
+            f"{agent.name} is {agent.status}, so it cannot do a step; start it, or name another"
+        )
+    task = state.current.input
+    shown = shorten(task, TASK_LENGTH)
+    with transaction.atomic():
+        _grant_completion(agent)
+        goal_id = _add_goal(run, spec, agent, shown, step_id=step_id, now=now)
+        create_percept(
+            agent_id=agent.id,
+            kind=PerceptKind.ENVIRONMENT,
+            content=_task_text(run, spec, shown, step_id),
+            actor=ACTOR,
+            urgent=True,
+            detail={"workflow_step": str(step_id), "run": str(run.id), "goal": str(goal_id or "")},
+        )
+        record(
+            action=AuditAction.STEP_DELEGATED,
+            actor=ACTOR,
+            agent_id=agent.id,
+            message=f"delegated the step {spec.name} of {run.workflow.name} to {agent.name}",
+            detail={"run_id": str(run.id), "step_id": str(step_id)},
+        )
+    return Asked(agent_id=agent.id, goal_id=goal_id, cut=len(task) - len(shown))
+
+
+def _task_text(run: WorkflowRun, spec: StepSpec, task: str, step_id: UUID) -> str:
+    return (
+        f"The workflow {run.workflow.name} delegates its step {spec.name} to you. When it is done, answer with the action"
+        f" {COMPLETE_STEP}, step {step_id}, with the result as output.\nThe task: {task}"
+    )
+
+
+def _grant_completion(agent: Agent) -> None:
+    """Grant the action that answers a step to an agent that never had it; a revoked grant stays revoked."""
+    grants = CapabilityGrant.objects.filter(agent=agent, resource=action_resource(COMPLETE_STEP))
+    if not grants.exists():
+        grant_actions(agents=[agent], actions=[COMPLETE_STEP], actor=ACTOR)
+        record(
+            action=AuditAction.CAPABILITY_GRANTED,
+            actor=ACTOR,
+            agent_id=agent.id,
+            message=f"granted {COMPLETE_STEP} to {agent.name}, because a step is delegated to it",
+        )
+    elif not grants.filter(revoked_at=None).exists():
+        raise CapabilityDenied(f"{agent.name} may not {COMPLETE_STEP} any more: the grant was revoked")
+
+
+def _add_goal(
+    run: WorkflowRun, spec: StepSpec, agent: Agent, task: str, *, step_id: UUID, now: datetime
+) -> UUID | None:
+    """Add a goal that keeps the step in the agent's prompts; None where its backlog has no room, or has it already."""
+    title = f"Do the step {spec.name} of the workflow {run.workflow.name}"
+    try:
+        with transaction.atomic():
+            goal = create_goal(
+                agent_id=agent.id,
+                title=title[:TITLE_LENGTH],
+                description=f"Answer with the action {COMPLETE_STEP}, step {step_id}. The task: {task}",
+                layer=GoalLayer.TASK,
+                source=GoalSource.USER_REQUEST,
+                deadline=now + spec.waits if spec.waits else None,
+            )
+    except (LimitReached, Invalid):
+        return None
+    found: UUID = goal.id
+    return found
+
+
+def release_step(row: WorkflowStep, *, reached: bool, reason: str) -> None:
+    """Close the goal of a delegated step that has ended; nothing for a goal that the agent has closed itself."""
+    goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
+    if goal is None or not GoalState(goal.state).is_open:
+        return
+    # A goal that waits cannot be completed.
+    done = reached and goal.state == GoalState.ACTIVE
+    why = "the step was done before its turn came" if reached else shorten(reason, REASON_LENGTH)
+    move_goal(
+        goal_id=goal.id,
+        to=GoalState.COMPLETED if done else GoalState.ABANDONED,
+        reason=why or "the step has ended",
+    )

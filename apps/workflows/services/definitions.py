@@ -1,0 +1,225 @@
+"""Define workflows: names, versions, schedules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from apps.agents.services.profile import find_agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.tenants.scope import current_tenant
+from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
+from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.ids import read_id
+from arbor.workflows.definition import WorkflowDefinition, read_definition
+from arbor.workflows.schedules import next_time
+from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
+
+DESCRIPTION_LENGTH = 500
+#: Characters of a run's input as JSON.
+INPUT_LENGTH = 64_000
+#: Workflows of one tenant.
+MOST_WORKFLOWS = 500
+
+_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkflowSchedule:
+    """The times of scheduled runs, and their input."""
+
+    #: Five fields of cron; empty: never.
+    cron: str = ""
+    zone: str = "UTC"
+    input: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkflowRequest:
+    """A new workflow, or the changes of one; None changes nothing."""
+
+    name: str
+    #: The graph in DOT.
+    source: str | None = None
+    description: str | None = None
+    #: The name or id of the agent of steps that name none; empty: none.
+    agent: str | None = None
+    schedule: WorkflowSchedule | None = None
+    enabled: bool | None = None
+
+
+@transaction.atomic
+def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
+    """Create a workflow with its first version. Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists."""
+    name = request.name.strip()
+    if not _NAME.fullmatch(name):
+        raise Invalid(
+            f"a workflow's name has 1 to {NAME_LENGTH} lower-case letters, digits, - and _, beginning with a letter or"
+            f" digit; got {request.name!r}"
+        )
+    if request.source is None:
+        raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
+    if Workflow.objects.count() >= MOST_WORKFLOWS:
+        raise Invalid(f"a tenant has at most {MOST_WORKFLOWS} workflows; delete one first")
+    workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
+    _apply(workflow, request)
+    try:
+        with transaction.atomic():
+            workflow.save(force_insert=True)
+    except IntegrityError as error:
+        raise AlreadyExists(
+            f"there is a workflow {name} already; change it, or choose another name"
+        ) from error
+    _add_version(workflow, request.source, actor=actor)
+    _audit(workflow, actor, f"created the workflow {name}")
+    return workflow
+
+
+@transaction.atomic
+def change_workflow(*, workflow_id: UUID, request: WorkflowRequest, actor: str) -> Workflow:
+    """Change a workflow; another definition is a new version, which new runs use. Raises NotFound, Invalid."""
+    workflow = lock_workflow(workflow_id)
+    if request.name not in ("", workflow.name):
+        raise Invalid(f"the workflow {workflow.name} keeps its name, because capabilities name it")
+    _apply(workflow, request)
+    workflow.save(force_update=True)
+    changed = request.source is not None and _add_version(workflow, request.source, actor=actor)
+    what = f"to version {workflow.version}" if changed else "without a new version"
+    _audit(workflow, actor, f"changed the workflow {workflow.name} {what}")
+    return workflow
+
+
+@transaction.atomic
+def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
+    """Delete a workflow with its versions and ended runs, and return it. Raises NotFound, TransitionIllegal while a run is open."""
+    workflow = lock_workflow(workflow_id)
+    if WorkflowRun.objects.filter(workflow_id=workflow_id, status__in=OPEN_RUNS).exists():
+        raise TransitionIllegal(f"the workflow {workflow.name} has open runs; cancel them first")
+    _audit(workflow, actor, f"deleted the workflow {workflow.name}")
+    Workflow.objects.filter(id=workflow_id).delete()
+    return workflow
+
+
+def find_workflow(ref: str | UUID) -> Workflow:
+    """Return a workflow by its name or id. Raises NotFound with the names that exist."""
+    wanted = read_id(str(ref))
+    rows = Workflow.objects.select_related("agent")
+    named = rows.filter(id=wanted) if wanted else rows.filter(name=str(ref).strip())
+    workflow: Workflow | None = named.first()
+    if workflow is None:
+        names = list(Workflow.objects.values_list("name", flat=True)[:20])
+        raise NotFound(f"there is no workflow {str(ref)!r}; there is: {', '.join(names) or 'none yet'}")
+    return workflow
+
+
+def lock_workflow(workflow_id: UUID) -> Workflow:
+    """Lock a workflow until the transaction ends. Raises NotFound."""
+    workflow: Workflow | None = Workflow.objects.select_for_update().filter(id=workflow_id).first()
+    if workflow is None:
+        raise NotFound(f"there is no workflow {workflow_id} in this tenant")
+    return workflow
+
+
+def version_of(workflow: Workflow, number: int | None = None) -> WorkflowVersion:
+    """Return a version of a workflow, by default the latest. Raises NotFound."""
+    wanted = number or workflow.version
+    version: WorkflowVersion | None = WorkflowVersion.objects.filter(
+        workflow_id=workflow.id, number=wanted
+    ).first()
+    if version is None:
+        raise NotFound(
+            f"the workflow {workflow.name} has no version {wanted}; it has 1 to {workflow.version}"
+        )
+    return version
+
+
+def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input of a run. Raises Invalid for a missing name, and for an input that is too large."""
+    missing = [name for name in definition.inputs if name not in given]
+    if missing:
+        raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
+    try:
+        text = json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"the input is a JSON object: {error}") from error
+    if len(text) > INPUT_LENGTH or "\\u0000" in text:
+        raise Invalid(
+            f"the input has at most {INPUT_LENGTH:,} characters as JSON and no NUL, got {len(text):,}"
+        )
+    return dict(given)
+
+
+def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
+    """Write the changes into the row, checked."""
+    if request.description is not None:
+        workflow.description = _valid_description(request.description)
+    if request.agent is not None:
+        workflow.agent = find_agent(request.agent) if request.agent.strip() else None
+    if request.enabled is not None:
+        workflow.enabled = request.enabled
+    if request.source is not None:
+        definition = read_definition(request.source)
+        for name in definition.agents:
+            find_agent(name)
+    if request.schedule is not None:
+        schedule = request.schedule
+        workflow.cron, workflow.zone = " ".join(schedule.cron.split()), schedule.zone or "UTC"
+        workflow.scheduled_input = dict(schedule.input)
+    if workflow.cron:
+        source = request.source if request.source is not None else version_of(workflow).source
+        check_input(read_definition(source), workflow.scheduled_input)
+    plan_next_run(workflow, after=datetime.now(UTC))
+
+
+def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
+    """Set the time of the next scheduled run; none without a schedule, or where no runs may start."""
+    has_schedule = bool(workflow.cron)
+    following = next_time(workflow.cron, workflow.zone, after) if has_schedule else None
+    workflow.next_run_at = following if workflow.enabled else None
+
+
+def _valid_description(text: str) -> str:
+    stripped = text.strip()
+    if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
+        raise Invalid(
+            f"a description has at most {DESCRIPTION_LENGTH} characters and no NUL, got {len(stripped)}"
+        )
+    return stripped
+
+
+def _add_version(workflow: Workflow, source: str, *, actor: str) -> bool:
+    """Add a version where the definition differs from the latest; return whether it does."""
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    latest = WorkflowVersion.objects.filter(workflow_id=workflow.id, number=workflow.version).first()
+    if latest is not None and latest.content_hash == digest:
+        return False
+    workflow.version += 1
+    workflow.save(update_fields=["version"])
+    WorkflowVersion.objects.create(
+        tenant_id=workflow.tenant_id,
+        workflow=workflow,
+        number=workflow.version,
+        source=source,
+        content_hash=digest,
+        created_by=actor,
+    )
+    return True
+
+
+def _audit(workflow: Workflow, actor: str, message: str) -> None:
+    record(
+        action=AuditAction.WORKFLOW_CHANGED,
+        actor=actor,
+        agent_id=workflow.agent_id,
+        message=message,
+        detail={"workflow_id": str(workflow.id), "version": workflow.version},
+    )

@@ -1,0 +1,45 @@
+"""Search the outputs of completed steps (seed 001, source 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from apps.tenants.scope import current_tenant
+from apps.workflows.models import WorkflowStep
+from arbor.workflows.values import WorkflowStepStatus
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundStep:
+    """A completed step whose output contains the term."""
+
+    step_id: UUID
+    run_id: UUID
+    workflow: str
+    step: str
+    output: str
+    completed_at: datetime
+
+
+def search_steps(*, term: str, limit: int = 5) -> Sequence[FoundStep]:
+    """Return the latest completed steps of the current tenant whose output contains `term`. One statement."""
+    if not term.strip():
+        return ()
+    found = (
+        WorkflowStep.objects.filter(
+            tenant_id=current_tenant(), status=WorkflowStepStatus.SUCCEEDED, output__icontains=term
+        )
+        .exclude(output="")
+        .order_by("-completed_at")
+        .values_list("id", "run_id", "run__workflow__name", "name", "output", "completed_at")
+    )
+    return tuple(
+        FoundStep(
+            step_id=step_id, run_id=run_id, workflow=workflow, step=step, output=output, completed_at=at
+        )
+        for step_id, run_id, workflow, step, output, at in found[:limit]
+        if at is not None
+    )

@@ -1,0 +1,109 @@
+"""Start scheduled workflows, and walk runs whose time has come or whose message was lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.jobs.job_runs import JobRunResult, run_job
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.models import Workflow, WorkflowRun
+from apps.workflows.services.definitions import plan_next_run
+from apps.workflows.services.legs import advance_run
+from apps.workflows.services.runs import RunRequest, start_run
+from arbor.clock import Clock, SystemClock
+from arbor.errors import ArborError
+from arbor.workflows.values import WorkflowStepStatus, WorkflowTrigger
+
+log = structlog.get_logger(__name__)
+
+#: Workflows, and runs, of a tenant in one step.
+_BATCH = 50
+#: Well below the period of the sweep.
+_JOB_RUN_DURATION = timedelta(seconds=3)
+#: The actor of scheduled runs.
+SCHEDULER = "system:schedule"
+
+# A round visits tenants under their own id. Nothing runs on behalf of a suspended tenant.
+_SCHEDULED = """
+SELECT t.id AS agent_id WHERE EXISTS (
+    SELECT FROM workflows_workflow w WHERE w.tenant_id = t.id AND w.next_run_at <= now()
+) AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
+"""
+_DUE = """
+SELECT t.id AS agent_id WHERE (
+    EXISTS (SELECT FROM workflows_workflowrun r WHERE r.tenant_id = t.id AND r.due_at <= now())
+    OR EXISTS (SELECT FROM workflows_workflowstep s WHERE s.tenant_id = t.id AND s.status = 'answered')
+) AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
+"""
+
+
+def sweep_workflows() -> JobRunResult:
+    """Start the scheduled workflows of all tenants, then walk their due runs."""
+    started = run_job(
+        "workflow schedules",
+        waiting=_SCHEDULED,
+        step=lambda tenant_id, _: start_scheduled(tenant_id),
+        max_duration=_JOB_RUN_DURATION,
+    )
+    walked = run_job(
+        "workflow runs",
+        waiting=_DUE,
+        step=lambda tenant_id, _: advance_due_runs(tenant_id),
+        max_duration=_JOB_RUN_DURATION,
+    )
+    return JobRunResult(
+        steps=started.steps + walked.steps,
+        done=started.done + walked.done,
+        failed=started.failed + walked.failed,
+    )
+
+
+def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
+    """Start the due workflows of a tenant, each once for all times that have passed; return their number."""
+    now = (clock or SystemClock()).now()
+    with tenant_transaction(tenant_id):
+        due = list(
+            Workflow.objects.select_for_update(skip_locked=True)
+            .filter(next_run_at__lte=now)
+            .order_by("id")[:_BATCH]
+        )
+        for workflow in due:
+            assert workflow.next_run_at is not None
+            slot = workflow.next_run_at
+            plan_next_run(workflow, after=now)
+            workflow.save(update_fields=["next_run_at"])
+            try:
+                start_run(
+                    request=RunRequest(
+                        workflow=workflow,
+                        input=workflow.scheduled_input,
+                        actor=SCHEDULER,
+                        trigger=WorkflowTrigger.SCHEDULE,
+                        key=f"schedule:{slot.isoformat()}",
+                    )
+                )
+            except ArborError as error:
+                log.warning("workflow_start_failed", workflow=workflow.name, error=str(error))
+                record(
+                    action=AuditAction.WORKFLOW_ENDED,
+                    actor=SCHEDULER,
+                    agent_id=workflow.agent_id,
+                    message=f"the scheduled run of {workflow.name} did not start: {error}",
+                    detail={"workflow_id": str(workflow.id), "slot": slot.isoformat()},
+                )
+    return len(due)
+
+
+def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:
+    """Walk the runs of a tenant that are due, or whose step has an answer; return how many moved."""
+    clock = clock or SystemClock()
+    with tenant_transaction(tenant_id):
+        due = WorkflowRun.objects.filter(due_at__lte=clock.now()).order_by("due_at")
+        answered = WorkflowRun.objects.filter(steps__status=WorkflowStepStatus.ANSWERED).order_by("id")
+        ids = {*due.values_list("id", flat=True)[:_BATCH], *answered.values_list("id", flat=True)[:_BATCH]}
+    return sum(advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock) for run_id in sorted(ids))

@@ -1,0 +1,26 @@
+"""Check the settings that name where the heads of chains are exported to."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from urllib.parse import urlsplit
+
+from arbor.errors import ConfigurationInvalid
+
+
+def check_heads_targets(*, file: str, url: str, allow_http: bool) -> None:
+    """Raise ConfigurationInvalid unless both are empty or usable: an absolute path, an https URL without a user."""
+    if file and not PurePath(file).is_absolute():
+        raise ConfigurationInvalid(
+            f"ARBOR_AUDIT_HEADS_FILE must be empty or an absolute path, such as /mnt/worm/arbor-heads.jsonl, got {file!r}"
+        )
+    if not url:
+        return
+    parts = urlsplit(url)
+    schemes = ("https", "http") if allow_http else ("https",)
+    # The URL is not quoted: its path and query may be secret.
+    if parts.scheme not in schemes or not parts.hostname or parts.username:
+        raise ConfigurationInvalid(
+            f"ARBOR_AUDIT_HEADS_URL must be empty or begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, without a user"
+            + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
+        )

@@ -1,0 +1,30 @@
+"""The times of a schedule: five fields of cron in a time zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from arbor.errors import Invalid
+
+_FIELDS = 5
+
+
+def next_time(cron: str, zone: str, after: datetime) -> datetime:
+    """Return the next time of a schedule after `after`, in UTC. Raises Invalid."""
+    try:
+        local = after.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Invalid(f"there is no time zone {zone[:80]!r}; write one such as Europe/Berlin") from error
+    if len(cron.split()) != _FIELDS:
+        raise Invalid(
+            f"a schedule has five fields, minute, hour, day, month and weekday, as in `0 7 * * 1-5`; got {cron!r}"
+        )
+    try:
+        return next(CronSim(cron, local)).astimezone(UTC)
+    except CronSimError as error:
+        raise Invalid(f"the schedule {cron!r} is not valid: {error}") from error
+    except StopIteration as error:
+        raise Invalid(f"the schedule {cron!r} has no time within the next 50 years") from error

@@ -1,0 +1,192 @@
+"""Search, export and verify the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TextIO
+from uuid import UUID
+
+from rich.markup import escape
+
+from apps.audit.models import AuditAction, AuditEvent
+from apps.audit.services.chains import AuditChain
+from apps.audit.services.export import export_audit
+from apps.audit.services.search import AuditFilter, find_event, older_than
+from apps.audit.services.verification import ChainReport
+from apps.fleet.audit_heads import head_json, read_heads
+from apps.fleet.audit_seals import all_chains, verify_audit
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.audit.levels import AuditLevel
+from arbor.clock import SystemClock
+from arbor.errors import Invalid
+from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
+from config.cli.kit.declarations import ExitCode, Output
+from config.cli.kit.output import format_relative_time, print_note, stamp
+from config.cli.kit.tenancy import (
+    ChosenAgent,
+    actor,
+    choose_tenant,
+    in_tenant_transaction,
+    with_optional_agent,
+)
+
+_COLUMNS = (
+    OutputColumn("id", "id"),
+    OutputColumn("at", "when", value=lambda row: stamp(row.at), cell=lambda at: str(at)[:19]),
+    OutputColumn("level", "level"),
+    OutputColumn("action", "act"),
+    OutputColumn("actor", "actor"),
+    OutputColumn("message", "message"),
+)
+_DETAILS = (
+    *_COLUMNS,
+    OutputColumn("agent_id", "agent", cell=lambda agent_id: agent_id or "-"),
+    OutputColumn("detail", "detail"),
+    OutputColumn("before", "before"),
+    OutputColumn("after", "after"),
+)
+
+
+@with_optional_agent
+def list_events(agent: ChosenAgent | None, /, **parameters: Any) -> Output:
+    """List the latest acts that pass the filters."""
+    return _page(agent, words="", **parameters)
+
+
+@with_optional_agent
+def search_events(agent: ChosenAgent | None, /, *, words: str, **parameters: Any) -> Output:
+    """List the latest acts whose message has all words."""
+    return _page(agent, words=words, **parameters)
+
+
+def _page(
+    agent: ChosenAgent | None, *, limit: int, before: UUID | None, tenant_slug: str | None, **filters: Any
+) -> Output:
+    wanted = _filter(agent, **filters)
+    tenant = choose_tenant(tenant_slug)
+    with tenant_transaction(tenant.id):
+        rows = wanted.applied(AuditEvent.objects.order_by("-at", "-id"))
+        if before is not None:
+            rows = older_than(rows, before)
+        found = list(rows[:limit])
+    if len(found) == limit:
+        print_note(f"more with --before {found[-1].id}")
+    output = listing("events", found, _COLUMNS, empty="No such acts.", about={"tenant": tenant.slug})
+    return Output({**output.value, "events": [row_to_dict(row, _DETAILS) for row in found]}, text=output.text)
+
+
+@in_tenant_transaction
+def show_event(_tenant: Tenant, *, event_id: UUID) -> Output:
+    """Show one act."""
+    row = find_event(event_id)
+    value = row_to_dict(row, _DETAILS)
+    lines = (
+        f"[dim]{name}[/dim] {escape(str(part))}" for name, part in value.items() if part not in (None, {})
+    )
+    return Output(value, text="\n".join(lines))
+
+
+@with_optional_agent
+def export(
+    agent: ChosenAgent | None, /, *, file: TextIO, words: str, tenant_slug: str | None, **filters: Any
+) -> ExitCode:
+    """Write acts as JSON lines."""
+    wanted = _filter(agent, words=words, **filters)
+    count = 0
+    for part in export_audit(choose_tenant(tenant_slug).id, wanted=wanted, actor=actor()):
+        file.write(part)
+        count += part.count("\n")
+    print_note(f"exported {count} records")
+    return ExitCode.DONE
+
+
+def verify(*, every: bool, heads: TextIO | None, tenant_slug: str | None) -> Output:
+    """Verify chains; the exit code says whether all links are whole."""
+    exported = read_heads(heads.readlines()) if heads else {}
+    reports = [
+        (slug, verify_audit(chain, heads=exported.get(chain.name)))
+        for slug, chain in _chains(every=every, tenant_slug=tenant_slug)
+    ]
+    broken = any(report.faults for _, report in reports)
+    text = "\n".join(_sentence(slug, report) for slug, report in reports)
+    return Output(
+        {"intact": not broken, "chains": [_report_json(slug, report) for slug, report in reports]},
+        text=text,
+        code=ExitCode.FAILED if broken else ExitCode.DONE,
+    )
+
+
+def show_heads(*, every: bool, tenant_slug: str | None) -> Output:
+    """Show the last seals."""
+    found = [
+        (slug, head_json(chain, seal))
+        for slug, chain in _chains(every=every, tenant_slug=tenant_slug)
+        if (seal := chain.head())
+    ]
+    columns = (
+        OutputColumn(head="chain", value=lambda line: line[0] or "the installation"),
+        OutputColumn(head="seal", value=lambda line: line[1]["number"]),
+        OutputColumn(
+            head="when", value=lambda line: format_relative_time(datetime.fromisoformat(line[1]["at"]))
+        ),
+        OutputColumn(head="digest", value=lambda line: line[1]["digest"]),
+    )
+    empty = (
+        "Nothing is sealed yet: the job `arbor.outbox.seal_audit` seals what was committed, every 30 seconds."
+    )
+    return Output({"heads": [head for _, head in found]}, text=table_of(found, columns) if found else empty)
+
+
+def _chains(*, every: bool, tenant_slug: str | None) -> Iterator[tuple[str, AuditChain]]:
+    if every and tenant_slug:
+        raise Invalid("choose one tenant with --tenant, or all with --all, not both")
+    if every:
+        yield from all_chains()
+    else:
+        tenant = choose_tenant(tenant_slug)
+        yield tenant.slug, AuditChain(tenant_id=tenant.id)
+
+
+def _filter(
+    agent: ChosenAgent | None,
+    *,
+    words: str,
+    actor: str,
+    actions: Sequence[str],
+    levels: Sequence[str],
+    since: timedelta | None,
+    until: datetime | None,
+) -> AuditFilter:
+    unknown = [action for action in actions if action not in AuditAction.values]
+    if unknown:
+        raise Invalid(f"there is no act {unknown[0]!r}; there are: {', '.join(AuditAction.values)}")
+    return AuditFilter(
+        words=words,
+        actor=actor,
+        actions=[AuditAction(action) for action in actions],
+        levels=[AuditLevel(level) for level in levels],
+        agent_id=agent.id if agent else None,
+        since=SystemClock().now() - since if since else None,
+        until=until,
+    )
+
+
+def _sentence(slug: str, report: ChainReport) -> str:
+    name = escape(slug or "the installation")
+    verified = f"{report.seals} seals over {report.events} records and {report.heartbeats} heartbeats"
+    aged = f", {report.aged} deleted by age or with their agent" if report.aged else ""
+    unsealed = (
+        f"; not sealed yet: {report.unsealed_events} records and {report.unsealed_heartbeats} heartbeats"
+        if report.unsealed_events or report.unsealed_heartbeats
+        else ""
+    )
+    if report.broken_at is None:
+        return f"[green]✓[/green] {name}: {verified}{aged}{unsealed}"
+    more = f" and {report.fault_count - 1} more faults" if report.fault_count > 1 else ""
+    return f"[red]✗[/red] {name}: {escape(str(report.broken_at))}{more}. {verified}{aged}{unsealed}"
+
+
+def _report_json(slug: str, report: ChainReport) -> dict[str, Any]:
+    return {"tenant": slug or None, **report.as_json()}

@@ -1,0 +1,49 @@
+"""Check the chains of seals over the audit log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from django.conf import settings
+
+from apps.fleet.audit_seals import all_chains, verify_audit
+from arbor.errors import ArborError
+from config.cli.checks.finding import Finding, fail, ok, warn
+
+#: Seals of each chain that are verified, and chains that are.
+SEALS_CHECKED = 20
+_CHAINS_CHECKED = 50
+#: Periods after which what is not sealed is worth a warning.
+_LATE_PERIODS = 10
+
+
+def check_audit() -> Finding:
+    """Check the latest seals of the first chains, and that what was committed is sealed in time."""
+    late = timedelta(minutes=1) + _LATE_PERIODS * settings.ARBOR_AUDIT_SEAL_PERIOD
+    waiting: list[str] = []
+    seals = 0
+    for slug, chain in islice(all_chains(), _CHAINS_CHECKED):
+        name = slug or "the installation"
+        try:
+            report = verify_audit(chain, latest=SEALS_CHECKED)
+        except ArborError as error:
+            return fail("audit chain", f"cannot be verified: {error}", "restore the master key")
+        if report.broken_at is not None:
+            return fail(
+                "audit chain",
+                f"of {name}: {report.broken_at}",
+                "`arbor audit verify --all` lists all faults; docs/how-to/audit-log.md says what they mean",
+            )
+        seals += report.seals
+        if report.unsealed_since is not None and report.unsealed_since < datetime.now(UTC) - late:
+            waiting.append(f"{report.unsealed_events} records of {name}")
+    if waiting:
+        return warn(
+            "audit chain",
+            f"not sealed for long: {', '.join(waiting[:3])}",
+            "run `arbor up` or `arbor worker --queues outbox --pool threads`, with a master key",
+        )
+    return ok(
+        "audit chain", f"the latest {seals} seals are intact" if seals else "nothing waits to be sealed"
+    )

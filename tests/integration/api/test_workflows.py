@@ -1,0 +1,75 @@
+"""Workflows over the API: defined and run by operators, seen by their tenant only."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.tenants.models import Tenant
+from apps.workflows.services.legs import advance_run
+from tests.factories.workflows import SOURCE
+from tests.support.api import Caller
+
+
+@pytest.fixture
+def workflow(owner: Caller, vega: dict[str, Any]) -> dict[str, Any]:
+    """Return a workflow with a step that a person approves."""
+    made: dict[str, Any] = owner.post("/workflows", {"name": "review", "source": SOURCE}).json()
+    return made
+
+
+def test_an_operator_defines_a_workflow(
+    owner: Caller, viewer: Caller, outsider: Caller, workflow: dict[str, Any]
+) -> None:
+    address = f"/workflows/{workflow['id']}"
+    assert owner.post("/workflows", {"name": "review", "source": SOURCE}).status_code == 409
+    assert viewer.post("/workflows", {"name": "other", "source": SOURCE}).status_code == 403
+    assert viewer.get("/workflows").json()["items"] == [workflow]
+    assert outsider.get("/workflows").json()["items"] == []
+    assert outsider.get(address).status_code == 404
+    shown = viewer.get(address).json()
+    assert (shown["number"], shown["inputs"], shown["steps"]) == (1, ["topic"], ["ask"])
+    schedule = {"cron": "0 7 * * *", "zone": "Europe/Berlin", "input": {"topic": "rain"}}
+    changed = owner.send("patch", address, {"schedule": schedule, "source": f"{SOURCE} "}).json()
+    assert (changed["version"], changed["zone"]) == (2, "Europe/Berlin")
+    assert viewer.get(address, version=1).json()["source"] == SOURCE
+    lacking = owner.send("patch", address, {"schedule": {"cron": "0 7 * * *"}})
+    assert (lacking.status_code, "the input needs topic" in lacking.json()["detail"]) == (422, True)
+    assert owner.send("patch", address, {"agent": "nobody"}).status_code == 404
+    faulty = owner.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
+    assert (faulty.status_code, "no handler" in faulty.json()["detail"]) == (422, True)
+    assert owner.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
+    assert owner.send("delete", address).json()["id"] == workflow["id"]
+    assert owner.get(address).status_code == 404
+
+
+def test_an_operator_runs_a_workflow(
+    owner: Caller, viewer: Caller, outsider: Caller, tenant: Tenant, workflow: dict[str, Any]
+) -> None:
+    start = f"/workflows/{workflow['id']}/runs"
+    assert viewer.post(start, {"values": {"topic": "rain"}}).status_code == 403
+    assert owner.post(start, {}).status_code == 422
+    run = owner.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()
+    assert owner.post(start, {"values": {"topic": "x"}, "key": "7"}).json()["id"] == run["id"]
+    advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
+    (step,) = viewer.get("/workflow-approvals").json()["items"]
+    assert step["input"] == "Publish rain?"
+    assert outsider.get("/workflow-approvals").json()["items"] == []
+    assert viewer.post(f"/workflow-steps/{step['id']}/approve", {}).status_code == 403
+    assert outsider.post(f"/workflow-steps/{step['id']}/approve", {}).status_code == 404
+    decided = owner.post(f"/workflow-steps/{step['id']}/approve", {"reason": "fine"}).json()
+    assert decided["decided_by"].startswith("token:")
+    assert owner.post(f"/workflow-steps/{step['id']}/deny", {}).status_code == 409
+    advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
+    shown = viewer.get(f"/workflow-runs/{run['id']}").json()
+    assert (shown["run"]["status"], shown["steps"][0]["output"]) == ("succeeded", "fine")
+    assert outsider.get(f"/workflow-runs/{run['id']}").status_code == 404
+    assert owner.post(f"/workflow-runs/{run['id']}/cancel", {}).status_code == 409
+    listed = viewer.get("/workflow-runs", workflow_id=workflow["id"], status="succeeded").json()["items"]
+    assert [one["id"] for one in listed] == [run["id"]]
+    other = owner.post(start, {"values": {"topic": "sun"}}).json()
+    assert owner.send("delete", f"/workflows/{workflow['id']}").status_code == 409
+    canceled = owner.post(f"/workflow-runs/{other['id']}/cancel", {"reason": "no"}).json()
+    assert canceled["status"] == "canceled"

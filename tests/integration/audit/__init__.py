@@ -1,0 +1,1 @@
+"""The audit log: levels, search, seals and their verification."""

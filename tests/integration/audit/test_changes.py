@@ -1,0 +1,101 @@
+"""What an act changed is recorded before and after, by the services that change rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent, PlatformEvent
+from apps.authority.services.grants import grant_capability, revoke_capability
+from apps.authority.services.modes import clear_mode, set_mode, set_preset
+from apps.authority.services.trust_tiers import set_tier
+from apps.calls.services.provider_keys import ProviderAccess, remove_provider_key, store_provider_key
+from apps.fleet.administration import limit_tenant, suspend_tenant
+from apps.fleet.lifecycle import pause_agent
+from apps.fleet.members import dismiss_member, set_member_role
+from apps.fleet.policy import set_policy
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.agents.template import TrustTier
+from arbor.authority.modes import TrustMode, TrustPreset
+from tests.factories.users import UserFactory
+
+ACTOR = "user:nora"
+
+
+def changed(tenant: Tenant, act: Callable[..., Any], **arguments: Any) -> tuple[Any, Any]:
+    """Run an act in the tenant; return the fields before and after it from its audit record."""
+    with tenant_transaction(tenant.id):
+        act(**arguments, actor=ACTOR)
+        row = AuditEvent.objects.filter(actor=ACTOR).order_by("position", "id").last()
+    assert row is not None
+    return row.before, row.after
+
+
+def test_policies_and_status(agent: Agent, tenant: Tenant) -> None:
+    first = changed(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 5})
+    assert first[1] == {"daily_beats": 5}
+    assert changed(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 7}) == (
+        {"daily_beats": 5},
+        {"daily_beats": 7},
+    )
+    assert changed(tenant, pause_agent, agent_id=agent.id) == ({"status": "active"}, {"status": "paused"})
+
+
+def test_trust(agent: Agent, tenant: Tenant) -> None:
+    before, after = changed(tenant, set_tier, agent_id=agent.id, tier=TrustTier.VETERAN)
+    assert (before, after) == ({"tier": "probationary"}, {"tier": "veteran"})
+    assert changed(tenant, set_preset, agent_id=agent.id, preset=TrustPreset.CAUTIOUS)[1] == {
+        "preset": "cautious"
+    }
+    rule = {"agent_id": agent.id, "prefix": "arbor://net/search"}
+    assert changed(tenant, set_mode, **rule, mode=TrustMode.ASK) == ({}, {"mode": "ask"})
+    assert changed(tenant, set_mode, **rule, mode=TrustMode.BLOCK) == ({"mode": "ask"}, {"mode": "block"})
+    assert changed(tenant, clear_mode, **rule) == ({"mode": "block"}, {})
+
+
+def test_grants(agent: Agent, tenant: Tenant) -> None:
+    resource = "arbor://historian/query/audit"
+    before, after = changed(tenant, grant_capability, agent_id=agent.id, resource=resource)
+    assert (before, after["resource"], after["revoked"]) == ({}, resource, False)
+    with tenant_transaction(tenant.id):
+        grant = agent.capabilities.get(resource=resource)
+    revoked = changed(tenant, revoke_capability, capability_id=grant.id, reason="no longer")
+    assert revoked == ({"revoked": False}, {"revoked": True, "reason": "no longer"})
+
+
+def test_keys_of_providers(tenant: Tenant) -> None:
+    entered = changed(
+        tenant, store_provider_key, access=ProviderAccess.of("openai", key="sk-" + "a" * 40), listed=[]
+    )
+    assert entered[0] == {}
+    assert entered[1]["key_end"] == "aaaa"
+    replaced = changed(
+        tenant, store_provider_key, access=ProviderAccess.of("openai", key="sk-" + "b" * 40), listed=[]
+    )
+    assert (replaced[0]["key_end"], replaced[1]["key_end"]) == ("aaaa", "bbbb")
+    removed = changed(tenant, remove_provider_key, provider="openai")
+    assert (removed[0]["key_end"], removed[1]) == ("bbbb", {})
+    assert "a" * 10 not in str(entered)
+
+
+def test_members(tenant: Tenant) -> None:
+    user = UserFactory(username="ada")
+    member = {"slug": tenant.slug, "username": user.username}
+
+    def last() -> tuple[Any, Any]:
+        row = PlatformEvent.objects.using(OPS).order_by("position", "id").last()
+        assert row is not None
+        return row.before, row.after
+
+    set_member_role(**member, role=Role.VIEWER, actor=ACTOR)
+    assert last() == ({}, {"role": "viewer"})
+    set_member_role(**member, role=Role.OPERATOR, actor=ACTOR)
+    assert last() == ({"role": "viewer"}, {"role": "operator"})
+    dismiss_member(**member, actor=ACTOR)
+    assert last() == ({"role": "operator"}, {})
+    limit_tenant(slug=tenant.slug, limits={"daily_beats": 10}, actor=ACTOR)
+    assert last() == ({"daily_beats": None}, {"daily_beats": 10})
+    suspend_tenant(slug=tenant.slug, actor=ACTOR)
+    assert last() == ({"status": "active"}, {"status": "suspended"})

@@ -1,0 +1,290 @@
+"""Committed records and ended heartbeats are sealed once, in the order of their transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connections, transaction
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent, AuditSeal
+from apps.audit.services import record
+from apps.audit.services.chains import AuditChain
+from apps.audit.services.positions import continue_audit_positions, functions_from
+from apps.fleet.audit_heads import HeadFile, HeadUrl, configured_sinks, export_heads, head_json, read_heads
+from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_audit
+from apps.fleet.history import sweep_history
+from apps.fleet.lifecycle import destroy_agent
+from apps.memories.services.jobs.job_runs import record_job_run
+from apps.queues import Task
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, OPS, OWNER, tenant_transaction
+from arbor.agents.identity import verify
+from arbor.agents.keys import SigningKey
+from arbor.audit.chain import NO_SEAL
+from arbor.audit.faults import FaultKind, RowKind
+from arbor.audit.levels import AuditLevel
+from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
+from arbor.ids import uuid7
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.integration.audit.conftest import check, note, note_platform, seal
+from tests.integration.heartbeats.conftest import REST, run_heartbeat
+
+LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
+
+
+def test_rows_behind_an_open_transaction_wait_for_a_seal(
+    tenant: Tenant, cleaner: psycopg.Connection[Any]
+) -> None:
+    note(tenant, "first")
+    seal()
+    with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
+        slow.execute("SELECT pg_current_xact_id()")
+        note(tenant, "second")
+        assert seal() == 0
+        assert check(tenant).unsealed_events == 1
+        slow.commit()
+    assert seal() >= 1
+    report = check(tenant)
+    assert (report.unsealed_events, report.fault_count) == (0, 0)
+
+
+def test_a_row_is_sealed_once(tenant: Tenant) -> None:
+    note(tenant, "only")
+    assert seal() >= 1
+    assert seal() == 0
+    with tenant_transaction(tenant.id):
+        assert AuditSeal.objects.count() == 1
+        assert bytes(AuditSeal.objects.get().previous) == NO_SEAL
+
+
+def test_another_process_that_seals_the_chain_is_not_awaited(tenant: Tenant, system_key: SigningKey) -> None:
+    note(tenant, "only")
+    with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtext('arbor.audit.seal'), hashtext(%s))", [str(tenant.id)]
+        )
+        assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 0
+    assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 1
+
+
+def test_each_ended_heartbeat_joins_the_chain(
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], cleaner: psycopg.Connection[Any]
+) -> None:
+    scripted(REST, repeat=True)
+    heartbeat = run_heartbeat(fleet, agent)
+    assert check(tenant).unsealed_heartbeats == 1
+    seal()
+    assert check(tenant).unsealed_heartbeats == 0
+    report = check(tenant)
+    assert (report.heartbeats, report.fault_count) == (1, 0)
+    head = AuditChain(tenant_id=tenant.id).head()
+    assert head is not None
+    assert head.header.cursor
+    cleaner.execute("UPDATE heartbeats_heartbeat SET narrative = 'all was well'")
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_CHANGED, RowKind.HEARTBEAT, heartbeat.id)
+    cleaner.execute("DELETE FROM heartbeats_heartbeat")
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert fault.kind is FaultKind.ROW_MISSING
+
+
+def test_a_heartbeat_that_never_ran_is_found(agent: Agent, tenant: Tenant) -> None:
+    now = datetime.now(UTC)
+    note(tenant, "first")
+    seal(now - timedelta(hours=2))
+    with tenant_transaction(tenant.id):
+        started = now - timedelta(hours=1)
+        forged = HeartbeatFactory(agent=agent, slot_at=started, started_at=started, ended_at=started)
+        late = HeartbeatFactory(agent=agent, slot_at=now, started_at=now, ended_at=now)
+    note(tenant, "second")
+    seal(now)
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_ADDED, RowKind.HEARTBEAT, forged.id)
+    assert late.id != fault.id
+
+
+def test_the_heartbeats_of_a_destroyed_agent_are_explained(
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any]
+) -> None:
+    scripted(REST, repeat=True)
+    run_heartbeat(fleet, agent)
+    seal()
+    with tenant_transaction(tenant.id):
+        destroy_agent(agent_id=agent.id, confirm=agent.name, actor="cli:nora", saves_seed=False)
+    seal()
+    report = check(tenant)
+    assert (report.heartbeats, report.aged, report.fault_count) == (0, 1, 0)
+
+
+def test_records_deleted_by_age_leave_a_chain_that_verifies(
+    tenant: Tenant, cleaner: psycopg.Connection[Any]
+) -> None:
+    old = _old_records(tenant, 3, cleaner)
+    seal(LONG_AGO + timedelta(minutes=10))
+    cleaner.execute("UPDATE audit_sealedblock SET at = now()")  # the digests are as young as the test
+    note(tenant, "young")
+    seal()
+    assert check(tenant).events == 4
+    assert sweep_history().done >= 3
+    seal()
+    report = check(tenant)
+    assert (report.aged, report.fault_count) == (3, 0)
+    # A young record is not explained by a deletion by age.
+    cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'young'")
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert fault.kind is FaultKind.ROW_MISSING
+    assert fault.id not in old
+
+
+def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+    _old_records(tenant, 2, cleaner)
+    seal(LONG_AGO + timedelta(minutes=10))
+    sweep_history()
+    seal()
+    report = check(tenant)
+    assert (report.seals, report.aged, report.fault_count) == (2, 2, 0)
+    with transaction.atomic(using=OPS):
+        assert AuditChain(tenant_id=tenant.id).blocks().count() == 1
+
+
+def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -> list[UUID]:
+    """Record acts of long ago, with ids of their time."""
+    rows = []
+    with tenant_transaction(tenant.id):
+        for number in range(count):
+            at = LONG_AGO + timedelta(minutes=number)
+            row_id = UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
+            rows.append(
+                AuditEvent(
+                    id=row_id,
+                    tenant_id=tenant.id,
+                    action=AuditAction.OPERATOR_ACT,
+                    actor="user:nora",
+                    message=f"old {number}",
+                )
+            )
+        AuditEvent.objects.bulk_create(rows)
+    for number, row in enumerate(rows):
+        at = LONG_AGO + timedelta(minutes=number)
+        cleaner.execute("UPDATE audit_auditevent SET at = %s WHERE id = %s", [at, row.id])
+    return [row.id for row in rows]
+
+
+def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> None:
+    path = tmp_path / "heads.jsonl"
+    note_platform("first")
+    note(tenant, "first")
+    seal_audit(sinks=[HeadFile(path)])
+    record_job_run(name=Task.SEAL_AUDIT.value, period_s=30, seconds=0.0)
+    first = path.read_text().splitlines()
+    chains = {json.loads(line)["chain"] for line in first}
+    assert chains == {str(tenant.id), "platform"}
+    seal_audit(sinks=[HeadFile(path)])
+    assert path.read_text().splitlines() == first
+    note(tenant, "second")
+    seal_audit(sinks=[HeadFile(path)])
+    heads = read_heads(path.read_text().splitlines())
+    assert sorted(heads[str(tenant.id)]) == [1, 2]
+    assert check(tenant, heads=heads[str(tenant.id)]).fault_count == 0
+
+
+def test_a_head_names_all_that_its_digest_and_signature_are_over(
+    tenant: Tenant, system_key: SigningKey
+) -> None:
+    note(tenant, "only")
+    seal()
+    chain = AuditChain(tenant_id=tenant.id)
+    head = chain.head()
+    assert head is not None
+    exported = head_json(chain, head)
+    assert exported["digest"] == head.header.digest.hex()
+    assert verify(system_key.public, head.header.signed_bytes, bytes.fromhex(exported["signature"]))
+
+
+class RefusingSink:
+    """A place that accepts nothing."""
+
+    def accept(self, heads: Any) -> None:
+        """Refuse."""
+        raise DeliveryFailed("example.org answered 503")
+
+
+def test_a_sink_that_refuses_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
+    path = tmp_path / "heads.jsonl"
+    note(tenant, "only")
+    note_platform("only")
+    with pytest.raises(DeliveryFailed):
+        seal_audit(sinks=[RefusingSink(), HeadFile(path)])
+    assert len(path.read_text().splitlines()) == 2  # the other sink is served
+    assert export_heads([HeadFile(path)]) == 2
+
+
+def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) -> None:
+    note(tenant, "only")
+    with pytest.raises(ConfigurationInvalid, match="ARBOR_AUDIT_HEADS_FILE must be a file"):
+        seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
+    with pytest.raises(Invalid, match="line 1 is no exported head"):
+        read_heads(["[]"])
+
+
+def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+    cleaner.execute(functions_from(10_000_000))
+    note(tenant, "before")
+    seal()
+    cleaner.execute(functions_from(0))
+    try:
+        assert continue_audit_positions()
+        note(tenant, "after")
+        note_platform("after")
+        seal()
+        assert not continue_audit_positions()
+        assert check(tenant).fault_count == verify_audit(AuditChain()).fault_count == 0
+        assert check(tenant).unsealed_events == 0
+    finally:
+        cleaner.execute(functions_from(0))
+
+
+def test_sealing_costs_few_statements(
+    tenant: Tenant, system_key: SigningKey, django_assert_max_num_queries: Any
+) -> None:
+    note(tenant, *(f"act {number}" for number in range(20)))
+    with (
+        django_assert_max_num_queries(8, connection=connections[OPS]),
+        django_assert_max_num_queries(3, connection=connections[APP]),
+    ):
+        assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 20
+
+
+def test_a_record_has_the_level_of_its_act_unless_another_is_named(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        truncated = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut")
+        other = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut", level=AuditLevel.ERROR)
+    assert (truncated.level, other.level) == ("warning", "error")
+
+
+def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:
+    assert configured_sinks() == []
+    settings.ARBOR_AUDIT_HEADS_FILE = str(tmp_path / "heads.jsonl")
+    settings.ARBOR_AUDIT_HEADS_URL = "https://example.org/heads"
+    file, url = configured_sinks()
+    assert (type(file), type(url)) == (HeadFile, HeadUrl)
+    posted: list[tuple[str, bytes]] = []
+    url._webhook.post = lambda target, *, body, headers: posted.append((target, body))  # type: ignore[attr-defined]
+    note(tenant, "only")
+    seal_audit(sinks=[file, url])
+    ((target, body),) = posted
+    assert target == "https://example.org/heads"
+    assert json.loads(body)["heads"][0]["number"] == 1
+    assert read_heads((tmp_path / "heads.jsonl").read_text().splitlines())

@@ -1,0 +1,174 @@
+"""Who changes the sealed log as a superuser is found; the serving roles cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import Error, connections, transaction
+
+from apps.agents.services.authority import ensure_system_authority
+from apps.audit.services.chains import AuditChain
+from apps.fleet.audit_seals import verify_audit
+from apps.tenants.models import Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.agents.identity import generate_key_pair, sign
+from arbor.audit.faults import FaultKind
+from tests.integration.audit.conftest import check, note, note_platform, seal
+
+type Superuser = psycopg.Connection[Any]
+
+_EVENTS = "audit_auditevent"
+
+
+def test_a_chain_that_nobody_touched_verifies(tenant: Tenant, sealed: AuditChain) -> None:
+    report = check(tenant)
+    assert (report.seals, report.events, report.fault_count, report.unsealed_events) == (3, 6, 0, 0)
+    assert report.head == sealed.head()
+    note(tenant, "act 7")
+    assert check(tenant).unsealed_events == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "number"),
+    [
+        ("UPDATE {t} SET message = 'act 9' WHERE message = 'act 3'", FaultKind.ROW_CHANGED, 2),
+        ("UPDATE {t} SET detail = '{{\"a\": 1}}' WHERE message = 'act 6'", FaultKind.ROW_CHANGED, 3),
+        ("UPDATE {t} SET level = 'error' WHERE message = 'act 1'", FaultKind.ROW_CHANGED, 1),
+        ("UPDATE {t} SET at = at - interval '1 microsecond' WHERE message = 'act 1'", FaultKind.ROW_CHANGED, 1),
+        ("DELETE FROM {t} WHERE message = 'act 4'", FaultKind.ROW_MISSING, 2),
+        ("UPDATE {t} SET position = position - 1000000 WHERE message = 'act 5'", FaultKind.ROW_ADDED, 1),
+        (
+            "INSERT INTO {t} (tenant_id, id, at, action, actor, message, detail, position)"
+            " SELECT tenant_id, gen_random_uuid(), at, action, 'user:eve', 'never done', detail, position - 1"
+            " FROM {t} WHERE message = 'act 3'",
+            FaultKind.ROW_ADDED,
+            2,
+        ),
+        (
+            "UPDATE {t} a SET message = b.message FROM {t} b"
+            " WHERE (a.message, b.message) IN (('act 2', 'act 3'), ('act 3', 'act 2'))",
+            FaultKind.ROW_CHANGED,
+            1,
+        ),
+        ("DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE b.seal_id = s.id AND number = 2",
+         FaultKind.BLOCK_MISSING, 2),
+        ("UPDATE audit_sealedblock b SET events = substr(b.events, 33) FROM audit_auditseal s"
+         " WHERE b.seal_id = s.id AND number = 1", FaultKind.BLOCK_CHANGED, 1),
+        ("DELETE FROM audit_auditseal WHERE number = 2", FaultKind.SEAL_MISSING, 2),
+        ("UPDATE audit_auditseal SET events_digest = sha256('') WHERE number = 3", FaultKind.SEAL_CHANGED, 3),
+        ("UPDATE audit_auditseal SET previous = sha256('') WHERE number = 2", FaultKind.SEAL_UNLINKED, 2),
+    ],
+)  # fmt: skip
+def test_a_superuser_who_tampers_is_found(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser, change: str, kind: FaultKind, number: int
+) -> None:
+    cleaner.execute("SET session_replication_role = replica")
+    cleaner.execute(change.format(t=_EVENTS))
+    cleaner.execute("RESET session_replication_role")
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.number) == (kind, number)
+
+
+def test_a_seal_signed_by_another_key_is_found(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    cleaner.execute(f"UPDATE {_EVENTS} SET message = 'never done' WHERE message = 'act 6'")
+    # Whoever seals anew has all but the key of the System Authority.
+    cleaner.execute(
+        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 3"
+    )
+    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 3")
+    seal()
+    assert (
+        check(tenant).fault_count == 0
+    )  # by the key itself, the end can be sealed anew: see the exported head
+    head = sealed.head()
+    assert head is not None
+    forged = sign(generate_key_pair().private, head.header.signed_bytes)
+    cleaner.execute("UPDATE audit_auditseal SET signature = %s WHERE number = 3", [forged])
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.number) == (FaultKind.SEAL_FORGED, 3)
+
+
+def test_an_exported_head_shows_that_the_end_was_replaced(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    head = sealed.head()
+    assert head is not None
+    exported = {head.header.number: head.digest.hex()}
+    assert check(tenant, heads=exported).fault_count == 0
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 6'")
+    cleaner.execute(
+        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 3"
+    )
+    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 3")
+    fault = check(tenant, heads=exported).broken_at
+    assert fault is not None
+    assert fault.kind is FaultKind.HEAD_REPLACED
+    seal()
+    assert check(tenant).fault_count == 0
+    fault = check(tenant, heads=exported).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.number) == (FaultKind.HEAD_REPLACED, 3)
+
+
+def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:
+    note_platform("act 1")
+    seal()
+    report = verify_audit(AuditChain())
+    assert report.events >= 1
+    assert report.fault_count == 0
+    cleaner.execute("UPDATE audit_platformevent SET actor = 'user:eve'")
+    fault = verify_audit(AuditChain()).broken_at
+    assert fault is not None
+    assert fault.kind is FaultKind.ROW_CHANGED
+
+
+@pytest.mark.parametrize("alias", ["default", "ops", "accounts"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_auditevent SET message = 'never done'",
+        "UPDATE audit_platformevent SET message = 'never done'",
+        "UPDATE audit_auditseal SET digest = ''",
+        "UPDATE audit_platformseal SET digest = ''",
+        "UPDATE audit_sealedblock SET events = ''",
+        "DELETE FROM audit_auditseal",
+        "DELETE FROM audit_platformseal",
+        "TRUNCATE audit_auditevent",
+    ],
+)
+def test_no_serving_role_changes_the_log_or_its_seals(
+    tenant: Tenant, sealed: AuditChain, alias: str, statement: str
+) -> None:
+    with (
+        pytest.raises(Error, match="permission denied"),
+        tenant_transaction(tenant.id),
+        transaction.atomic(using=alias),
+        connections[alias].cursor() as cursor,
+    ):
+        cursor.execute(statement)
+    assert check(tenant).fault_count == 0
+
+
+@pytest.mark.parametrize("table", ["audit_auditevent", "audit_sealedblock"])
+def test_the_operations_role_deletes_nothing_before_its_age(
+    tenant: Tenant, sealed: AuditChain, table: str
+) -> None:
+    with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table}")
+        assert cursor.rowcount == 0
+
+
+def test_only_the_operations_role_adds_seals(tenant: Tenant, sealed: AuditChain) -> None:
+    assert ensure_system_authority().number == 1
+    with (
+        pytest.raises(Error, match="permission denied"),
+        tenant_transaction(tenant.id),
+        connections["default"].cursor() as cursor,
+    ):
+        cursor.execute("INSERT INTO audit_auditseal SELECT * FROM audit_auditseal")

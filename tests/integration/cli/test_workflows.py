@@ -1,0 +1,129 @@
+"""`arbor workflow`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.tenants.services import tenant_by_slug
+from apps.workflows.services.legs import advance_run
+from tests.factories.workflows import SOURCE
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Return the path of a definition that asks a person."""
+    path = tmp_path / "review.dot"
+    path.write_text(SOURCE, encoding="utf-8")
+    return str(path)
+
+
+def advance(run: dict[str, Any], slug: str) -> None:
+    tenant_id = tenant_by_slug(slug).id
+    advance_run(run_id=run["id"], tenant_id=tenant_id)
+
+
+def test_a_workflow_is_defined_shown_changed_and_deleted(
+    arbor: Arbor, vega: str, file: str, tmp_path: Path
+) -> None:
+    assert "No workflow yet" in arbor("workflow", "list").out
+    checked = arbor("workflow", "check", file, "--json").json
+    assert (checked["steps"], checked["inputs"]) == (["ask"], ["topic"])
+    schedule = ("--cron", "0 7 * * 1-5", "--zone", "Europe/Berlin", "--input", "topic=rain")
+    made = arbor(
+        "workflow",
+        "create",
+        "review",
+        file,
+        "--description",
+        "Look first",
+        "--agent",
+        vega,
+        *schedule,
+        "--json",
+    ).json
+    assert (made["version"], made["agent"], made["cron"]) == (1, vega, "0 7 * * 1-5")
+    assert made["next_run_at"]
+    (listed,) = arbor("workflow", "list", "--json").json["workflows"]
+    assert (listed["name"], listed["scheduled_input"]) == ("review", {"topic": "rain"})
+
+    other = tmp_path / "other.dot"
+    other.write_text(SOURCE.replace("Publish", "Print"), encoding="utf-8")
+    changed = arbor(
+        "workflow",
+        "change",
+        "review",
+        "--file",
+        str(other),
+        "--description",
+        "",
+        "--agent",
+        "",
+        "--disable",
+        "--json",
+    ).json
+    assert (changed["version"], changed["agent"], changed["next_run_at"]) == (2, "", None)
+    rescheduled = arbor(
+        "workflow",
+        "change",
+        "review",
+        "--cron",
+        "0 8 * * *",
+        "--zone",
+        "UTC",
+        "--input",
+        "topic=3",
+        "--enable",
+        "--json",
+    ).json
+    assert (rescheduled["zone"], rescheduled["scheduled_input"]) == ("UTC", {"topic": 3})
+    assert "Publish" in arbor("workflow", "show", "review", "--version", "1").out
+    assert "Print" in arbor("workflow", "show", "review", "--json").json["source"]
+    assert arbor("workflow", "delete", "review", "--json").json["name"] == "review"
+    gone = arbor("workflow", "show", "review")
+    assert (gone.code, "there is no workflow" in gone.err) == (1, True)
+
+
+def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.dot"
+    path.write_text(SOURCE.replace("type=approval", "type=magic"), encoding="utf-8")
+    checked = arbor("workflow", "check", str(path))
+    assert (checked.code, "no handler is called 'magic'" in checked.err) == (1, True)
+
+
+def test_a_run_is_started_decided_and_shown(arbor: Arbor, one_tenant: str, file: str) -> None:
+    arbor("workflow", "create", "review", file)
+    assert "No run" in arbor("workflow", "run", "list").out
+    run = arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json
+    assert arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json == run
+    assert "No step waits" in arbor("workflow", "waiting").out
+    advance(run, one_tenant)
+    (step,) = arbor("workflow", "waiting", "--json").json["steps"]
+    assert step["input"] == "Publish rain?"
+    approved = arbor("workflow", "approve", step["id"][-8:], "--reason", "fine", "--json").json
+    assert (approved["status"], approved["output"]) == ("answered", "fine")
+    advance(run, one_tenant)
+    shown = arbor("workflow", "run", "show", run["id"][-8:], "--json").json
+    assert (shown["status"], shown["steps"][0]["decided_by"][:4]) == ("succeeded", "cli:")
+    listed = arbor("workflow", "run", "list", "--workflow", "review", "--status", "succeeded", "--json").json[
+        "runs"
+    ]
+    assert [one["id"] for one in listed] == [run["id"]]
+
+
+def test_a_step_is_denied_and_a_run_canceled(arbor: Arbor, one_tenant: str, file: str) -> None:
+    arbor("workflow", "create", "review", file)
+    runs = [arbor("workflow", "start", "review", "--input", "topic=rain", "--json").json for _ in range(2)]
+    for run in runs:
+        advance(run, one_tenant)
+    canceled = arbor("workflow", "run", "cancel", runs[0]["id"], "--reason", "wrong", "--json").json
+    assert (canceled["status"], canceled["error"].endswith(": wrong")) == ("canceled", True)
+    (step,) = arbor("workflow", "waiting", "--json").json["steps"]
+    assert step["run_id"] == runs[1]["id"]
+    assert arbor("workflow", "deny", step["id"], "--reason", "no", "--json").json["status"] == "answered"
+    again = arbor("workflow", "deny", step["id"])
+    assert (again.code, "cannot be decided" in again.err) == (1, True)
+    assert "is a NAME=VALUE" not in arbor("workflow", "start", "review", "--input", "topic").out

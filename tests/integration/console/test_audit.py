@@ -1,0 +1,67 @@
+"""The audit log in the console: searched by words, its chain shown, verified and exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.audit.models import AuditAction, AuditEvent
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.integration.audit.conftest import note, seal
+
+type SignIn = Callable[[Role], Client]
+
+
+@pytest.fixture(autouse=True)
+def _without_rests(settings: Any) -> None:
+    settings.ARBOR_MAINTENANCE_SHARE = 1.0
+
+
+def shown(client: Client, name: str, **query: str) -> str:
+    response = client.get(reverse(f"admin:{name}"), query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_messages_are_searched_by_words(tenant: Tenant, as_role: SignIn) -> None:
+    note(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
+    viewer = as_role(Role.VIEWER)
+    found = shown(viewer, "audit_auditevent_changelist", q="vega daily")
+    assert "raised the daily limit" in found
+    assert "lowered the daily limit" not in found
+    assert "lowered the daily limit" in shown(viewer, "audit_auditevent_changelist", q="user:nora")
+    assert "raised the daily limit" not in shown(viewer, "audit_auditevent_changelist", level__exact="error")
+    assert reverse("admin:audit-chain") in shown(viewer, "audit_auditevent_changelist")
+
+
+def test_the_chain_is_shown_and_verified(
+    tenant: Tenant, as_role: SignIn, cleaner: psycopg.Connection[Any]
+) -> None:
+    viewer = as_role(Role.VIEWER)
+    note(tenant, "first")
+    assert "Nothing is sealed yet" in shown(viewer, "audit-chain")
+    seal()
+    page = shown(viewer, "audit-chain")
+    assert 'data-seal="1"' in page
+    assert "verdict" not in page
+    assert "intact" in shown(viewer, "audit-chain", verify="1")
+    cleaner.execute("UPDATE audit_auditevent SET message = 'never done' WHERE message = 'first'")
+    assert "of seal 1 was changed" in shown(viewer, "audit-chain", verify="1")
+
+
+def test_an_owner_exports_lines_and_nobody_else(tenant: Tenant, as_role: SignIn) -> None:
+    note(tenant, "first")
+    address = reverse("admin:audit-lines")
+    assert as_role(Role.OPERATOR).post(address).status_code == 403
+    response = as_role(Role.OWNER).post(address)
+    lines = b"".join(response).decode().splitlines()
+    assert "first" in [json.loads(line)["message"] for line in lines]
+    with tenant_transaction(tenant.id):
+        assert AuditEvent.objects.filter(action=AuditAction.AUDIT_EXPORTED).count() == 1

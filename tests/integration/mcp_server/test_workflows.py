@@ -1,0 +1,26 @@
+"""Workflows over MCP: listed, started once by a key, and looked at."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.agents.models import Agent
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.services.definitions import WorkflowRequest, create_workflow
+from apps.workflows.services.legs import advance_run
+from tests.factories.workflows import SOURCE
+from tests.integration.mcp_server.conftest import MemoryClient
+
+
+def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
+    (listed,) = client.tool("list_workflows")["workflows"]
+    assert (listed["name"], listed["inputs"]) == ("review", ["topic"])
+    run = client.tool("start_workflow", workflow="review", values={"topic": "rain"}, key="7")
+    assert (
+        client.tool("start_workflow", workflow="review", values={"topic": "sun"}, key="7")["id"] == run["id"]
+    )
+    advance_run(run_id=UUID(run["id"]), tenant_id=agent.tenant_id)
+    shown = client.tool("show_workflow_run", run=run["id"])
+    assert (shown["status"], shown["steps"][0]["status"]) == ("waiting", "waiting")

@@ -1,0 +1,113 @@
+"""Agents start workflows and answer steps that are delegated to them, by actions of their heartbeats."""
+
+from __future__ import annotations
+
+import json
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.authority.services.approvals import approvals, approve
+from apps.authority.services.grants import grant_capability, revoke_actions
+from apps.heartbeats.models import Heartbeat
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.models import WorkflowRun
+from tests.integration.heartbeats.conftest import run_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
+from tests.integration.workflows.workflow_setup import defined, outputs, run_now, started, step_now
+
+NOTE = 'a [type=note, text="About {input.topic}"]; start -> a -> done'
+
+
+def grant(agent: Agent, resource: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        grant_capability(agent_id=agent.id, resource=resource, actor="cli:eve")
+
+
+def last_heartbeat_of(agent: Agent) -> Heartbeat:
+    with tenant_transaction(agent.tenant_id):
+        return Heartbeat.objects.filter(agent_id=agent.id).latest("started_at")
+
+
+def test_an_agent_starts_the_workflow_of_its_capability_and_no_other(
+    tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
+) -> None:
+    defined(tenant, NOTE, name="report")
+    defined(tenant, NOTE, name="secret")
+    assert "start_workflow" not in heartbeats.run(reply_of())
+    grant(agent, "arbor://workflows/execute/report")
+    actions = [
+        action_of("start_workflow", workflow="report", input='{"topic": "rain"}'),
+        action_of("start_workflow", workflow="secret", input={"topic": "x"}),
+        action_of("start_workflow", workflow="*"),
+    ]
+    prompt = heartbeats.run(reply_of(actions=actions))
+    assert "its name: report" in prompt
+    with tenant_transaction(tenant.id):
+        # A new agent is little trusted: a person approves what it starts.
+        assert not WorkflowRun.objects.exists()
+        (asked,) = approvals(agent_id=agent.id)
+        assert asked.resource == "arbor://workflows/execute/report"
+        approve(approval_id=asked.id, actor="user:eve")
+    heartbeats.run(reply_of())
+    with tenant_transaction(tenant.id):
+        (run,) = WorkflowRun.objects.select_related("workflow")
+        assert (run.workflow.name, run.trigger, run.agent_id) == ("report", "agent", agent.id)
+        assert run.started_by == f"agent:{agent.public_id}"
+        denials = AuditEvent.objects.filter(action=AuditAction.DENIED).order_by("id")
+        assert [event.detail["resource"] for event in denials] == [
+            "arbor://workflows/execute/secret",
+            "arbor://workflows/execute/*",
+        ]
+    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "About rain"})
+
+
+def test_an_agent_reads_its_step_and_answers_it(
+    tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
+) -> None:
+    workflow = defined(
+        tenant, 'a [type=delegate, task="Draw {input.topic}"]; start -> a -> done', agent=agent
+    )
+    run = started(workflow, topic="a cloud")
+    fleet.run()
+    step = step_now(run, "a")
+    answer = action_of("complete_step", step=str(step.id), output="It is drawn.")
+    prompt = heartbeats.run(reply_of(actions=[answer]))
+    assert f"complete_step, step {step.id}" in prompt
+    assert "Draw a cloud" in prompt
+    fleet.run()
+    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "It is drawn."})
+    assert step_now(run, "a").decided_by == f"agent:{agent.public_id}"
+
+
+def test_an_answer_to_a_step_of_somebody_else_changes_nothing(
+    tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
+) -> None:
+    run = started(defined(tenant, 'a [type=approval, question="x"]; start -> a -> done'))
+    fleet.run()
+    step = step_now(run, "a")
+    grant(agent, "arbor://actions/execute/complete_step")
+    heartbeats.run(reply_of(actions=[action_of("complete_step", step=str(step.id), output="approved")]))
+    assert step_now(run, "a").status == "waiting"
+    assert "is delegated to you" in json.dumps(last_heartbeat_of(agent).actions)
+
+
+def test_the_rules_answer_a_delegated_step_where_no_model_is_in_use(
+    tenant: Tenant, agent: Agent, fleet: Fleet
+) -> None:
+    run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
+    fleet.run()
+    run_heartbeat(fleet, agent)
+    fleet.run()
+    assert run_now(run).status == "succeeded"
+    assert outputs(run)["a"].startswith("Draw\nWhat I know:")
+
+
+def test_a_revoked_right_to_answer_fails_the_step(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
+    grant(agent, "arbor://actions/execute/complete_step")
+    with tenant_transaction(tenant.id):
+        revoke_actions(action="complete_step", agent_ids=[agent.id], reason="no", actor="cli:eve")
+    run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
+    fleet.run()
+    assert "may not complete_step any more" in run_now(run).error

@@ -1,0 +1,349 @@
+"""Runs of workflows: each ends once, whatever dies on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent, AgentPolicy
+from apps.audit.models import AuditAction, AuditEvent
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
+from apps.goals.models import Goal
+from apps.heartbeats.services.calls.call_leases import lease_calls
+from apps.maintenance.services.recovery import recover_maintenance_calls
+from apps.queues import Task
+from apps.signals.services.reading import read_latest_signals
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.models import WorkflowRun
+from apps.workflows.services.answers import complete_delegated_step, decide_step, waiting_approvals
+from apps.workflows.services.legs import advance_run
+from apps.workflows.services.runs import RunRequest, cancel_run, start_run
+from apps.workflows.services.search import search_steps
+from apps.workflows.services.sweep import advance_due_runs
+from arbor.errors import Invalid, ModelUnavailable, NotFound, TransitionIllegal
+from arbor.goals.values import GoalState
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.workflows.workflow_setup import (
+    defined,
+    make_due,
+    outputs,
+    run_now,
+    started,
+    step_now,
+    steps_now,
+)
+
+type Script = Callable[..., ScriptedModel]
+
+#: A prompt that is tried again, an approval, a delegated step, and a note of all.
+WHOLE = (
+    'draft [type=prompt, prompt="Write about {input.topic}", retries=2];'
+    'review [type=approval, question="Publish {steps.draft}?"];'
+    'illustrate [type=delegate, task="Draw {input.topic}", agent="Ada"];'
+    'report [type=note, text="{steps.draft} / {steps.illustrate}"];'
+    'start -> draft -> review -> illustrate -> report -> done; review -> lost [condition="outcome=failure"]'
+)
+
+
+def test_a_workflow_ends_once_with_all_outputs(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    """An approval, a killed worker, a retry and a delegated step."""
+    model = scripted(ModelUnavailable("busy"), "It rains.", repeat=False)
+    run = started(defined(tenant, WHOLE, agent=agent), topic="rain")
+    fleet.step()
+    # A worker takes the call and dies: nobody settles it, and the recovery counts a failed try.
+    dying = fleet.pop_message()
+    assert dying.task is Task.EXECUTE_CALL
+    with tenant_transaction(tenant.id):
+        call_id = ExternalCall.objects.get(subject_key__startswith="step:").id
+    assert lease_calls([call_id], tenant_id=tenant.id)
+    lose_lease(call_id)
+    recover_maintenance_calls()
+    fleet.run()
+    draft = step_now(run, "draft")
+    assert (draft.status, draft.attempts) == ("retrying", 1)
+    assert "did not come back" in draft.error
+
+    # The second try fails by its model, the third one succeeds.
+    for attempt in (2, 3):
+        make_due(run, draft.id)
+        assert advance_due_runs(tenant.id) == 1
+        fleet.run()
+        assert step_now(run, "draft").attempts == attempt
+    assert len(model.requests) == 2
+
+    with tenant_transaction(tenant.id):
+        (review,) = waiting_approvals()
+        assert review.input == "Publish It rains.?"
+        decide_step(step_id=review.id, approved=True, actor="user:eve", reason="good")
+    fleet.run()
+
+    illustrate = step_now(run, "illustrate")
+    with tenant_transaction(tenant.id):
+        complete_delegated_step(
+            step_id=illustrate.id,
+            agent_id=agent.id,
+            output="A cloud.",
+            failed=False,
+            actor=f"agent:{agent.public_id}",
+        )
+    # The message is lost, and a double of an old one comes late; the sweep walks the run.
+    fleet.messages.clear()
+    assert advance_due_runs(tenant.id) == 1
+    assert not advance_run(run_id=run.id, tenant_id=tenant.id)
+    assert advance_due_runs(tenant.id) == 0
+
+    ended = run_now(run)
+    assert (ended.status, ended.exit, ended.error) == ("succeeded", "done", "")
+    assert outputs(run) == {
+        "draft": "It rains.",
+        "review": "good",
+        "illustrate": "A cloud.",
+        "report": "It rains. / A cloud.",
+    }
+    with tenant_transaction(tenant.id):
+        ends = AuditEvent.objects.filter(action=AuditAction.WORKFLOW_ENDED)
+        assert [event.message for event in ends] == ["the run of report succeeded"]
+        names = [one.name for one in read_latest_signals().signals if one.name.startswith("workflow.")]
+        assert names[::-1] == [
+            "workflow.started",
+            "workflow.step_completed",
+            "workflow.awaits_approval",
+            *["workflow.step_completed"] * 3,
+            "workflow.ended",
+        ]
+        assert LedgerEntry.objects.filter(purpose="workflow", error_kind="").count() == 1
+        goal = Goal.objects.get(title__startswith="Do the step illustrate")
+        # It waited behind three active goals.
+        assert (goal.state, goal.abandonment_reason) == (
+            GoalState.ABANDONED,
+            "the step was done before its turn came",
+        )
+
+
+def lose_lease(call_id: UUID) -> None:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE calls_externalcall SET lease_until = now() - interval '1 second' WHERE id = %s", [call_id]
+        )
+
+
+def test_a_note_is_enough_for_a_run(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = defined(tenant, 'a [type=note, text="{input.word}!"]; start -> a -> done')
+    run = started(workflow, word="Rain")
+    fleet.run()
+    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "Rain!"})
+    with tenant_transaction(tenant.id):
+        (found,) = search_steps(term="rAiN!")
+        assert (found.workflow, found.step, found.output) == ("report", "a", "Rain!")
+        assert search_steps(term="%") == ()
+
+
+def test_the_rules_answer_prompts_where_no_model_is_in_use(
+    tenant: Tenant, agent: Agent, fleet: Fleet
+) -> None:
+    workflow = defined(
+        tenant, 'a [type=prompt, prompt="Sum up {input.text}"]; start -> a -> done', agent=agent
+    )
+    run = started(workflow, text="It rains in Lisbon.")
+    fleet.run()
+    assert outputs(run) == {"a": "It rains in Lisbon."}
+
+
+def test_a_denied_step_takes_the_edge_of_failures(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = defined(
+        tenant,
+        'ask [type=approval, question="May I?"]; sorry [type=note, text="{steps.ask.error}"];'
+        'start -> ask -> done; ask -> sorry [condition="outcome=failure"]; sorry -> lost',
+    )
+    run = started(workflow)
+    fleet.run()
+    step = step_now(run, "ask")
+    with tenant_transaction(tenant.id):
+        decide_step(step_id=step.id, approved=False, actor="user:eve", reason="too late")
+        with pytest.raises(TransitionIllegal, match="answered, so it cannot be decided"):
+            decide_step(step_id=step.id, approved=True, actor="user:bob")
+    fleet.run()
+    ended = run_now(run)
+    assert (ended.status, ended.error) == ("failed", "ask: denied by user:eve: too late")
+    assert outputs(run)["sorry"] == "denied by user:eve: too late"
+
+
+def test_a_step_that_nobody_answers_in_time_fails(tenant: Tenant, fleet: Fleet) -> None:
+    run = started(defined(tenant, 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'))
+    fleet.run()
+    assert not advance_run(run_id=run.id, tenant_id=tenant.id)
+    make_due(run, step_now(run, "ask").id)
+    advance_due_runs(tenant.id)
+    assert run_now(run).error.startswith("ask: no answer within 2d")
+
+
+def test_a_late_reply_of_a_repeated_try_is_not_used(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted("late", "in time")
+    workflow = defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
+    run = started(workflow)
+    fleet.step()
+    slow = fleet.pop_message()
+    for _ in range(2):
+        # First the time for the answer is over, then the delay before the next try.
+        make_due(run, step_now(run, "a").id)
+        advance_due_runs(tenant.id)
+    fleet.deliver(slow)
+    with tenant_transaction(tenant.id):
+        dropped = ExternalCall.objects.get(subject__attempt=1).dropped
+    assert dropped == ["the step does not wait for this try any more"]
+    fleet.run()
+    assert outputs(run) == {"a": "in time"}
+
+
+def test_a_leg_that_fails_leaves_the_run_as_it_was(
+    tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is killed within a leg: its transaction never commits."""
+    workflow = defined(tenant, 'a [type=note, text="x"]; b [type=note, text="y"]; start -> a -> b -> done')
+    run = started(workflow)
+    with monkeypatch.context() as patch:
+        patch.setattr("apps.workflows.services.legs.end_reported", _killed)
+        with pytest.raises(RuntimeError):
+            fleet.step()
+    assert (steps_now(run), run_now(run).leg) == ([], 0)
+    make_run_due(run)
+    assert advance_due_runs(tenant.id) == 1
+    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "x", "b": "y"})
+
+
+def _killed(*_: Any, **__: Any) -> None:
+    raise RuntimeError("killed")
+
+
+def make_run_due(run: WorkflowRun) -> None:
+    with tenant_transaction(run.tenant_id):
+        WorkflowRun.objects.filter(id=run.id).update(due_at="2020-01-01T00:00:00+00:00")
+
+
+def test_a_used_up_day_puts_a_prompt_off_without_counting_a_try(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted("fine")
+    with tenant_transaction(tenant.id):
+        policy, _ = AgentPolicy.objects.update_or_create(
+            agent=agent, tenant_id=tenant.id, defaults={"daily_tokens": 10}
+        )
+        DailyUsage.objects.update_or_create(
+            tenant_id=tenant.id, agent=agent, day=_today(), defaults={"tokens": 10}
+        )
+    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    fleet.run()
+    step = step_now(run, "a")
+    assert (step.status, step.attempts, step.error) == ("retrying", 0, "the daily limit of Ada is used up")
+    with tenant_transaction(tenant.id):
+        policy.daily_tokens = None
+        policy.save()
+    make_due(run, step.id)
+    advance_due_runs(tenant.id)
+    fleet.run()
+    assert (outputs(run), step_now(run, "a").attempts) == ({"a": "fine"}, 1)
+
+
+def _today() -> Any:
+    return datetime.now(UTC).date()
+
+
+def test_a_delegated_step_reaches_its_agent_and_no_other(
+    tenant: Tenant, agent: Agent, new_agent: Callable[..., Agent], fleet: Fleet
+) -> None:
+    other = new_agent(tenant, "Bob")
+    run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
+    fleet.run()
+    step = step_now(run, "a")
+    with tenant_transaction(tenant.id):
+        percept = agent.percepts.get(detail__workflow_step=str(step.id))
+        assert "complete_step" in percept.content
+        assert percept.urgent
+        with pytest.raises(NotFound, match="is delegated to you"):
+            complete_delegated_step(
+                step_id=step.id, agent_id=other.id, output="x", failed=False, actor="agent:x"
+            )
+        complete_delegated_step(
+            step_id=step.id, agent_id=agent.id, output="I have no pencil", failed=True, actor="agent:x"
+        )
+    fleet.run()
+    assert run_now(run).error.startswith("a: I have no pencil")
+    with tenant_transaction(tenant.id):
+        assert step.goal_id
+        assert Goal.objects.get(id=step.goal_id).state == GoalState.ABANDONED
+
+
+def test_a_canceled_run_ends_with_its_step_and_its_call(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted("never used")
+    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    fleet.step()
+    with tenant_transaction(tenant.id):
+        cancel_run(run_id=run.id, actor="user:eve", reason="wrong topic")
+        with pytest.raises(TransitionIllegal, match="canceled already"):
+            cancel_run(run_id=run.id, actor="user:eve")
+        assert ExternalCall.objects.get(subject__attempt=1).status == CallStatus.FAILED
+    fleet.run()
+    assert (run_now(run).status, step_now(run, "a").status) == ("canceled", "canceled")
+    assert run_now(run).error == "canceled by user:eve: wrong topic"
+
+
+def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = defined(tenant, 'a [type=note, text="x"]; start -> a -> done')
+    with tenant_transaction(tenant.id):
+        first, second = (
+            start_run(request=RunRequest(workflow=workflow, actor="cli:eve", key="order-7")) for _ in range(2)
+        )
+    assert first.id == second.id
+    assert len(fleet.messages) == 1
+
+
+def test_a_start_names_what_is_missing(tenant: Tenant) -> None:
+    workflow = defined(tenant, 'a [type=prompt, prompt="{input.topic}"]; start -> a -> done')
+    with tenant_transaction(tenant.id), pytest.raises(Invalid, match="the steps a name no agent"):
+        start_run(request=RunRequest(workflow=workflow, actor="cli:eve"))
+    workflow = defined(tenant, 'a [type=note, text="{input.topic}"]; start -> a -> done', name="other")
+    with tenant_transaction(tenant.id), pytest.raises(Invalid, match="the input needs topic"):
+        start_run(request=RunRequest(workflow=workflow, actor="cli:eve"))
+
+
+def test_rows_of_another_tenant_are_not_found(tenant: Tenant, other_tenant: Tenant, fleet: Fleet) -> None:
+    run = started(defined(tenant, 'a [type=approval, question="x"]; start -> a -> done'))
+    fleet.run()
+    step = step_now(run, "a")
+    assert not advance_run(run_id=run.id, tenant_id=other_tenant.id)
+    with tenant_transaction(other_tenant.id):
+        assert not waiting_approvals().exists()
+        with pytest.raises(NotFound):
+            decide_step(step_id=step.id, approved=True, actor="user:mallory")
+        with pytest.raises(NotFound):
+            cancel_run(run_id=run.id, actor="user:mallory")
+        assert search_steps(term="x") == ()
+
+
+def test_json_outputs_are_stored_as_data(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(json.dumps({"points": 5}))
+    workflow = defined(
+        tenant,
+        "a [type=prompt, prompt=x, format=json]; choice [shape=diamond]; start -> a -> choice;"
+        'choice -> done [condition="context.steps.a.data.points >= 3"]; choice -> lost',
+        agent=agent,
+    )
+    run = started(workflow)
+    fleet.run()
+    assert (run_now(run).exit, step_now(run, "a").data) == ("done", {"points": 5})

@@ -1,0 +1,143 @@
+"""Scheduled workflows, the sweep over tenants, and the age of runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.fleet.history import sweep_history
+from apps.queues import captured
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
+from apps.workflows.services.definitions import (
+    WorkflowRequest,
+    WorkflowSchedule,
+    change_workflow,
+    delete_workflow,
+    find_workflow,
+)
+from apps.workflows.services.runs import runs
+from apps.workflows.services.sweep import start_scheduled, sweep_workflows
+from arbor.clock import FrozenClock
+from arbor.errors import Invalid, NotFound, PipelineInvalid, TransitionIllegal
+from arbor.history import Record
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.workflows.workflow_setup import defined, graph_of, run_now, started
+
+NOTE = 'a [type=note, text="{input.word}"]; start -> a -> done'
+DAILY = WorkflowSchedule(cron="0 7 * * *", zone="UTC", input={"word": "Rain"})
+
+
+def at(workflow: Workflow, **moved: float) -> FrozenClock:
+    """Return a clock at the workflow's next run, moved."""
+    assert workflow.next_run_at is not None
+    return FrozenClock(workflow.next_run_at + timedelta(**moved))
+
+
+def refreshed(workflow: Workflow) -> Workflow:
+    with tenant_transaction(workflow.tenant_id):
+        return find_workflow(workflow.id)
+
+
+def test_a_schedule_starts_its_workflow_once_for_each_time(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = defined(tenant, NOTE, schedule=DAILY)
+    assert start_scheduled(tenant.id, at(workflow, seconds=-1)) == 0
+    # Three days passed while nothing ran: they are made up for once.
+    late = at(workflow, days=3, minutes=1)
+    assert start_scheduled(tenant.id, late) == 1
+    assert start_scheduled(tenant.id, late) == 0
+    fleet.run()
+    with tenant_transaction(tenant.id):
+        (run,) = runs()
+        assert (run.trigger, run.started_by, run.input) == ("schedule", "system:schedule", {"word": "Rain"})
+        assert run.status == "succeeded"
+    assert refreshed(workflow).next_run_at == late.now().replace(minute=0) + timedelta(days=1)
+
+
+def test_a_disabled_workflow_starts_no_run(tenant: Tenant) -> None:
+    workflow = defined(tenant, NOTE, schedule=DAILY)
+    with tenant_transaction(tenant.id):
+        changed = change_workflow(
+            workflow_id=workflow.id, request=WorkflowRequest(name="", enabled=False), actor="cli:eve"
+        )
+        assert changed.next_run_at is None
+    assert start_scheduled(tenant.id, at(workflow, days=1)) == 0
+    with pytest.raises(TransitionIllegal, match="is disabled"):
+        started(refreshed(workflow), word="x")
+
+
+def test_a_start_that_is_not_possible_is_audited(tenant: Tenant, agent: Agent) -> None:
+    workflow = defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent, schedule=DAILY)
+    with tenant_transaction(tenant.id):
+        Workflow.objects.update(agent=None)
+    start_scheduled(tenant.id, at(workflow, minutes=1))
+    with tenant_transaction(tenant.id):
+        event = AuditEvent.objects.get(message__contains="did not start")
+        assert "name no agent" in event.message
+        assert not WorkflowRun.objects.exists()
+
+
+def test_the_sweep_starts_and_walks_runs_of_active_tenants(tenant: Tenant, other_tenant: Tenant) -> None:
+    workflows = [defined(one, NOTE, schedule=DAILY) for one in (tenant, other_tenant)]
+    Tenant.objects.using("ops").filter(id=other_tenant.id).update(status=TenantStatus.SUSPENDED)
+    for workflow in workflows:
+        with tenant_transaction(workflow.tenant_id):
+            Workflow.objects.update(next_run_at=datetime.now(UTC) - timedelta(minutes=1))
+    with captured() as messages:
+        assert sweep_workflows().failed == 0
+        assert len(messages) == 1
+        with tenant_transaction(tenant.id):
+            run = WorkflowRun.objects.get()
+            WorkflowRun.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=1))
+        # Its message is lost.
+        sweep_workflows()
+    assert run_now(run).status == "succeeded"
+    with tenant_transaction(other_tenant.id):
+        assert not WorkflowRun.objects.exists()
+
+
+def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = defined(tenant, NOTE)
+    run = started(workflow, word="x")
+    with tenant_transaction(tenant.id):
+        for source, version in ((graph_of(NOTE), 1), (graph_of(NOTE.replace("word", "topic")), 2)):
+            request = WorkflowRequest(name="", source=source, description="new")
+            assert change_workflow(workflow_id=workflow.id, request=request, actor="x").version == version
+        with pytest.raises(Invalid, match="keeps its name"):
+            change_workflow(workflow_id=workflow.id, request=WorkflowRequest(name="other"), actor="x")
+        with pytest.raises(PipelineInvalid):
+            change_workflow(workflow_id=workflow.id, request=WorkflowRequest(name="", source="no"), actor="x")
+        with pytest.raises(NotFound):
+            change_workflow(workflow_id=workflow.id, request=WorkflowRequest(name="", agent="no"), actor="x")
+        with pytest.raises(TransitionIllegal, match="has open runs"):
+            delete_workflow(workflow_id=workflow.id, actor="x")
+    fleet.run()
+    # A run keeps the version that it began with.
+    assert run_now(run).status == "succeeded"
+    with tenant_transaction(tenant.id):
+        delete_workflow(workflow_id=workflow.id, actor="x")
+        assert not WorkflowStep.objects.exists()
+
+
+def test_old_runs_are_deleted_with_their_steps(tenant: Tenant, fleet: Fleet, settings: Any) -> None:
+    workflow = defined(tenant, NOTE)
+    old, young = started(workflow, word="old"), started(workflow, word="young")
+    fleet.run()
+    waits = started(defined(tenant, 'a [type=approval, question="?"]; start -> a -> done', name="w"))
+    fleet.run()
+    long_ago = datetime.now(UTC) - timedelta(days=40)
+    with tenant_transaction(tenant.id):
+        WorkflowRun.objects.filter(id=old.id).update(ended_at=long_ago)
+        WorkflowRun.objects.filter(id=waits.id).update(started_at=long_ago)
+    settings.ARBOR_HISTORY_AGES = {
+        record: timedelta(days=30) if record is Record.WORKFLOWS else None for record in Record
+    }
+    sweep_history()
+    with tenant_transaction(tenant.id):
+        assert set(WorkflowRun.objects.values_list("id", flat=True)) == {young.id, waits.id}
+        assert WorkflowStep.objects.count() == 2
