@@ -29,7 +29,7 @@ from arbor.memory.text.lexical import SATURATION, query_terms
 log = structlog.get_logger(__name__)
 
 #: A number of passages that no tenant has: all of them are scanned.
-_ALWAYS_EXACT = 2**31 - 1
+ALWAYS_EXACT = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +99,7 @@ def passage_candidates(query: PassageQuery, vector: Sequence[float] | None) -> l
     fetch(passage_queries.ITERATIVE_SCAN)
     rows = fetch(passage_statement(), **passage_values(query, vector))
     if fell_short(rows, vector):
-        rows = fetch(passage_statement(), **passage_values(query, vector, exact=_ALWAYS_EXACT))
+        rows = fetch(passage_statement(), **passage_values(query, vector, exact=ALWAYS_EXACT))
     return passages_of(rows)
 
 
@@ -120,7 +120,7 @@ def passage_values(
     terms = dict.fromkeys(term.index for term in query_terms(query.text) if term.index)
     if exact is None:
         # Without a vector there is nothing that HNSW could find.
-        exact = settings.ARBOR_SEARCH_EXACT_PASSAGES if vector is not None else _ALWAYS_EXACT
+        exact = settings.ARBOR_SEARCH_EXACT_PASSAGES if vector is not None else ALWAYS_EXACT
     return {
         "agent": query.agent_id,
         "category": query.category,

@@ -1,0 +1,182 @@
+"""Search all that an agent may know: its memories, the audit log, outputs of workflows, documents (seed 001, `search_my_memories`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from psycopg.errors import QueryCanceled
+
+from apps.agents.services.profile import agent_by_id
+from apps.authority.services.explaining import authority_of
+from apps.authority.services.modes import trust_of
+from apps.knowledge.services import passage_queries
+from apps.knowledge.services.passage_search import PassageQuery, query_vector_of
+from apps.knowledge.services.search_sources import NotComparable, SourceQuery, read_of
+from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.embedding.minds import installation_model, model_of
+from apps.tenants.round_trip import FailedRead, read_together
+from apps.tenants.scope import tenant_transaction
+from arbor.authority.authorization import AgentAuthority
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed, Invalid
+from arbor.knowledge.found_passages import FoundPassage
+from arbor.knowledge.merging import MOST_RESULTS, SearchResult, Source, merge
+from arbor.knowledge.search_terms import search_term
+
+log = structlog.get_logger(__name__)
+
+__all__ = [
+    "FoundPassage",
+    "MemorySearch",
+    "PassageQuery",
+    "SourceFault",
+    "search_my_memories",
+    "search_sources",
+]
+
+#: The resource that lets an agent search the audit log of its organization.
+AUDIT_RESOURCE = "arbor://knowledge/audit/read"
+#: The most results of one search.
+MOST_FOUND = 25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceFault:
+    """A source whose results are missing, and why."""
+
+    source: Source
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemorySearch:
+    """The results of a search, the best first, and what it had to do without."""
+
+    results: Sequence[SearchResult]
+    #: The term by which the audit log and workflows were searched.
+    term: str
+    #: Sources that failed or were too slow.
+    missing: Sequence[SourceFault] = ()
+    #: Sources that the agent may not read.
+    forbidden: Sequence[Source] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the search had to do without, in words."""
+        return [f"{fault.source.value} was not searched: {fault.reason}" for fault in self.missing]
+
+
+def search_my_memories(
+    *, tenant_id: UUID, agent_id: UUID, text: str, term: str = "", limit: int = MOST_RESULTS
+) -> MemorySearch:
+    """Search the four sources of an agent about a text, and return the best results.
+
+    Outside any transaction, because the text is embedded. The audit log and outputs of workflows are searched for `term`, by default
+    a part of the text (`search_term`). The audit log is only searched if the agent may read it. Raises Invalid and NotFound.
+    """
+    if not 1 <= limit <= MOST_FOUND:
+        raise Invalid(f"a search returns 1 to {MOST_FOUND} results, asked for {limit}")
+    now = datetime.now(UTC)
+    with tenant_transaction(tenant_id):
+        agent_by_id(agent_id)
+        model = model_of(agent_id)
+        audit = _may_read_audit(agent_id, now)
+    passage_vector = query_vector_of(tenant_id=tenant_id, text=text)
+    query = SourceQuery(
+        agent_id=agent_id,
+        text=text,
+        term=term.strip() or search_term(text),
+        now=now,
+        vector=passage_vector if model == installation_model() else _embed(tenant_id, text, model),
+        model=model,
+        passage_vector=passage_vector,
+    )
+    with tenant_transaction(tenant_id):
+        return search_sources(query, audit=audit, limit=limit)
+
+
+def _may_read_audit(agent_id: UUID, now: datetime) -> bool:
+    authority = authority_of(agent_id)
+    # Few agents have the grant, and what blocks one takes further statements.
+    return may_read_audit(authority, now=now) and may_read_audit(
+        replace(authority, modes=trust_of(agent_id)), now=now
+    )
+
+
+def may_read_audit(authority: AgentAuthority, *, now: datetime) -> bool:
+    """Return whether an agent's grants let it search the audit log."""
+    return authority.permits(AUDIT_RESOURCE, now=now)
+
+
+def search_sources(
+    query: SourceQuery, *, audit: bool, limit: int = MOST_RESULTS, only: Sequence[Source] = tuple(Source)
+) -> MemorySearch:
+    """Search sources in one round trip, in the open transaction, and merge their results.
+
+    A source that fails or takes too long is named among `missing`, and the others answer.
+    """
+    forbidden = [source for source in only if source is Source.AUDIT and not audit]
+    missing: list[SourceFault] = []
+    reads = {}
+    for source in only:
+        if source in forbidden or (source in (Source.AUDIT, Source.WORKFLOW) and not query.term):
+            continue
+        if source is Source.MEMORY and query.vector is None:
+            missing.append(SourceFault(source=source, reason="the embedder does not answer"))
+            continue
+        reads[source] = read_of(source, query)
+    setup = passage_queries.ITERATIVE_SCAN
+    rows = read_together((one.read for one in reads.values()), setup=setup)
+    again = [
+        more
+        for source, one in reads.items()
+        if not isinstance(answer := rows[source.value], FailedRead)
+        and (more := one.again(answer)) is not None
+    ]
+    if again:
+        rows |= read_together(again, setup=setup)
+    results: list[SearchResult] = []
+    for source, one in reads.items():
+        answer = rows[source.value]
+        try:
+            if isinstance(answer, FailedRead):
+                missing.append(SourceFault(source=source, reason=_reason(source, answer.error)))
+            else:
+                results += one.results(answer)
+        except NotComparable:
+            missing.append(
+                SourceFault(source=source, reason="the agent's memories are moving to another embedder")
+            )
+    return MemorySearch(
+        results=merge(
+            results,
+            now=query.now,
+            limit=limit,
+            weights=settings.ARBOR_SEARCH_WEIGHTS,
+            half_life=settings.ARBOR_SEARCH_HALF_LIFE,
+        ),
+        term=query.term,
+        missing=missing,
+        forbidden=forbidden,
+    )
+
+
+def _reason(source: Source, error: Exception) -> str:
+    log.warning("search_source_failed", source=source.value, error=str(error))
+    if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
+        return f"it took longer than {settings.ARBOR_SEARCH_SOURCE_MS} ms"
+    return "it failed"
+
+
+def _embed(tenant_id: UUID, text: str, model: EmbeddingModel) -> Sequence[float] | None:
+    try:
+        vector: Sequence[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
+    except EmbeddingFailed as error:
+        log.warning("search_without_meaning", error=str(error))
+        return None
+    return vector
