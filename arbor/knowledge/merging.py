@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +13,9 @@ from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import query_terms, term_index, term_of, words_of
 from arbor.memory.values import DEFAULT_IMPORTANCE
 
+#: The actions of heartbeats that search.
+SEARCH_MY_MEMORIES = "search_my_memories"
+SEARCH_KNOWLEDGE = "search_knowledge"
 #: The results that a prompt shows.
 MOST_RESULTS = 5
 #: The age at which recency is a half.
@@ -93,6 +96,32 @@ class SearchResult:
         return PRIORITIES[self.source]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceFault:
+    """A source whose results are missing, and why."""
+
+    source: Source
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemorySearch:
+    """The results of a search, the best first, and what it had to do without."""
+
+    results: Sequence[SearchResult]
+    #: The term by which the audit log and workflows were searched.
+    term: str
+    #: Sources that failed or were too slow.
+    missing: Sequence[SourceFault] = ()
+    #: Sources that the agent may not read.
+    forbidden: Sequence[Source] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the search had to do without, in words."""
+        return [f"{fault.source.value} was not searched: {fault.reason}" for fault in self.missing]
+
+
 def merge(
     results: Iterable[SearchResult],
     *,
@@ -126,7 +155,8 @@ def _scored(result: SearchResult, now: datetime, weights: MergeWeights, half_lif
 
 def recency_of(at: datetime, *, now: datetime, half_life: timedelta = RECENCY_HALF_LIFE) -> float:
     """Return 1 for now, halved with each half-life of age; what lies in the future is as recent as now."""
-    return 0.5 ** (max(timedelta(0), now - at) / half_life)
+    half_lives = max(timedelta(0), now - at) / half_life
+    return math.exp2(-half_lives)
 
 
 def min_similarity_of(model: str, *, chosen: float | None = None) -> float:

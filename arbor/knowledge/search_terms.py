@@ -29,7 +29,7 @@ def search_term(text: str) -> str:
         return ""
     # The first word of a sentence is written large anyway.
     names = {word for word in words[1:] if word[:1].isupper()}
-    best = max(
+    best: str = max(
         telling, key=lambda word: (any(map(str.isdigit, word)), word in names, len(word), -words.index(word))
     )
     return best[:TERM_LENGTH]

@@ -10,15 +10,17 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db import connections
 
 from apps.knowledge.services import passage_queries
 from apps.memories.services.embedding.embedders import name_of
-from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.embedding.embedding import embed_query, embeds_here
 from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import half_precision, installation_model
 from apps.tenants.encoding import from_json
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.knowledge.blocks import place_of
 from arbor.knowledge.found_passages import MOST_PASSAGES, FoundPassage, fuse
@@ -81,12 +83,19 @@ def min_similarity() -> float:
     return min_similarity_of(installation_model().name, chosen=settings.ARBOR_SEARCH_MIN_SIMILARITY)
 
 
-def query_vector_of(*, tenant_id: UUID, text: str) -> Sequence[float] | None:
-    """Return the vector of a text by the installation's embedder, outside transactions; None if it does not answer."""
+def query_vector_of(
+    *, tenant_id: UUID, text: str, model: EmbeddingModel | None = None
+) -> Sequence[float] | None:
+    """Return the vector of a text, by the installation's embedder or another one; None if it does not answer.
+
+    Inside a transaction, which must not wait for the network, also None for an embedder that is another process.
+    """
+    if connections[APP].in_atomic_block and not embeds_here(model):
+        return None
     try:
-        vector: Sequence[float] = embed_query(tenant_id=tenant_id, texts=[text])[0].tolist()
+        vector: Sequence[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
     except EmbeddingFailed as error:
-        log.warning("passages_searched_by_words", error=str(error))
+        log.warning("search_without_meaning", error=str(error))
         return None
     return vector
 

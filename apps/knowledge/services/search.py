@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -15,64 +15,37 @@ from apps.agents.services.profile import agent_by_id
 from apps.authority.services.explaining import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries
-from apps.knowledge.services.passage_search import PassageQuery, query_vector_of
-from apps.knowledge.services.search_sources import NotComparable, SourceQuery, read_of
-from apps.memories.services.embedding.embedding import embed_query
+from apps.knowledge.services.passage_search import (
+    PassageQuery,
+    min_similarity,
+    passage_candidates,
+    query_vector_of,
+)
+from apps.knowledge.services.search_sources import NotComparable, SourceQuery, passage_result, read_of
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.tenants.round_trip import FailedRead, read_together
 from apps.tenants.scope import tenant_transaction
-from arbor.authority.authorization import AgentAuthority
-from arbor.embedding.models import EmbeddingModel
-from arbor.errors import EmbeddingFailed, Invalid
-from arbor.knowledge.found_passages import FoundPassage
-from arbor.knowledge.merging import MOST_RESULTS, SearchResult, Source, merge
+from arbor.authority.grants import AUDIT_RESOURCE
+from arbor.errors import Invalid
+from arbor.heartbeat.needs import SourceSearch
+from arbor.knowledge.found_passages import fuse
+from arbor.knowledge.merging import MOST_RESULTS, MemorySearch, SearchResult, Source, SourceFault, merge
 from arbor.knowledge.search_terms import search_term
 
 log = structlog.get_logger(__name__)
 
-__all__ = [
-    "FoundPassage",
-    "MemorySearch",
-    "PassageQuery",
-    "SourceFault",
-    "search_my_memories",
-    "search_sources",
-]
-
-#: The resource that lets an agent search the audit log of its organization.
-AUDIT_RESOURCE = "arbor://knowledge/audit/read"
 #: The most results of one search.
 MOST_FOUND = 25
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourceFault:
-    """A source whose results are missing, and why."""
-
-    source: Source
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemorySearch:
-    """The results of a search, the best first, and what it had to do without."""
-
-    results: Sequence[SearchResult]
-    #: The term by which the audit log and workflows were searched.
-    term: str
-    #: Sources that failed or were too slow.
-    missing: Sequence[SourceFault] = ()
-    #: Sources that the agent may not read.
-    forbidden: Sequence[Source] = ()
-
-    @property
-    def notes(self) -> list[str]:
-        """Return what the search had to do without, in words."""
-        return [f"{fault.source.value} was not searched: {fault.reason}" for fault in self.missing]
-
-
 def search_my_memories(
-    *, tenant_id: UUID, agent_id: UUID, text: str, term: str = "", limit: int = MOST_RESULTS
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    text: str,
+    term: str = "",
+    limit: int = MOST_RESULTS,
+    only: Sequence[Source] = tuple(Source),
 ) -> MemorySearch:
     """Search the four sources of an agent about a text, and return the best results.
 
@@ -92,25 +65,44 @@ def search_my_memories(
         text=text,
         term=term.strip() or search_term(text),
         now=now,
-        vector=passage_vector if model == installation_model() else _embed(tenant_id, text, model),
+        vector=passage_vector
+        if model == installation_model()
+        else query_vector_of(tenant_id=tenant_id, text=text, model=model),
         model=model,
         passage_vector=passage_vector,
     )
     with tenant_transaction(tenant_id):
-        return search_sources(query, audit=audit, limit=limit)
+        return search_sources(query, audit=audit, limit=limit, only=only)
+
+
+def answer_search(need: SourceSearch) -> MemorySearch:
+    """Search for a heartbeat, in its open transaction, by the vector that it has already."""
+    here = need.model is None or need.model == installation_model()
+    passage_vector = need.vector if here else None
+    if need.documents_only:
+        asked = PassageQuery(text=need.text, agent_id=need.agent_id, limit=need.limit)
+        found = fuse(
+            passage_candidates(asked, passage_vector), limit=need.limit, min_similarity=min_similarity()
+        )
+        return MemorySearch(results=[passage_result(passage) for passage in found], term="")
+    query = SourceQuery(
+        agent_id=need.agent_id,
+        text=need.text,
+        term=search_term(need.text),
+        now=need.now,
+        vector=need.vector,
+        model=need.model,
+        passage_vector=passage_vector,
+    )
+    return search_sources(query, audit=need.audit, limit=need.limit)
 
 
 def _may_read_audit(agent_id: UUID, now: datetime) -> bool:
     authority = authority_of(agent_id)
     # Few agents have the grant, and what blocks one takes further statements.
-    return may_read_audit(authority, now=now) and may_read_audit(
-        replace(authority, modes=trust_of(agent_id)), now=now
-    )
-
-
-def may_read_audit(authority: AgentAuthority, *, now: datetime) -> bool:
-    """Return whether an agent's grants let it search the audit log."""
-    return authority.permits(AUDIT_RESOURCE, now=now)
+    return authority.permits(AUDIT_RESOURCE, now=now) and replace(
+        authority, modes=trust_of(agent_id)
+    ).permits(AUDIT_RESOURCE, now=now)
 
 
 def search_sources(
@@ -127,7 +119,7 @@ def search_sources(
         if source in forbidden or (source in (Source.AUDIT, Source.WORKFLOW) and not query.term):
             continue
         if source is Source.MEMORY and query.vector is None:
-            missing.append(SourceFault(source=source, reason="the embedder does not answer"))
+            missing.append(SourceFault(source=source, reason="the embedder did not answer"))
             continue
         reads[source] = read_of(source, query)
     setup = passage_queries.ITERATIVE_SCAN
@@ -171,12 +163,3 @@ def _reason(source: Source, error: Exception) -> str:
     if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
         return f"it took longer than {settings.ARBOR_SEARCH_SOURCE_MS} ms"
     return "it failed"
-
-
-def _embed(tenant_id: UUID, text: str, model: EmbeddingModel) -> Sequence[float] | None:
-    try:
-        vector: Sequence[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
-    except EmbeddingFailed as error:
-        log.warning("search_without_meaning", error=str(error))
-        return None
-    return vector

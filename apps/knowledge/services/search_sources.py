@@ -27,7 +27,7 @@ from apps.tenants.round_trip import Read
 from apps.tenants.scope import APP
 from apps.workflows.services.search import steps_of, steps_with
 from arbor.embedding.models import EmbeddingModel
-from arbor.knowledge.found_passages import fuse
+from arbor.knowledge.found_passages import FoundPassage, fuse
 from arbor.knowledge.merging import SearchResult, Source, min_similarity_of, word_share
 from arbor.memory.recall.recall_request import check_query
 
@@ -112,7 +112,7 @@ def _acts(query: SourceQuery) -> SourceRead:
                 source=Source.AUDIT,
                 id=str(event_id),
                 content=message,
-                citation=f"{action} by {actor}",
+                citation=f"audit log, {action} by {actor}",
                 at=at,
                 similarity=word_share(query.text, message),
             )
@@ -143,17 +143,7 @@ def _steps(query: SourceQuery) -> SourceRead:
 def _passages(query: SourceQuery) -> SourceRead:
     def results(rows: list[tuple[Any, ...]]) -> list[SearchResult]:
         found = fuse(passages_of(rows), limit=_PASSAGES, min_similarity=min_similarity())
-        return [
-            SearchResult(
-                source=Source.KNOWLEDGE,
-                id=str(passage.id),
-                content=passage.text,
-                citation=passage.citation,
-                at=passage.written_at,
-                similarity=passage.words if passage.similarity is None else passage.similarity,
-            )
-            for passage in found
-        ]
+        return [passage_result(passage) for passage in found]
 
     asked = PassageQuery(text=query.text, agent_id=query.agent_id)
 
@@ -165,6 +155,19 @@ def _passages(query: SourceQuery) -> SourceRead:
         return read(ALWAYS_EXACT) if fell_short(rows, query.passage_vector) else None
 
     return SourceRead(read=read(), results=results, again=again)
+
+
+def passage_result(passage: FoundPassage) -> SearchResult:
+    """Return a passage as a result; without a vector its similarity is that of its words."""
+    return SearchResult(
+        source=Source.KNOWLEDGE,
+        id=str(passage.id),
+        content=passage.text,
+        citation=passage.citation,
+        at=passage.written_at,
+        similarity=passage.words if passage.similarity is None else passage.similarity,
+        score=passage.score,
+    )
 
 
 def _read(source: Source, statement: str, values: Any) -> Read:

@@ -100,6 +100,12 @@ FilterName = Annotated[
 ]
 
 
+class SearchParams(ActionParams):
+    """A query."""
+
+    query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
+
+
 class RecallParams(ActionParams):
     """A query and filters."""
 

@@ -20,13 +20,15 @@ from apps.fleet.creation import AgentWish, create_agents
 from apps.knowledge.services import search as searches
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.passages import set_searchable
-from apps.knowledge.services.search import AUDIT_RESOURCE, MemorySearch, search_my_memories
+from apps.knowledge.services.search import search_my_memories
+from apps.knowledge.services.search_sources import read_of
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.tenants import round_trip
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid, NotFound
-from arbor.knowledge.merging import Source, recency_of, word_share
+from arbor.knowledge.merging import MemorySearch, Source, recency_of, word_share
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory, PassageFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.workflows import WorkflowStepFactory
@@ -189,10 +191,9 @@ def test_a_slow_and_a_failed_source_are_named(
 ) -> None:
     settings.ARBOR_SEARCH_SOURCE_MS = 100
     spoiled = {Source.WORKFLOW: "SELECT pg_sleep(5)", Source.AUDIT: "SELECT 1 / 0"}
-    read = searches.read_of
 
     def spoil(source: Source, query: Any) -> Any:
-        one = read(source, query)
+        one = read_of(source, query)
         if source not in spoiled:
             return one
         return replace(one, read=replace(one.read, statement=spoiled[source], values=[]))
@@ -211,16 +212,19 @@ def test_without_an_embedder_words_find_and_memories_are_named(
 ) -> None:
     monkeypatch.setattr(searches, "query_vector_of", lambda **_: None)
     found = search(acme)
-    assert found.notes == ["agent_memory was not searched: the embedder does not answer"]
+    assert found.notes == ["agent_memory was not searched: the embedder did not answer"]
     assert PASSAGE in {result.content for result in found.results}
 
 
 def test_sources_are_read_in_one_round_trip(acme: Populated, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     read = round_trip._read
-    monkeypatch.setattr(
-        round_trip, "_read", lambda reads, setup: calls.append(len(reads)) or read(reads, setup)
-    )
+
+    def count(reads: Any, setup: str) -> Any:
+        calls.append(len(reads))
+        return read(reads, setup)
+
+    monkeypatch.setattr(round_trip, "_read", count)
     search(acme)
     assert calls == [4]
 
