@@ -177,7 +177,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         ]
         urls += [
             path("memories/recall/", self.admin_view(explore_recall), name="recall"),
-            path("memories/search/", self.admin_view(search_all), name="search"),
+            path("memories/search/", self.admin_view(search_all), name="search-sources"),
             path("memories/quotas/", self.admin_view(show_quotas), name="memory-quotas"),
             path("memories/memory/<uuid:memory_id>/act/", self.admin_view(act_on_memory), name="memory-act"),
             path("calls/models/", self.admin_view(show_models), name="models"),

@@ -94,8 +94,8 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     ("observe", 0, "look once more at your environment and yourself", ObserveParams),
     ("review_goals", 0, "look through all your goals for what is blocked, stale or due", ReviewGoalsParams),
     ("recall", 1, "search your memory, and read", RecallParams),
-    (SEARCH_MY_MEMORIES, 1, "search memories, documents, workflows, the audit log", SearchParams),
-    (SEARCH_KNOWLEDGE, 1, "search documents", SearchParams),
+    (SEARCH_MY_MEMORIES, 1, "search all that you may know", SearchParams),
+    (SEARCH_KNOWLEDGE, 1, "documents only", SearchParams),
     ("remember", 0, "keep something worth keeping", RememberParams),
     ("connect", 1, "tie two things together: memories, goals, beliefs", ConnectParams),
     (

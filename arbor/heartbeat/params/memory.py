@@ -101,9 +101,9 @@ FilterName = Annotated[
 
 
 class SearchParams(ActionParams):
-    """A query."""
+    """A query, described in few words: all prompts offer these actions."""
 
-    query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
+    query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="text")]
 
 
 class RecallParams(ActionParams):

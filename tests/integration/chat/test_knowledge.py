@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from pgvector import HalfVector
 
 from apps.agents.models import Agent
 from apps.contacts.services import chat_knowledge
 from apps.knowledge.services.categories import set_categories
-from apps.knowledge.services.passages import set_searchable
-from apps.memories.services.embedding.embedding import embed_texts
 from apps.tenants.scope import tenant_transaction
 from arbor.knowledge.merging import MemorySearch, Source, SourceFault
-from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory, PassageFactory
+from tests.factories.library import published_passage
 from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_of
 
 PASSAGE = "Flights need the approval of a manager."
@@ -22,17 +19,7 @@ ASKED = "Who approves flights?"
 @pytest.fixture
 def library(agent: Agent) -> None:
     """Store a published passage about flights."""
-    (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=[PASSAGE])
-    with tenant_transaction(agent.tenant_id):
-        version = DocumentVersionFactory.create(document=DocumentFactory.create(title="Travel"))
-        PassageFactory.create(
-            version=version,
-            text=PASSAGE,
-            embedding=HalfVector(vector),
-            embedding_model="wordllama 256",
-            searchable=False,
-        )
-        set_searchable(version.document, searchable=True)
+    published_passage(agent.tenant_id, PASSAGE)
 
 
 @pytest.mark.usefixtures("library")

@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pgvector import HalfVector
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
-from apps.knowledge.services.passages import set_searchable
-from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.heartbeat.replay import replay
 from arbor.memory.values import NewMemory
-from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory, PassageFactory
+from tests.factories.library import published_passage
 from tests.factories.rows import minutes_ago
 from tests.integration.heartbeats.actions.conftest import RunReplies, act, reply
 from tests.integration.heartbeats.conftest import last_heartbeat
@@ -31,17 +28,8 @@ MEMORY = "Nora asked about flights to Lisbon."
 @pytest.fixture
 def library(agent: Agent) -> None:
     """Store a published passage, a memory and an act about flights."""
-    (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=[PASSAGE])
+    published_passage(agent.tenant_id, PASSAGE)
     with tenant_transaction(agent.tenant_id):
-        version = DocumentVersionFactory.create(document=DocumentFactory.create(title="Travel"))
-        PassageFactory.create(
-            version=version,
-            text=PASSAGE,
-            embedding=HalfVector(vector),
-            embedding_model="wordllama 256",
-            searchable=False,
-        )
-        set_searchable(version.document, searchable=True)
         record(action=AuditAction.OPERATOR_ACT, actor="user:eve", message="paid the flights")
     memory = NewMemory(content=MEMORY, occurred_at=minutes_ago(60))
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
