@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from arbor.heartbeat.views import PassageView
-from arbor.knowledge.merging import SearchResult
+from arbor.knowledge.merging import SourceResult
 
 
-def passage_view(result: SearchResult) -> PassageView:
+def passage_view(result: SourceResult) -> PassageView:
     """Return a result with its citation."""
     return PassageView(
         id=result.id,

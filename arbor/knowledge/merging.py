@@ -27,7 +27,7 @@ MIN_SIMILARITY = 0.7
 MIN_SIMILARITIES: dict[str, float] = {"wordllama": 0.2}
 
 
-class Source(StrEnum):
+class SearchSource(StrEnum):
     """The sources that a search of an agent's memories reads."""
 
     #: The agent's own memories, by their vectors.
@@ -41,11 +41,11 @@ class Source(StrEnum):
 
 
 #: Seed 001: agent_memory > audit_log > workflow_steps > KB.
-PRIORITIES: dict[Source, float] = {
-    Source.MEMORY: 1.0,
-    Source.AUDIT: 0.8,
-    Source.WORKFLOW: 0.6,
-    Source.KNOWLEDGE: 0.5,
+PRIORITIES: dict[SearchSource, float] = {
+    SearchSource.MEMORY: 1.0,
+    SearchSource.AUDIT: 0.8,
+    SearchSource.WORKFLOW: 0.6,
+    SearchSource.KNOWLEDGE: 0.5,
 }
 
 
@@ -71,10 +71,10 @@ DEFAULT_WEIGHTS = MergeWeights()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SearchResult:
+class SourceResult:
     """One result of a source, with the terms of its score."""
 
-    source: Source
+    source: SearchSource
     #: The id of the memory, audited act, step or passage.
     id: str
     #: The text that is shown, and by whose hash duplicates are found.
@@ -100,7 +100,7 @@ class SearchResult:
 class SourceFault:
     """A source whose results are missing, and why."""
 
-    source: Source
+    source: SearchSource
     reason: str
 
 
@@ -108,13 +108,13 @@ class SourceFault:
 class MemorySearch:
     """The results of a search, the best first, and what it had to do without."""
 
-    results: Sequence[SearchResult]
+    results: Sequence[SourceResult]
     #: The term by which the audit log and workflows were searched.
     term: str
     #: Sources that failed or were too slow.
     missing: Sequence[SourceFault] = ()
     #: Sources that the agent may not read.
-    forbidden: Sequence[Source] = ()
+    forbidden: Sequence[SearchSource] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -123,26 +123,26 @@ class MemorySearch:
 
 
 def merge(
-    results: Iterable[SearchResult],
+    results: Iterable[SourceResult],
     *,
     now: datetime,
     limit: int = MOST_RESULTS,
     weights: MergeWeights = DEFAULT_WEIGHTS,
     half_life: timedelta = RECENCY_HALF_LIFE,
-) -> list[SearchResult]:
+) -> list[SourceResult]:
     """Return the best results of all sources, each text once with its highest score, the best first.
 
     Equal scores are ordered by source priority, then by id.
     """
     scored = [_scored(result, now, weights, half_life) for result in results]
     scored.sort(key=lambda result: (-result.score, -result.source_priority, result.id))
-    best: dict[bytes, SearchResult] = {}
+    best: dict[bytes, SourceResult] = {}
     for result in scored:
         best.setdefault(content_hash(result.content), result)
     return list(best.values())[:limit]
 
 
-def _scored(result: SearchResult, now: datetime, weights: MergeWeights, half_life: timedelta) -> SearchResult:
+def _scored(result: SourceResult, now: datetime, weights: MergeWeights, half_life: timedelta) -> SourceResult:
     recency = recency_of(result.at, now=now, half_life=half_life)
     score = (
         weights.similarity * result.similarity

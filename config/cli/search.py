@@ -9,7 +9,7 @@ from rich.markup import escape
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.search import search_my_memories
 from arbor.knowledge.found_passages import FoundPassage
-from arbor.knowledge.merging import MemorySearch, SearchResult
+from arbor.knowledge.merging import MemorySearch, SourceResult
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import table
 from config.cli.kit.tenancy import ChosenAgent, choose_tenant, with_agent
@@ -36,7 +36,7 @@ def search_all(agent: ChosenAgent, /, *, query: str, term: str, limit: int) -> O
     return Output(value, text=_table(agent.name, found))
 
 
-def _line(result: SearchResult) -> dict[str, Any]:
+def _line(result: SourceResult) -> dict[str, Any]:
     return {
         "source": result.source.value,
         "id": result.id,

@@ -17,7 +17,7 @@ from apps.api.scope import own_transactions
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.search import MOST_FOUND, search_my_memories
 from arbor.knowledge.found_passages import MOST_PASSAGES
-from arbor.knowledge.merging import Source
+from arbor.knowledge.merging import SearchSource
 from arbor.knowledge.search_terms import TERM_LENGTH
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.recall.recall_request import QUERY_LENGTH
@@ -44,7 +44,7 @@ class SearchInput(Input):
 class SearchResultResource(Schema):
     """A result, with the terms of its score."""
 
-    source: Source
+    source: SearchSource
     id: str
     content: str
     citation: str = Field(
@@ -64,7 +64,7 @@ class SearchResource(Schema):
     term: str
     results: list[SearchResultResource]
     missing: list[str] = Field(description="Sources that failed or were too slow, in words.")
-    forbidden: list[Source] = Field(description="Sources that the agent may not read.")
+    forbidden: list[SearchSource] = Field(description="Sources that the agent may not read.")
 
 
 class DocumentQuestion(Input):

@@ -12,15 +12,15 @@ from uuid import UUID
 from apps.knowledge.services.search import search_my_memories
 from arbor.heartbeat.search_views import passage_view
 from arbor.heartbeat.views import PassageView
-from arbor.knowledge.merging import MOST_RESULTS, Source
+from arbor.knowledge.merging import MOST_RESULTS, SearchSource
 from arbor.memory.recall.recall_request import QUERY_LENGTH
 
-_SOURCES = (Source.AUDIT, Source.WORKFLOW, Source.KNOWLEDGE)
+_SOURCES = (SearchSource.AUDIT, SearchSource.WORKFLOW, SearchSource.KNOWLEDGE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnKnowledge:
-    """What was found for a turn, the most similar first."""
+    """The results for a turn, the most similar first."""
 
     passages: Sequence[PassageView]
     #: What was not searched, in words.

@@ -29,7 +29,7 @@ from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid
 from arbor.heartbeat.needs import SourceSearch
 from arbor.knowledge.found_passages import fuse
-from arbor.knowledge.merging import MOST_RESULTS, MemorySearch, SearchResult, Source, SourceFault, merge
+from arbor.knowledge.merging import MOST_RESULTS, MemorySearch, SearchSource, SourceFault, SourceResult, merge
 from arbor.knowledge.search_terms import search_term
 
 log = structlog.get_logger(__name__)
@@ -45,7 +45,7 @@ def search_my_memories(
     text: str,
     term: str = "",
     limit: int = MOST_RESULTS,
-    only: Sequence[Source] = tuple(Source),
+    only: Sequence[SearchSource] = tuple(SearchSource),
 ) -> MemorySearch:
     """Search the four sources of an agent about a text, and return the best results.
 
@@ -106,19 +106,23 @@ def _may_read_audit(agent_id: UUID, now: datetime) -> bool:
 
 
 def search_sources(
-    query: SourceQuery, *, audit: bool, limit: int = MOST_RESULTS, only: Sequence[Source] = tuple(Source)
+    query: SourceQuery,
+    *,
+    audit: bool,
+    limit: int = MOST_RESULTS,
+    only: Sequence[SearchSource] = tuple(SearchSource),
 ) -> MemorySearch:
     """Search sources in one round trip, in the open transaction, and merge their results.
 
     A source that fails or takes too long is named among `missing`, and the others answer.
     """
-    forbidden = [source for source in only if source is Source.AUDIT and not audit]
+    forbidden = [source for source in only if source is SearchSource.AUDIT and not audit]
     missing: list[SourceFault] = []
     reads = {}
     for source in only:
-        if source in forbidden or (source in (Source.AUDIT, Source.WORKFLOW) and not query.term):
+        if source in forbidden or (source in (SearchSource.AUDIT, SearchSource.WORKFLOW) and not query.term):
             continue
-        if source is Source.MEMORY and query.vector is None:
+        if source is SearchSource.MEMORY and query.vector is None:
             missing.append(SourceFault(source=source, reason="the embedder did not answer"))
             continue
         reads[source] = read_of(source, query)
@@ -132,7 +136,7 @@ def search_sources(
     ]
     if again:
         rows |= read_together(again, setup=setup)
-    results: list[SearchResult] = []
+    results: list[SourceResult] = []
     for source, one in reads.items():
         answer = rows[source.value]
         try:
@@ -158,7 +162,7 @@ def search_sources(
     )
 
 
-def _reason(source: Source, error: Exception) -> str:
+def _reason(source: SearchSource, error: Exception) -> str:
     log.warning("search_source_failed", source=source.value, error=str(error))
     if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
         return f"it took longer than {settings.ARBOR_SEARCH_SOURCE_MS} ms"

@@ -28,7 +28,7 @@ from apps.tenants.scope import APP
 from apps.workflows.services.search import steps_of, steps_with
 from arbor.embedding.models import EmbeddingModel
 from arbor.knowledge.found_passages import FoundPassage, fuse
-from arbor.knowledge.merging import SearchResult, Source, min_similarity_of, word_share
+from arbor.knowledge.merging import SearchSource, SourceResult, min_similarity_of, word_share
 from arbor.memory.recall.recall_request import check_query
 
 #: Results of each source (seed 001).
@@ -66,12 +66,12 @@ class SourceRead:
 
     read: Read
     #: Raises NotComparable.
-    results: Callable[[list[tuple[Any, ...]]], list[SearchResult]]
+    results: Callable[[list[tuple[Any, ...]]], list[SourceResult]]
     #: Returns the read that replaces this one where its rows are too few, if they are.
     again: Callable[[list[tuple[Any, ...]]], Read | None] = lambda _: None
 
 
-def read_of(source: Source, query: SourceQuery) -> SourceRead:
+def read_of(source: SearchSource, query: SourceQuery) -> SourceRead:
     """Return the read of a source."""
     return _READS[source](query)
 
@@ -80,12 +80,12 @@ def _memories(query: SourceQuery) -> SourceRead:
     name = query.model.name if query.model else settings.ARBOR_EMBEDDING_MODEL
     least = min_similarity_of(name, chosen=settings.ARBOR_SEARCH_MIN_SIMILARITY)
 
-    def results(rows: list[tuple[Any, ...]]) -> list[SearchResult]:
+    def results(rows: list[tuple[Any, ...]]) -> list[SourceResult]:
         if not rows[0][0]:
             raise NotComparable
         return [
-            SearchResult(
-                source=Source.MEMORY,
+            SourceResult(
+                source=SearchSource.MEMORY,
                 id=str(memory_id),
                 content=content,
                 at=at,
@@ -102,14 +102,14 @@ def _memories(query: SourceQuery) -> SourceRead:
         "limit": _MEMORIES,
         **query_vector(query.vector, query.model),
     }
-    return SourceRead(read=_read(Source.MEMORY, MEMORIES_BY_COSINE, values), results=results)
+    return SourceRead(read=_read(SearchSource.MEMORY, MEMORIES_BY_COSINE, values), results=results)
 
 
 def _acts(query: SourceQuery) -> SourceRead:
-    def results(rows: list[tuple[Any, ...]]) -> list[SearchResult]:
+    def results(rows: list[tuple[Any, ...]]) -> list[SourceResult]:
         return [
-            SearchResult(
-                source=Source.AUDIT,
+            SourceResult(
+                source=SearchSource.AUDIT,
                 id=str(event_id),
                 content=message,
                 citation=f"audit log, {action} by {actor}",
@@ -120,14 +120,14 @@ def _acts(query: SourceQuery) -> SourceRead:
         ]
 
     rows = events_with(query.term).values_list("id", "action", "message", "actor", "at")[:_ACTS]
-    return SourceRead(read=_compiled(Source.AUDIT, rows), results=results)
+    return SourceRead(read=_compiled(SearchSource.AUDIT, rows), results=results)
 
 
 def _steps(query: SourceQuery) -> SourceRead:
-    def results(rows: list[tuple[Any, ...]]) -> list[SearchResult]:
+    def results(rows: list[tuple[Any, ...]]) -> list[SourceResult]:
         return [
-            SearchResult(
-                source=Source.WORKFLOW,
+            SourceResult(
+                source=SearchSource.WORKFLOW,
                 id=str(step.step_id),
                 content=step.output,
                 citation=f"workflow {step.workflow}, step {step.step}, run {step.run_id}",
@@ -137,11 +137,11 @@ def _steps(query: SourceQuery) -> SourceRead:
             for step in steps_of(rows)
         ]
 
-    return SourceRead(read=_compiled(Source.WORKFLOW, steps_with(query.term)[:_STEPS]), results=results)
+    return SourceRead(read=_compiled(SearchSource.WORKFLOW, steps_with(query.term)[:_STEPS]), results=results)
 
 
 def _passages(query: SourceQuery) -> SourceRead:
-    def results(rows: list[tuple[Any, ...]]) -> list[SearchResult]:
+    def results(rows: list[tuple[Any, ...]]) -> list[SourceResult]:
         found = fuse(passages_of(rows), limit=_PASSAGES, min_similarity=min_similarity())
         return [passage_result(passage) for passage in found]
 
@@ -149,7 +149,7 @@ def _passages(query: SourceQuery) -> SourceRead:
 
     def read(exact: int | None = None) -> Read:
         values = passage_values(asked, query.passage_vector, exact=exact)
-        return _read(Source.KNOWLEDGE, passage_statement(), values)
+        return _read(SearchSource.KNOWLEDGE, passage_statement(), values)
 
     def again(rows: list[tuple[Any, ...]]) -> Read | None:
         return read(ALWAYS_EXACT) if fell_short(rows, query.passage_vector) else None
@@ -157,10 +157,10 @@ def _passages(query: SourceQuery) -> SourceRead:
     return SourceRead(read=read(), results=results, again=again)
 
 
-def passage_result(passage: FoundPassage) -> SearchResult:
+def passage_result(passage: FoundPassage) -> SourceResult:
     """Return a passage as a result; without a vector its similarity is that of its words."""
-    return SearchResult(
-        source=Source.KNOWLEDGE,
+    return SourceResult(
+        source=SearchSource.KNOWLEDGE,
         id=str(passage.id),
         content=passage.text,
         citation=passage.citation,
@@ -170,19 +170,19 @@ def passage_result(passage: FoundPassage) -> SearchResult:
     )
 
 
-def _read(source: Source, statement: str, values: Any) -> Read:
+def _read(source: SearchSource, statement: str, values: Any) -> Read:
     limit = timedelta(milliseconds=settings.ARBOR_SEARCH_SOURCE_MS)
     return Read(name=source.value, statement=statement, values=values, time_limit=limit)
 
 
-def _compiled(source: Source, rows: QuerySet[Any, Any]) -> Read:
+def _compiled(source: SearchSource, rows: QuerySet[Any, Any]) -> Read:
     statement, values = rows.query.get_compiler(using=APP).as_sql()
     return _read(source, statement, values)
 
 
-_READS: dict[Source, Callable[[SourceQuery], SourceRead]] = {
-    Source.MEMORY: _memories,
-    Source.AUDIT: _acts,
-    Source.WORKFLOW: _steps,
-    Source.KNOWLEDGE: _passages,
+_READS: dict[SearchSource, Callable[[SourceQuery], SourceRead]] = {
+    SearchSource.MEMORY: _memories,
+    SearchSource.AUDIT: _acts,
+    SearchSource.WORKFLOW: _steps,
+    SearchSource.KNOWLEDGE: _passages,
 }

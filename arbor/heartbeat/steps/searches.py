@@ -9,7 +9,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.authority import may_use
 from arbor.ids import read_id
-from arbor.knowledge.merging import MOST_RESULTS, SEARCH_KNOWLEDGE, MemorySearch, SearchResult, Source
+from arbor.knowledge.merging import MOST_RESULTS, SEARCH_KNOWLEDGE, MemorySearch, SearchSource, SourceResult
 from arbor.quotations import line, shorten
 
 #: Characters of a result within the summary, and in the next round trip.
@@ -41,7 +41,7 @@ def result_of(decision: Decision, found: MemorySearch) -> ActionResult:
     memories = [
         memory_id
         for result in found.results
-        if result.source is Source.MEMORY and (memory_id := read_id(result.id)) is not None
+        if result.source is SearchSource.MEMORY and (memory_id := read_id(result.id)) is not None
     ]
     return answer(
         decision,
@@ -52,6 +52,6 @@ def result_of(decision: Decision, found: MemorySearch) -> ActionResult:
     )
 
 
-def _line(result: SearchResult) -> str:
+def _line(result: SourceResult) -> str:
     source = result.citation or "your memory"
     return f"[{result.id}] {line(source)}, {result.at:%Y-%m-%d}: {line(result.content, _RESULT_LENGTH)}"

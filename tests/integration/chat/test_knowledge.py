@@ -8,7 +8,7 @@ from apps.agents.models import Agent
 from apps.contacts.services import chat_knowledge
 from apps.knowledge.services.categories import set_categories
 from apps.tenants.scope import tenant_transaction
-from arbor.knowledge.merging import MemorySearch, Source, SourceFault
+from arbor.knowledge.merging import MemorySearch, SearchSource, SourceFault
 from tests.factories.library import published_passage
 from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_of
 
@@ -38,7 +38,7 @@ def test_a_turn_cites_the_passages_about_it(agent: Agent, talk: Talk, scripted: 
 def test_a_source_that_was_not_searched_is_named(
     agent: Agent, talk: Talk, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fault = SourceFault(source=Source.KNOWLEDGE, reason="it took longer than 500 ms")
+    fault = SourceFault(source=SearchSource.KNOWLEDGE, reason="it took longer than 500 ms")
     monkeypatch.setattr(
         chat_knowledge,
         "search_my_memories",

@@ -21,7 +21,9 @@ def test_sources_and_documents_are_searched(arbor: Arbor, vega: str) -> None:
     (passage,) = arbor("document", "search", "flights", "--json").json["results"]
     assert (passage["title"], passage["text"]) == ("Travel", PASSAGE)
     assert arbor("search", vega, " ").code != 0
-    filtered = arbor("document", "search", "flights", "--category", "people", "--limit", "1", "--tenant", slug)
+    filtered = arbor(
+        "document", "search", "flights", "--category", "people", "--limit", "1", "--tenant", slug
+    )
     assert "No published document" in filtered.out
     termed = arbor("search", vega, "flights", "--term", "quay", "--limit", "1", "--tenant", slug, "--json")
     assert termed.json["term"] == "quay"

@@ -28,7 +28,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid, NotFound
-from arbor.knowledge.merging import MemorySearch, Source, recency_of, word_share
+from arbor.knowledge.merging import MemorySearch, SearchSource, recency_of, word_share
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory, PassageFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.workflows import WorkflowStepFactory
@@ -125,7 +125,7 @@ def test_the_ranking_is_the_formula_by_hand(acme: Populated) -> None:
     assert {str(result.id) for result in found.results if result.content in similarity} == acme.own
     for result in found.results:
         if result.content not in similarity:
-            assert result.source is Source.AUDIT
+            assert result.source is SearchSource.AUDIT
             continue
         recency = recency_of(result.at, now=result.at + timedelta(minutes=1))
         by_hand = (
@@ -182,17 +182,17 @@ def test_the_audit_log_is_searched_only_with_the_capability(acme: Populated) -> 
     with tenant_transaction(acme.tenant.id):
         (other,) = create_agents(wishes=[AgentWish(name="Caro", template_name="Researcher")], actor=ACTOR)
     found = search_my_memories(tenant_id=acme.tenant.id, agent_id=other.id, text=QUERY)
-    assert found.forbidden == [Source.AUDIT]
-    assert {result.source for result in found.results} == {Source.WORKFLOW, Source.KNOWLEDGE}
+    assert found.forbidden == [SearchSource.AUDIT]
+    assert {result.source for result in found.results} == {SearchSource.WORKFLOW, SearchSource.KNOWLEDGE}
 
 
 def test_a_slow_and_a_failed_source_are_named(
     acme: Populated, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARBOR_SEARCH_SOURCE_MS = 100
-    spoiled = {Source.WORKFLOW: "SELECT pg_sleep(5)", Source.AUDIT: "SELECT 1 / 0"}
+    spoiled = {SearchSource.WORKFLOW: "SELECT pg_sleep(5)", SearchSource.AUDIT: "SELECT 1 / 0"}
 
-    def spoil(source: Source, query: Any) -> Any:
+    def spoil(source: SearchSource, query: Any) -> Any:
         one = read_of(source, query)
         if source not in spoiled:
             return one
@@ -204,7 +204,7 @@ def test_a_slow_and_a_failed_source_are_named(
         "audit_log was not searched: it failed",
         "workflow_steps was not searched: it took longer than 100 ms",
     ]
-    assert {result.source for result in found.results} == {Source.MEMORY, Source.KNOWLEDGE}
+    assert {result.source for result in found.results} == {SearchSource.MEMORY, SearchSource.KNOWLEDGE}
 
 
 def test_without_an_embedder_words_find_and_memories_are_named(
@@ -232,7 +232,7 @@ def test_sources_are_read_in_one_round_trip(acme: Populated, monkeypatch: pytest
 def test_the_least_similarity_hides_what_is_far(acme: Populated, settings: Any) -> None:
     settings.ARBOR_SEARCH_MIN_SIMILARITY = 0.99
     # Words of the query still find the passage.
-    assert {result.source for result in search(acme).results} == set(Source) - {Source.MEMORY}
+    assert {result.source for result in search(acme).results} == set(SearchSource) - {SearchSource.MEMORY}
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 26}, {"text": " "}])

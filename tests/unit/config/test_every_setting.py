@@ -24,7 +24,7 @@ from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
 from arbor.errors import ConfigurationInvalid
 from arbor.history import Record, setting_of
-from arbor.knowledge.merging import SearchResult, Source, merge, recency_of
+from arbor.knowledge.merging import SearchSource, SourceResult, merge, recency_of
 from arbor.memory.values import Retention
 from arbor.models.handles import Provider
 from config.cli.checks.finding import CheckVerdict
@@ -155,7 +155,7 @@ PROBES: dict[str, Probe] = {
     "ARBOR_SEARCH_WEIGHTS": Probe(
         values=("recency=0", "recency=1"),
         shows=lambda: merge(
-            [SearchResult(source=Source.AUDIT, id="1", content="x", at=LATER, similarity=1)],
+            [SourceResult(source=SearchSource.AUDIT, id="1", content="x", at=LATER, similarity=1)],
             now=LATER,
             weights=loaded("ARBOR_SEARCH_WEIGHTS"),
         ),

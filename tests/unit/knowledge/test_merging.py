@@ -11,8 +11,8 @@ from arbor.errors import ConfigurationInvalid
 from arbor.knowledge.merging import (
     DEFAULT_WEIGHTS,
     MergeWeights,
-    SearchResult,
-    Source,
+    SearchSource,
+    SourceResult,
     merge,
     min_similarity_of,
     parse_merge_weights,
@@ -26,37 +26,37 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 MONTH = timedelta(days=30)
 
 
-def result(source: Source, content: str = "", **parts: Any) -> SearchResult:
+def result(source: SearchSource, content: str = "", **parts: Any) -> SourceResult:
     fields = {"id": f"{source}-{content}", "at": NOW, "similarity": 0.8, **parts}
-    return SearchResult(source=source, content=content or source.value, **fields)
+    return SourceResult(source=source, content=content or source.value, **fields)
 
 
 @pytest.mark.parametrize(
     ("source", "parts", "score"),
     [
         # 0.5 · similarity + 0.2 · recency + 0.2 · importance + 0.1 · source priority
-        (Source.MEMORY, {"similarity": 0.9, "importance": 1.0}, 0.45 + 0.2 + 0.2 + 0.1),
-        (Source.AUDIT, {"similarity": 1.0, "at": NOW - MONTH}, 0.5 + 0.1 + 0.1 + 0.08),
-        (Source.WORKFLOW, {"similarity": 0.5, "at": NOW - 2 * MONTH}, 0.25 + 0.05 + 0.1 + 0.06),
-        (Source.KNOWLEDGE, {"similarity": 0.0, "importance": 0.0}, 0.2 + 0.05),
+        (SearchSource.MEMORY, {"similarity": 0.9, "importance": 1.0}, 0.45 + 0.2 + 0.2 + 0.1),
+        (SearchSource.AUDIT, {"similarity": 1.0, "at": NOW - MONTH}, 0.5 + 0.1 + 0.1 + 0.08),
+        (SearchSource.WORKFLOW, {"similarity": 0.5, "at": NOW - 2 * MONTH}, 0.25 + 0.05 + 0.1 + 0.06),
+        (SearchSource.KNOWLEDGE, {"similarity": 0.0, "importance": 0.0}, 0.2 + 0.05),
     ],
 )
-def test_the_score_is_that_of_the_formula(source: Source, parts: Any, score: float) -> None:
+def test_the_score_is_that_of_the_formula(source: SearchSource, parts: Any, score: float) -> None:
     (merged,) = merge([result(source, **parts)], now=NOW)
     assert merged.score == pytest.approx(score)
 
 
-def test_the_best_of_equal_texts_remains_and_the_best_five_are_returned() -> None:
-    results = [result(source, "The quay is closed.") for source in Source]
-    results += [result(Source.KNOWLEDGE, f"text {n}", similarity=n / 10) for n in range(7)]
+def test_the_best_of_equal_texts_is_among_the_best_five() -> None:
+    results = [result(source, "The quay is closed.") for source in SearchSource]
+    results += [result(SearchSource.KNOWLEDGE, f"text {n}", similarity=n / 10) for n in range(7)]
     merged = merge(results, now=NOW)
-    assert [found.source for found in merged] == [Source.MEMORY] + 4 * [Source.KNOWLEDGE]
+    assert [found.source for found in merged] == [SearchSource.MEMORY] + 4 * [SearchSource.KNOWLEDGE]
     assert [found.content for found in merged[1:]] == ["text 6", "text 5", "text 4", "text 3"]
 
 
 def test_texts_that_differ_in_white_space_are_equal() -> None:
-    merged = merge([result(Source.MEMORY, "a  b"), result(Source.AUDIT, "a b")], now=NOW)
-    assert [found.source for found in merged] == [Source.MEMORY]
+    merged = merge([result(SearchSource.MEMORY, "a  b"), result(SearchSource.AUDIT, "a b")], now=NOW)
+    assert [found.source for found in merged] == [SearchSource.MEMORY]
 
 
 def test_recency_halves_and_the_future_is_now() -> None:
@@ -69,8 +69,8 @@ def test_weights_are_settings() -> None:
     weights = parse_merge_weights("recency=0.7, similarity=0.1")
     assert weights == MergeWeights(similarity=0.1, recency=0.7)
     assert parse_merge_weights("") == DEFAULT_WEIGHTS
-    old_but_near = result(Source.KNOWLEDGE, "near", at=NOW - 10 * MONTH, similarity=1.0)
-    fresh = result(Source.KNOWLEDGE, "fresh", similarity=0.3)
+    old_but_near = result(SearchSource.KNOWLEDGE, "near", at=NOW - 10 * MONTH, similarity=1.0)
+    fresh = result(SearchSource.KNOWLEDGE, "fresh", similarity=0.3)
     assert merge([old_but_near, fresh], now=NOW)[0].content == "near"
     assert merge([old_but_near, fresh], now=NOW, weights=weights)[0].content == "fresh"
 
@@ -81,7 +81,7 @@ def test_wrong_weights_are_refused(wrong: str) -> None:
         parse_merge_weights(wrong)
 
 
-def test_the_least_similarity_depends_on_the_embedder_unless_it_is_chosen() -> None:
+def test_the_least_similarity_is_the_embedders_unless_chosen() -> None:
     assert min_similarity_of("openai/text-embedding-3-small") == 0.7
     assert min_similarity_of("wordllama") < 0.3
     assert min_similarity_of("wordllama", chosen=parse_min_similarity("0.5")) == 0.5
