@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connections
 from pgvector import HalfVector
 
 from apps.agents.models import Agent
@@ -25,7 +26,7 @@ from apps.knowledge.services.search_sources import read_of
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.tenants import round_trip
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid, NotFound
 from arbor.knowledge.merging import MemorySearch, SearchSource, recency_of, word_share
@@ -225,8 +226,17 @@ def test_sources_are_read_in_one_round_trip(acme: Populated, monkeypatch: pytest
         return read(reads, setup)
 
     monkeypatch.setattr(round_trip, "_read", count)
-    search(acme)
+    sent: list[str] = []
+
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(watch):
+        search(acme)
     assert calls == [4]
+    # Setup, and limit and statement of each source; before them the agent, its embedder, identity, grants and trust.
+    assert len([sql for sql in sent if not sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))]) <= 18, sent
 
 
 def test_the_least_similarity_hides_what_is_far(acme: Populated, settings: Any) -> None:
