@@ -123,7 +123,11 @@ def search_sources(
         if source in forbidden or (source in (SearchSource.AUDIT, SearchSource.WORKFLOW) and not query.term):
             continue
         if source is SearchSource.MEMORY and query.vector is None:
-            missing.append(SourceFault(source=source, reason="the embedder did not answer"))
+            missing.append(
+                SourceFault(
+                    source=source, reason="its embedder did not answer, or is not waited for on a page"
+                )
+            )
             continue
         reads[source] = read_of(source, query)
     setup = passage_queries.ITERATIVE_SCAN

@@ -213,7 +213,9 @@ def test_without_an_embedder_words_find_and_memories_are_named(
 ) -> None:
     monkeypatch.setattr(searches, "query_vector_of", lambda **_: None)
     found = search(acme)
-    assert found.notes == ["agent_memory was not searched: the embedder did not answer"]
+    assert found.notes == [
+        "agent_memory was not searched: its embedder did not answer, or is not waited for on a page"
+    ]
     assert PASSAGE in {result.content for result in found.results}
 
 
