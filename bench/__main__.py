@@ -167,6 +167,15 @@ def memory(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
+@whole("--chunks", 100_000, least=100, help="Passages of all tenants.")
+@whole("--tenants", 50, help="Their sizes follow Zipf's law.")
+@whole("--queries", 20, least=5, help="Searches of each tenant.")
+def knowledge(**options: Any) -> dict[str, Any]:
+    """Passages stored per second, and searches in tenants of different sizes compared with brute force."""
+    return measure_on_servers("bench.knowledge", **options)
+
+
+@benchmark_command
 @whole("--memories", 10_000)
 def neighborhoods(**options: Any) -> dict[str, Any]:
     """Neighborhoods computed per second, for one agent."""

@@ -17,6 +17,7 @@ from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.history import Record, parse_ages
 from arbor.knowledge.chunking import PassageSize
+from arbor.knowledge.merging import RECENCY_HALF_LIFE, parse_merge_weights, parse_min_similarity
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy, parse_quotas
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
@@ -266,6 +267,25 @@ ARBOR_PASSAGE_TOKENS = env.int("ARBOR_PASSAGE_TOKENS", default=300)
 ARBOR_PASSAGE_OVERLAP = env.int("ARBOR_PASSAGE_OVERLAP", default=50)
 # Refuses what no document can be split into.
 PassageSize(target=ARBOR_PASSAGE_TOKENS, overlap=ARBOR_PASSAGE_OVERLAP)
+
+# --- Search over all sources of an agent ---------------------------------------------------------------
+
+#: The cosine that results have at least, -1 to 1; empty: by the embedder (`arbor.knowledge.merging`), 0.7 for most.
+ARBOR_SEARCH_MIN_SIMILARITY = parse_min_similarity(env.str("ARBOR_SEARCH_MIN_SIMILARITY", default=""))
+#: `NAME=NUMBER`, separated by commas, instead of those in `arbor.knowledge.merging`.
+ARBOR_SEARCH_WEIGHTS = parse_merge_weights(env.str("ARBOR_SEARCH_WEIGHTS", default=""))
+#: The age at which the recency of a result is a half.
+ARBOR_SEARCH_HALF_LIFE = timedelta(
+    days=env.float("ARBOR_SEARCH_HALF_LIFE_DAYS", default=RECENCY_HALF_LIFE / timedelta(days=1))
+)
+if not timedelta(0) < ARBOR_SEARCH_HALF_LIFE:
+    raise ConfigurationInvalid("ARBOR_SEARCH_HALF_LIFE_DAYS must be above 0 days")
+#: The time that each source may take; the results of the others are returned without it.
+ARBOR_SEARCH_SOURCE_MS = whole_number("ARBOR_SEARCH_SOURCE_MS", default=500, least=1, most=60_000)
+#: Tenants of up to so many passages are searched exactly, larger ones by HNSW (decision 0036).
+ARBOR_SEARCH_EXACT_PASSAGES = whole_number(
+    "ARBOR_SEARCH_EXACT_PASSAGES", default=8_000, least=0, most=2**31 - 2
+)
 
 # --- Seeds -------------------------------------------------------------------------------------------
 

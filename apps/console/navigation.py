@@ -133,6 +133,7 @@ SECTIONS: tuple[Section, ...] = (
         pages=(
             _list("Memories", "memories_memory"),
             _page("Recall", "recall"),
+            _page("Search", "search-sources"),
             _page("Knowledge graph", "graph"),
             _list("Documents", "knowledge_document"),
             _list("Categories of agents", "knowledge_agentknowledge"),

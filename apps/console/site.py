@@ -42,6 +42,7 @@ from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted
 from apps.console.operator.recall import explore_recall
+from apps.console.operator.search import search_all
 from apps.console.operator.seeds import act_on_seed, download_seed, make_seed
 from apps.console.operator.self_versions import roll_back_posted, show_self_versions
 from apps.console.operator.skills import edit_skill, show_agent_skills, show_skills
@@ -176,6 +177,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         ]
         urls += [
             path("memories/recall/", self.admin_view(explore_recall), name="recall"),
+            path("memories/search/", self.admin_view(search_all), name="search-sources"),
             path("memories/quotas/", self.admin_view(show_quotas), name="memory-quotas"),
             path("memories/memory/<uuid:memory_id>/act/", self.admin_view(act_on_memory), name="memory-act"),
             path("calls/models/", self.admin_view(show_models), name="models"),

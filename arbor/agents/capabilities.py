@@ -41,6 +41,7 @@ KNOWN_PREFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fs": ("read", "write", "execute", "delete", "list"),
         "governance": ("*",),
         "historian": ("query",),
+        "knowledge": ("audit",),
         "mcp": ("*",),
         "memory": ("read", "write", "search", "init", "cleanup", "index", "recall", "add_knowledge"),
         "monitor": ("read", "query", "remediate"),

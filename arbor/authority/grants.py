@@ -23,6 +23,8 @@ MOST_DEPTH = 10
 ALL_AGENTS = "*"
 #: The resource of an action is this and its name.
 ACTION_PREFIX = "arbor://actions/execute/"
+#: The resource that lets an agent search the audit log of its organization.
+AUDIT_RESOURCE = "arbor://knowledge/audit/read"
 CAPABILITY_PREFIX = "cap_"
 
 _LABEL = b"arbor/capability/v1"

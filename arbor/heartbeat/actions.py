@@ -16,6 +16,7 @@ from arbor.heartbeat.params.memory import (
     RememberParams,
     RestParams,
     ReviewGoalsParams,
+    SearchParams,
     SynthesizeParams,
 )
 from arbor.heartbeat.params.outward import (
@@ -31,6 +32,7 @@ from arbor.heartbeat.params.outward import (
     StartWorkflowParams,
 )
 from arbor.heartbeat.situation import ActionOffer
+from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
 from arbor.workflows.values import COMPLETE_STEP, START_WORKFLOW
 
 __all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]
@@ -92,6 +94,8 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     ("observe", 0, "look once more at your environment and yourself", ObserveParams),
     ("review_goals", 0, "look through all your goals for what is blocked, stale or due", ReviewGoalsParams),
     ("recall", 1, "search your memory, and read", RecallParams),
+    (SEARCH_MY_MEMORIES, 1, "search all that you may know", SearchParams),
+    (SEARCH_KNOWLEDGE, 1, "documents only", SearchParams),
     ("remember", 0, "keep something worth keeping", RememberParams),
     ("connect", 1, "tie two things together: memories, goals, beliefs", ConnectParams),
     (
@@ -133,9 +137,11 @@ DEFAULT_COSTS: Mapping[str, int] = MappingProxyType({name: spec.cost for name, s
 
 
 def first_actions(allowed: Collection[str]) -> tuple[str, ...]:
-    """Return the actions that a new agent is granted: those of its template, and writing to other agents.
+    """Return the actions that a new agent is granted: those of its template, writing to other agents, and searching.
 
-    Agents of one tenant reach each other by default: who may write to users may write to them.
+    Agents of one tenant reach each other by default: who may write to users may write to them. Who may recall may search.
     """
-    by_default = REACH_OUT_USER in allowed and REACH_OUT_AGENT not in allowed
-    return (*allowed, *([REACH_OUT_AGENT] if by_default else []))
+    by_default = [REACH_OUT_AGENT] if REACH_OUT_USER in allowed else []
+    if "recall" in allowed:
+        by_default += [SEARCH_MY_MEMORIES, SEARCH_KNOWLEDGE]
+    return (*allowed, *(name for name in by_default if name not in allowed))

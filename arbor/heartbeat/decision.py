@@ -17,6 +17,7 @@ from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.replies.reply import MAX_ACTIONS, ProposedAction, Reply
 from arbor.heartbeat.situation import ActionOffer
 from arbor.heartbeat.views import MatchedBoundary
+from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
 from arbor.tools.names import is_tool_action
 from arbor.tools.schemas import ARGUMENTS_DEPTH, read_arguments
 from arbor.tools.validation import arguments_fault
@@ -212,7 +213,12 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
 
 
 # The parameter that is a query, and the parameter that becomes a memory, by action.
-_SEARCHED = {"recall": "query", "inquire_deep": "question"}
+_SEARCHED = {
+    "recall": "query",
+    SEARCH_MY_MEMORIES: "query",
+    SEARCH_KNOWLEDGE: "query",
+    "inquire_deep": "question",
+}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 

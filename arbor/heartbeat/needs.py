@@ -65,6 +65,22 @@ class Embedding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SourceSearch:
+    """A search of the agent's memories, documents, outputs of workflows and the audit log. Answered by `MemorySearch`."""
+
+    agent_id: UUID
+    text: str
+    limit: int
+    now: datetime
+    vector: Sequence[float] | None
+    model: EmbeddingModel | None
+    #: Whether the agent may read the audit log.
+    audit: bool = False
+    #: Search documents alone.
+    documents_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BufferItems:
     """Buffer items near a text. Answered by a list of `BufferItemView`; found items count as used."""
 
@@ -236,6 +252,7 @@ ORDER: tuple[type, ...] = (
     CallReply,
     Embedding,
     RecallRequest,
+    SourceSearch,
     BufferItems,
     PartialRecalls,
     OwnMemories,

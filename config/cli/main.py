@@ -41,6 +41,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "chat": ("agent", "Talk to an agent."),
         "remember": ("memory", "Add a memory to an agent."),
         "recall": ("memory", "Recall an agent's memories, with each score's terms."),
+        "search": ("search", "Search an agent's memories, documents, workflows, the audit log."),
         "memory": ("memory", "Inspect and edit an agent's memory."),
         "goal": ("goal", "Manage an agent's goals and plans."),
         "self": ("selves", "Manage an agent's beliefs, identity and other parts of its self."),

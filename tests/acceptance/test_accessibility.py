@@ -62,6 +62,7 @@ class AccessScene:
             "inbox",
             "signals",
             "recall",
+            "search-sources",
             "graph",
             "self-versions",
             "model-usage",

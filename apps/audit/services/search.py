@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from apps.audit.models import AuditAction, AuditEvent
+from apps.tenants.scope import current_tenant
 from arbor.audit.levels import AuditLevel
 from arbor.errors import Invalid, NotFound
 
@@ -95,7 +96,7 @@ def search_audit(*, term: str, limit: int = 10) -> list[AuditRecord]:
         raise Invalid("name a text to search the audit log for")
     if not 1 <= limit <= MOST_FOUND:
         raise Invalid(f"a search of the audit log returns 1 to {MOST_FOUND} records, got {limit}")
-    rows = AuditEvent.objects.filter(message__icontains=wanted).order_by("-at")[:limit]
+    rows = events_with(wanted)[:limit]
     return [
         AuditRecord(
             id=row.id,
@@ -108,6 +109,14 @@ def search_audit(*, term: str, limit: int = 10) -> list[AuditRecord]:
         )
         for row in rows.only("id", "action", "message", "detail", "at", "actor", "level")
     ]
+
+
+def events_with(term: str) -> QuerySet[AuditEvent]:
+    """Return the acts of the current tenant whose message contains a text, in any case, the latest first."""
+    rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(
+        tenant_id=current_tenant(), message__icontains=term
+    ).order_by("-at")
+    return rows
 
 
 def searched(text: str) -> str:

@@ -20,6 +20,7 @@ from apps.audit.services import record
 from apps.calls.services.token_ratios import ratio_objects, ratios_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_finalize import match_detail
+from apps.contacts.services.chat_knowledge import search_for_turn
 from apps.contacts.services.chat_turns import turns_before
 from apps.goals.models import Goal
 from apps.knowledge.services.skill_texts import skill_views, skills_column
@@ -111,12 +112,18 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
     if filters:
         relevant = apply_filters(relevant, filters)[:RELEVANT_SHOWN]
+    knowledge = search_for_turn(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     with tenant_transaction(tenant_id):
         if filters and relevant:
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
         own = _self_rows(agent.id)
-        view = _view(turn, state, own, relevant, matched)
+        view = _view(turn, state, own, relevant, matched).model_copy(
+            update={
+                "passages": list(knowledge.passages),
+                "not_searched": list(knowledge.not_searched),
+            }
+        )
     # The prompt must fit into the window of every model that may be asked.
     ratios = ratios_of(state.token_ratios)
     limits = prompt_limits(

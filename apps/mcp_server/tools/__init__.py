@@ -13,6 +13,7 @@ from apps.mcp_server.tools.graph import connect, show_connections
 from apps.mcp_server.tools.heartbeats import list_heartbeats, trace_heartbeat
 from apps.mcp_server.tools.memories import explain_recall, recall, remember
 from apps.mcp_server.tools.proposals import decide_proposal, list_proposals
+from apps.mcp_server.tools.search import search_knowledge, search_my_memories
 from apps.mcp_server.tools.selves import show_self
 from apps.mcp_server.tools.skills import list_skills, read_skill
 from apps.mcp_server.tools.workflows import list_workflows, show_workflow_run, start_workflow
@@ -21,6 +22,8 @@ TOOLS: tuple[ToolDefinition, ...] = (
     reading(list_agents, "List agents"),
     reading(recall, "Recall memories"),
     reading(explain_recall, "Explain a recall"),
+    reading(search_my_memories, "Search all sources"),
+    reading(search_knowledge, "Search documents"),
     writing(remember, "Remember", idempotent=True),
     reading(show_connections, "Show connections"),
     writing(connect, "Connect memories", idempotent=True),

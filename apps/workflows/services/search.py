@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import WorkflowStep
@@ -28,7 +31,12 @@ def search_steps(*, term: str, limit: int = 5) -> Sequence[FoundStep]:
     """Return the latest completed steps of the current tenant whose output contains `term`. One statement."""
     if not term.strip():
         return ()
-    found = (
+    return steps_of(steps_with(term)[:limit])
+
+
+def steps_with(term: str) -> QuerySet[WorkflowStep, Any]:
+    """Return the completed steps of the current tenant whose output contains `term`, the latest first, as `steps_of` reads them."""
+    found: QuerySet[WorkflowStep, Any] = (
         WorkflowStep.objects.filter(
             tenant_id=current_tenant(), status=WorkflowStepStatus.SUCCEEDED, output__icontains=term
         )
@@ -36,10 +44,15 @@ def search_steps(*, term: str, limit: int = 5) -> Sequence[FoundStep]:
         .order_by("-completed_at")
         .values_list("id", "run_id", "run__workflow__name", "name", "output", "completed_at")
     )
+    return found
+
+
+def steps_of(rows: Iterable[tuple[Any, ...]]) -> tuple[FoundStep, ...]:
+    """Return the rows of `steps_with` as values."""
     return tuple(
         FoundStep(
             step_id=step_id, run_id=run_id, workflow=workflow, step=step, output=output, completed_at=at
         )
-        for step_id, run_id, workflow, step, output, at in found[:limit]
+        for step_id, run_id, workflow, step, output, at in rows
         if at is not None
     )

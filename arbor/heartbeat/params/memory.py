@@ -100,6 +100,12 @@ FilterName = Annotated[
 ]
 
 
+class SearchParams(ActionParams):
+    """A query, described in few words: all prompts offer these actions."""
+
+    query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="text")]
+
+
 class RecallParams(ActionParams):
     """A query and filters."""
 

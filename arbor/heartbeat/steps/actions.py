@@ -24,13 +24,14 @@ from arbor.heartbeat.results import (
     refused,
 )
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps import new_memories
+from arbor.heartbeat.steps import new_memories, searches
 from arbor.heartbeat.steps.approvals import apply_trust, with_approvals
 from arbor.heartbeat.steps.authority import denial, verify
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.steps.tool_calls import begun_tool_call, pending_tool_calls
+from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES, MemorySearch
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
@@ -206,6 +207,12 @@ def recall(execution: Execution, decision: Decision) -> Act:
     )
 
 
+def search(execution: Execution, decision: Decision) -> Act:
+    """Search documents, or all that the agent may know."""
+    found: MemorySearch = yield searches.need_of(execution.heartbeat, decision)
+    return searches.result_of(decision, found)
+
+
 def _format_memory(memory: Recalled) -> Iterator[str]:
     """Yield a memory as lines of the next round trip: its text, and what its detail says."""
     sender = f", from {memory.role}" if memory.role else ""
@@ -283,6 +290,8 @@ def _record(execution: Execution, goal: GoalRow, kind: GoalChangeKind, change: s
 
 ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
     "recall": recall,
+    SEARCH_MY_MEMORIES: search,
+    SEARCH_KNOWLEDGE: search,
     "observe": serve,
     "remember": make,
     "maintain": serve,

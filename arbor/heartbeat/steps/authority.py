@@ -31,6 +31,11 @@ def check_grants(heartbeat: HeartbeatState, decision: Decision, used: Sequence[s
     return explain(_resource(decision), authority=_authority(heartbeat, used), now=heartbeat.now)
 
 
+def may_use(heartbeat: HeartbeatState, resource: str) -> bool:
+    """Return whether a grant covers a resource beside the action's own."""
+    return _authority(heartbeat).permits(resource, now=heartbeat.now)
+
+
 def sign(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> SignedRequests | None:
     """Sign the requests of the running actions under one signature; None where none runs or the agent cannot sign."""
     assert heartbeat.moment is not None

@@ -22,6 +22,7 @@ from arbor_client.memories import Memories
 from arbor_client.minds import Episodes, Minds, Themes
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
+from arbor_client.search import Search
 from arbor_client.seeds import Seeds
 from arbor_client.self_history import SelfHistory
 from arbor_client.selves import Preferences, Proposals, Selves
@@ -68,6 +69,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.preferences: Preferences[C] = Preferences(client)
         self.proposals: Proposals[C] = Proposals(client)
         self.providers: Providers[C] = Providers(client)
+        self.search: Search[C] = Search(client)
         self.self_history: SelfHistory[C] = SelfHistory(client)
         self.seeds: Seeds[C] = Seeds(client)
         self.selves: Selves[C] = Selves(client)

@@ -85,6 +85,15 @@ _document = group(
         examples=("arbor document read handbook.md", "arbor document read handbook.md --start 20000"),
     ),
     tenant_command(
+        "search",
+        "Search the published documents about QUERY, best first.",
+        argument("query"),
+        option("--category", help='Only documents of this category; "" for those without one.'),
+        limit_option(50, 10),
+        run="search:search_documents",
+        examples=('arbor document search "Who approves flights?"',),
+    ),
+    tenant_command(
         "passages",
         "List the passages of a document, with their places.",
         argument("document"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from apps.agents.models import Agent
 from apps.knowledge.models import Document
 from apps.knowledge.services.documents import AddedDocument, NewDocument, add_document
 from apps.knowledge.services.indexing import IndexedDocument, index_document
@@ -13,6 +14,7 @@ from apps.memories.services.embedding import embedding
 from apps.queues import TaskMessage, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentStateFactory
 from tests.integration.memories.conftest import RemoteEmbedder, forget_vectors
 
 ACTOR = "user:nora"
@@ -34,6 +36,14 @@ def messages(database: None) -> Iterator[list[TaskMessage]]:
     """Return the list of messages to the workers, of whom there is none."""
     with captured() as published:
         yield published
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    """Return an agent of the tenant."""
+    with tenant_transaction(tenant.id):
+        created: Agent = AgentStateFactory.create().agent
+    return created
 
 
 @pytest.fixture

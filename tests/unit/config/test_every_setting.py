@@ -8,6 +8,7 @@ import re
 import runpy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
 from arbor.errors import ConfigurationInvalid
 from arbor.history import Record, setting_of
+from arbor.knowledge.merging import SearchSource, SourceResult, merge, recency_of
 from arbor.memory.values import Retention
 from arbor.models.handles import Provider
 from config.cli.checks.finding import CheckVerdict
@@ -35,6 +37,7 @@ from config.supervisor.run_folder import RunFolder
 from tests.unit.models.test_token_counts import WORDS
 from workers.schedule import entries
 
+LONG_AGO, LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]
 SETTINGS = ROOT / "config" / "settings.py"
 #: Read by Django, by their names.
@@ -145,6 +148,18 @@ PROBES: dict[str, Probe] = {
     "ARBOR_SIGN_IN_WINDOW_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SIGN_IN_WINDOW")),
     "ARBOR_PAGES_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_PAGES_PER_MINUTE")),
     "ARBOR_ACTS_PER_MINUTE": Probe(values=("1", "2"), shows=lambda: loaded("ARBOR_ACTS_PER_MINUTE")),
+    "ARBOR_SEARCH_HALF_LIFE_DAYS": Probe(
+        values=("7", "30"),
+        shows=lambda: recency_of(LONG_AGO, now=LATER, half_life=loaded("ARBOR_SEARCH_HALF_LIFE")),
+    ),
+    "ARBOR_SEARCH_WEIGHTS": Probe(
+        values=("recency=0", "recency=1"),
+        shows=lambda: merge(
+            [SourceResult(source=SearchSource.AUDIT, id="1", content="x", at=LATER, similarity=1)],
+            now=LATER,
+            weights=loaded("ARBOR_SEARCH_WEIGHTS"),
+        ),
+    ),
     "ARBOR_API_HOST": Probe(values=("127.0.0.2", "127.0.0.3"), shows=planned("api_host")),
     "ARBOR_API_PORT": Probe(values=("18123", "18124"), shows=planned("api_port")),
     "ARBOR_PROXIES": Probe(values=("0", "1"), shows=lambda: loaded("ARBOR_PROXIES")),

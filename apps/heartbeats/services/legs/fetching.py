@@ -22,6 +22,7 @@ from apps.heartbeats.services.calls.questions import past_exchanges
 from apps.heartbeats.services.legs.boundary_vectors import example_vectors
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.heartbeats.services.legs.promotion import propose_settled_changes
+from apps.knowledge.services.search import answer_search
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.recall.partial_recall import partial_recall_after
@@ -41,6 +42,7 @@ from arbor.heartbeat import needs
 from arbor.heartbeat.replies.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
 from arbor.ids import read_id
+from arbor.knowledge.merging import MemorySearch
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import HEARTBEATS_SESSION
@@ -280,6 +282,10 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
     return [theme.name for theme in clusters]
 
 
+def _search(_: Fetcher, open_need: OpenNeed) -> MemorySearch:
+    return answer_search(open_need.need)
+
+
 def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
     return list(
         past_exchanges([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
@@ -349,6 +355,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
+        needs.SourceSearch: _one_by_one(_search),
         needs.BufferItems: Fetcher._buffer_items,
         needs.PartialRecalls: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),

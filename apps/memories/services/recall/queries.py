@@ -301,3 +301,19 @@ FROM asked a LEFT JOIN nearest n ON true
 LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
 ORDER BY n.similarity DESC NULLS LAST, m.id
 """  # noqa: S608 (no external input)
+
+# Compare a query with an agent's memories by cosine, as seed 001 states it for source 1: similarity 1 - (embedding <=> query), no
+# archived or expired memory, the nearest first. The first column is false if the vector could not be compared.
+MEMORIES_BY_COSINE = f"""
+WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), nearest AS MATERIALIZED (
+    SELECT id, 1 - (embedding <=> (SELECT vector FROM asked)) AS similarity FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > %(now)s) AND embedding IS NOT NULL
+        AND (SELECT vector FROM asked) IS NOT NULL
+    ORDER BY embedding <=> (SELECT vector FROM asked), id LIMIT %(limit)s
+)
+SELECT a.vector IS NOT NULL, m.id, m.content, m.importance, m.created_at, n.similarity
+FROM asked a LEFT JOIN nearest n ON true
+LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
+ORDER BY n.similarity DESC NULLS LAST, m.id
+"""  # noqa: S608 (no external input)

@@ -72,8 +72,9 @@ def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
     second = last_heartbeat(agent)
 
     for name, spec in ACTIONS.items():
-        # There is no other agent to write to.
-        assert (f"- {name} ({spec.cost}): " in prompt) is (name != "reach_out_agent")
+        # There is no other agent to write to, and no workflow is granted.
+        absent = name in {"reach_out_agent", "start_workflow"}
+        assert (f"- {name} ({spec.cost}): " in prompt) is not absent
     for (name, _, message), action in zip(WRONG, [*first.actions, *second.actions], strict=True):
         assert (action["action"], action["verdict"], action["outcome"], action["cost"]) == (
             name,

@@ -141,6 +141,6 @@ def test_a_denial_says_why_in_the_words_of_the_next_prompt() -> None:
     heartbeat = done(decided("recall"))
     assert heartbeat.action_records[0].result.summary == (
         "not done: no grant of yours covers arbor://actions/execute/recall; possible: observe, review_goals,"
-        " recall, remember, connect, maintain, reflect, inquire_shallow, inquire_deep, synthesize,"
+        " recall, search_my_memories, search_knowledge, remember, connect, maintain, reflect, inquire_shallow, inquire_deep, synthesize,"
         " brainstorm_goals, reprioritize, reach_out_user, reach_out_agent, reach_out_public, start_workflow, complete_step, rest"
     )

@@ -1,0 +1,21 @@
+"""View of the search over all sources of an agent."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from apps.console.access import access_of
+from apps.console.pages.search import read_search
+from apps.console.views import console_page
+from arbor.errors import PermissionDenied
+
+
+@require_safe
+def search_all(request: HttpRequest) -> HttpResponse:
+    """Show what a search finds for an agent, with the terms of each score."""
+    access = access_of(request)
+    if access is None:
+        raise PermissionDenied("only members of a tenant search what its agents know")
+    page = read_search(request.GET, tenant_id=access.tenant_id)
+    return console_page(request, "console/search.html", title="Search", page=page)

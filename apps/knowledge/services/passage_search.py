@@ -1,0 +1,172 @@
+"""Search the passages of documents: exactly in small tenants, by HNSW in large ones (decisions 0036 and 0042)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connections
+
+from apps.knowledge.services import passage_queries
+from apps.memories.services.embedding.embedders import name_of
+from apps.memories.services.embedding.embedding import embed_query, embeds_here
+from apps.memories.services.embedding.literals import halfvec_texts
+from apps.memories.services.embedding.minds import half_precision, installation_model
+from apps.tenants.encoding import from_json
+from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed, Invalid
+from arbor.knowledge.blocks import place_of
+from arbor.knowledge.found_passages import MOST_PASSAGES, FoundPassage, fuse
+from arbor.knowledge.merging import min_similarity_of
+from arbor.memory.recall.recall_request import check_query
+from arbor.memory.text.lexical import SATURATION, query_terms
+
+log = structlog.get_logger(__name__)
+
+#: A number of passages that no tenant has: all of them are scanned.
+ALWAYS_EXACT = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassageQuery:
+    """A search of passages. Raises Invalid for a query that cannot be answered."""
+
+    text: str
+    #: The agent that searches, which finds documents of its categories; None: a person, who finds all that are published.
+    agent_id: UUID | None = None
+    #: Only documents of this category; "" is that of documents without one.
+    category: str | None = None
+    limit: int = 10
+    #: The text's vector, by the installation's embedder; None: words alone decide.
+    vector: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        check_query(self.text, 1)
+        if not 1 <= self.limit <= MOST_PASSAGES:
+            raise Invalid(
+                f"a search of documents returns 1 to {MOST_PASSAGES} passages, asked for {self.limit}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPassages:
+    """The passages that a search found, the best first."""
+
+    passages: Sequence[FoundPassage]
+    #: Whether meanings were compared; without an embedder that answers, words alone decide.
+    by_meaning: bool
+
+
+def search_passages(*, tenant_id: UUID, query: PassageQuery) -> FoundPassages:
+    """Return the passages about a text, the best first, each with its citation.
+
+    Outside any transaction, because the text is embedded; if the embedder fails, words alone decide.
+    """
+    vector = query_vector_of(tenant_id=tenant_id, text=query.text)
+    with tenant_transaction(tenant_id):
+        found = passage_candidates(query, vector)
+    return FoundPassages(
+        passages=fuse(found, limit=query.limit, min_similarity=min_similarity()),
+        by_meaning=vector is not None,
+    )
+
+
+def min_similarity() -> float:
+    """Return the least cosine of passages found by meaning alone."""
+    return min_similarity_of(installation_model().name, chosen=settings.ARBOR_SEARCH_MIN_SIMILARITY)
+
+
+def query_vector_of(
+    *, tenant_id: UUID, text: str, model: EmbeddingModel | None = None
+) -> Sequence[float] | None:
+    """Return the vector of a text, by the installation's embedder or another one; None if it does not answer.
+
+    Inside a transaction, which must not wait for the network, also None for an embedder that is another process.
+    """
+    if connections[APP].in_atomic_block and not embeds_here(model):
+        return None
+    try:
+        vector: Sequence[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
+    except EmbeddingFailed as error:
+        log.warning("search_without_meaning", error=str(error))
+        return None
+    return vector
+
+
+def passage_candidates(query: PassageQuery, vector: Sequence[float] | None) -> list[FoundPassage]:
+    """Return the MOST_PASSAGES nearest passages and as many with the best words, in no order, in the open transaction.
+
+    Two statements; a third where HNSW found too few of the tenant's passages.
+    """
+    fetch(passage_queries.ITERATIVE_SCAN)
+    rows = fetch(passage_statement(), **passage_values(query, vector))
+    if fell_short(rows, vector):
+        rows = fetch(passage_statement(), **passage_values(query, vector, exact=ALWAYS_EXACT))
+    return passages_of(rows)
+
+
+def passage_statement() -> str:
+    """Return SEARCH_PASSAGES for vectors of the installation's dimension, by which its index is named."""
+    return _statement(installation_model().dimension)
+
+
+@cache
+def _statement(dimension: int) -> str:
+    return passage_queries.SEARCH_PASSAGES.format(dimension=dimension)
+
+
+def passage_values(
+    query: PassageQuery, vector: Sequence[float] | None, *, exact: int | None = None
+) -> dict[str, Any]:
+    """Return the values of `passage_statement` beside the tenant; tenants of up to `exact` passages are scanned."""
+    terms = dict.fromkeys(term.index for term in query_terms(query.text) if term.index)
+    if exact is None:
+        # Without a vector there is nothing that HNSW could find.
+        exact = settings.ARBOR_SEARCH_EXACT_PASSAGES if vector is not None else ALWAYS_EXACT
+    return {
+        "agent": query.agent_id,
+        "category": query.category,
+        "terms": list(terms),
+        "heaviest": SATURATION + 1,
+        "vector": None if vector is None else halfvec_texts([half_precision(vector)])[0],
+        "model": None if vector is None else name_of(installation_model()),
+        "exact": exact,
+        "kept": MOST_PASSAGES,
+    }
+
+
+def fell_short(rows: Sequence[tuple[Any, ...]], vector: Sequence[float] | None) -> bool:
+    """Return whether HNSW was used and gave up before it had found enough passages."""
+    passages, near = rows[0][:2]
+    return vector is not None and passages > settings.ARBOR_SEARCH_EXACT_PASSAGES and near < MOST_PASSAGES
+
+
+def passages_of(rows: Sequence[tuple[Any, ...]]) -> list[FoundPassage]:
+    """Return the passages in the rows of `passage_statement`."""
+    return [_passage(row[2:]) for row in rows if row[2] is not None]
+
+
+def _passage(row: Sequence[Any]) -> FoundPassage:
+    (passage_id, document_id, name, title, version, category, headings, page, start, end, *rest) = row
+    text, digest, written_at, similarity, words = rest
+    return FoundPassage(
+        id=passage_id,
+        document_id=document_id,
+        name=name,
+        title=title,
+        version=version,
+        category=category,
+        place=place_of(headings=from_json(headings), page=page, start=start, end=end),
+        text=text,
+        content_hash=bytes(digest),
+        written_at=written_at,
+        similarity=similarity,
+        words=words,
+    )

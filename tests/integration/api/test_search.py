@@ -1,0 +1,30 @@
+"""Searches over the API: cited, and of the token's tenant only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.tenants.models import Tenant
+from tests.factories.library import published_passage
+from tests.support.api import Caller
+
+PASSAGE = "Flights need the approval of a manager."
+
+
+def test_all_sources_and_documents_are_searched(
+    tenant: Tenant, owner: Caller, viewer: Caller, outsider: Caller, vega: dict[str, Any]
+) -> None:
+    passage = published_passage(tenant.id, PASSAGE)
+    address = f"/agents/{vega['id']}/search"
+    found = viewer.post(address, {"query": "flights"}).json()
+    assert (found["term"], found["missing"], found["forbidden"]) == ("flights", [], ["audit_log"])
+    (result,) = found["results"]
+    assert (result["source"], result["id"], result["content"]) == ("kb", str(passage.id), PASSAGE)
+    assert result["citation"].startswith("Travel, version 1")
+    by_hand = 0.5 * result["similarity"] + 0.2 * result["recency"] + 0.2 * 0.5 + 0.1 * 0.5
+    assert abs(result["score"] - by_hand) < 1e-6
+    documents = viewer.post("/documents/search", {"query": "flights", "agent_id": vega["id"]}).json()
+    assert [row["id"] for row in documents["results"]] == [str(passage.id)]
+    assert outsider.post(address, {"query": "flights"}).status_code == 404
+    assert outsider.post("/documents/search", {"query": "flights"}).json()["results"] == []
+    assert viewer.post(address, {"query": " "}).status_code == 422

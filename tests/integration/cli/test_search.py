@@ -1,0 +1,29 @@
+"""`arbor search` and `arbor document search`."""
+
+from __future__ import annotations
+
+from apps.tenants.services import tenant_by_slug
+from tests.factories.library import published_passage
+from tests.integration.cli.conftest import Arbor
+
+PASSAGE = "Flights need the approval of a manager."
+
+
+def test_sources_and_documents_are_searched(arbor: Arbor, vega: str) -> None:
+    assert "knows nothing that fits" in arbor("search", vega, "flights").out
+    assert "No published document" in arbor("document", "search", "flights").out
+    slug = arbor("search", vega, "flights", "--json").json["tenant"]
+    published_passage(tenant_by_slug(slug).id, PASSAGE)
+    found = arbor("search", vega, "Who approves flights?", "--json").json
+    assert [(row["source"], row["content"]) for row in found["results"]] == [("kb", PASSAGE)]
+    assert found["forbidden"] == ["audit_log"]
+    assert PASSAGE in " ".join(arbor("search", vega, "flights").out.split())
+    (passage,) = arbor("document", "search", "flights", "--json").json["results"]
+    assert (passage["title"], passage["text"]) == ("Travel", PASSAGE)
+    assert arbor("search", vega, " ").code != 0
+    filtered = arbor(
+        "document", "search", "flights", "--category", "people", "--limit", "1", "--tenant", slug
+    )
+    assert "No published document" in filtered.out
+    termed = arbor("search", vega, "flights", "--term", "quay", "--limit", "1", "--tenant", slug, "--json")
+    assert termed.json["term"] == "quay"

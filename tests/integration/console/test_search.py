@@ -1,0 +1,29 @@
+"""The page that searches all sources of an agent."""
+
+from __future__ import annotations
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentStateFactory
+from tests.factories.library import published_passage
+
+PASSAGE = "Flights need the approval of a manager."
+
+
+def test_results_are_shown_with_source_score_and_citation(tenant: Tenant, operator: Client) -> None:
+    page = reverse("admin:search-sources")
+    assert "There are no agents yet" in operator.get(page).content.decode()
+    with tenant_transaction(tenant.id):
+        agent = AgentStateFactory.create().agent
+    assert "Choose an agent first." in operator.get(page, {"q": "flights"}).content.decode()
+    asked = {"agent": str(agent.id), "q": "flights"}
+    assert "finds nothing about that" in operator.get(page, asked).content.decode()
+    published_passage(tenant.id, PASSAGE)
+    shown = operator.get(page, asked).content.decode()
+    assert PASSAGE in shown
+    assert "Travel, version 1" in shown
+    assert "arbor://knowledge/audit/read" in shown
+    assert "Nothing was searched" in operator.get(page, {**asked, "q": "x" * 4_001}).content.decode()

@@ -1,0 +1,69 @@
+"""The actions that search: their results come in the next round trip, cited, and with what was not searched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.authority.services.grants import grant_capability
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
+from apps.memories.services.store.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.authority.grants import AUDIT_RESOURCE
+from arbor.heartbeat.replay import replay
+from arbor.memory.values import NewMemory
+from tests.factories.library import published_passage
+from tests.factories.rows import minutes_ago
+from tests.integration.heartbeats.actions.conftest import RunReplies, act, reply
+from tests.integration.heartbeats.conftest import last_heartbeat
+
+PASSAGE = "Flights need the approval of a manager."
+MEMORY = "Nora asked about flights to Lisbon."
+
+
+@pytest.fixture
+def library(agent: Agent) -> None:
+    """Store a published passage, a memory and an act about flights."""
+    published_passage(agent.tenant_id, PASSAGE)
+    with tenant_transaction(agent.tenant_id):
+        record(action=AuditAction.OPERATOR_ACT, actor="user:eve", message="paid the flights")
+    memory = NewMemory(content=MEMORY, occurred_at=minutes_ago(60))
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
+
+
+def texts_of(request: Any) -> str:
+    return "\n".join([request.system, *(message.content for message in request.messages)])
+
+
+@pytest.mark.usefixtures("library")
+def test_documents_are_searched_and_cited_in_the_next_round_trip(
+    run_replies: RunReplies, agent: Agent
+) -> None:
+    model = run_replies(reply(act("search_knowledge", query="flights")), reply(act("rest")))
+    assert "search_knowledge (1)" in texts_of(model.requests[0])
+    second = texts_of(model.requests[1])
+    assert PASSAGE in second
+    assert "Travel, version 1" in second
+    heartbeat = last_heartbeat(agent)
+    assert heartbeat.actions[0]["outcome"] == "success"
+    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
+    assert replay(recorded.heartbeat).differences == []
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("granted", [True, False])
+def test_all_sources_are_searched_that_the_agent_may_read(
+    run_replies: RunReplies, agent: Agent, granted: bool
+) -> None:
+    if granted:
+        with tenant_transaction(agent.tenant_id):
+            grant_capability(agent_id=agent.id, resource=AUDIT_RESOURCE, actor="user:eve")
+    model = run_replies(reply(act("search_my_memories", query="flights")), reply(act("rest")))
+    second = texts_of(model.requests[1])
+    assert PASSAGE in second
+    assert MEMORY in second
+    assert ("paid the flights" in second) is granted

@@ -1,0 +1,110 @@
+"""Searches of passages: ranked by meaning and words, cited, of the agent's categories, exact or by HNSW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.knowledge.models import Passage, PassageTerm
+from apps.knowledge.services import passage_search
+from apps.knowledge.services.categories import set_categories
+from apps.knowledge.services.documents import withdraw_document
+from apps.knowledge.services.passage_search import PassageQuery, passage_candidates, search_passages
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from arbor.memory.text.lexical import query_terms, query_vector
+from tests.integration.knowledge.conftest import ACTOR, Add, Index
+
+FILES = {
+    "leave.md": (b"# Leave\n\nEverybody has thirty days of leave a year.", "people"),
+    "travel.md": (b"# Travel\n\n## Flights\n\nFlights need the approval of a manager.", "policies"),
+    "orders.md": (b"# Orders\n\nOrder ZX-4711 was delivered in May.", None),
+}
+
+
+@pytest.fixture
+def library(add: Add, index: Index) -> dict[str, Any]:
+    documents = {}
+    for name, (content, category) in FILES.items():
+        parts = {} if category is None else {"category": category}
+        documents[name] = add(name, content, **parts).document
+        index(documents[name])
+    return documents
+
+
+def names(tenant: Tenant, text: str, **parts: Any) -> list[str]:
+    found = search_passages(tenant_id=tenant.id, query=PassageQuery(text=text, **parts))
+    return [passage.name for passage in found.passages]
+
+
+def test_the_passage_about_a_text_comes_first_and_is_cited(tenant: Tenant, library: Any) -> None:
+    found = search_passages(tenant_id=tenant.id, query=PassageQuery(text="Who approves flights?"))
+    assert found.by_meaning
+    best = found.passages[0]
+    assert (best.name, best.version, best.document_id) == ("travel.md", 1, library["travel.md"].id)
+    assert best.citation.startswith("Travel, version 1, Travel › Flights, characters ")
+    assert best.similarity is not None
+    assert best.similarity > 0.2
+    assert best.words > 0
+
+
+def test_a_number_is_found_by_its_word(tenant: Tenant, library: Any) -> None:
+    assert names(tenant, "ZX-4711")[0] == "orders.md"
+
+
+def test_without_an_embedder_words_find(
+    tenant: Tenant, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passage_search, "query_vector_of", lambda **_: None)
+    found = search_passages(tenant_id=tenant.id, query=PassageQuery(text="thirty days"))
+    assert not found.by_meaning
+    assert [(passage.name, passage.similarity) for passage in found.passages] == [("leave.md", None)]
+
+
+def test_agents_find_documents_of_their_categories(tenant: Tenant, library: Any, agent: Agent) -> None:
+    asked = "flights, leave and orders"
+    assert set(names(tenant, asked, agent_id=agent.id)) == FILES.keys()
+    for categories, found in (({"people"}, {"leave.md"}), ({""}, {"orders.md"}), ((), set())):
+        with tenant_transaction(tenant.id):
+            set_categories(agent_id=agent.id, categories=categories, actor=ACTOR)
+        assert set(names(tenant, asked, agent_id=agent.id)) == found
+    assert names(tenant, asked, category="policies") == ["travel.md"]
+
+
+def test_withdrawn_documents_are_not_found(tenant: Tenant, library: Any) -> None:
+    with tenant_transaction(tenant.id):
+        withdraw_document(document_id=library["travel.md"].id, actor=ACTOR)
+    assert "travel.md" not in names(tenant, "Who approves flights?")
+
+
+@pytest.mark.parametrize("exact", [0, 8_000])
+def test_hnsw_finds_what_the_exact_search_finds(
+    tenant: Tenant, library: Any, settings: Any, exact: int
+) -> None:
+    settings.ARBOR_SEARCH_EXACT_PASSAGES = exact
+    assert names(tenant, "Who approves flights?")[0] == "travel.md"
+
+
+def test_words_weigh_as_in_a_recall(tenant: Tenant, library: Any) -> None:
+    text = "Who approves flights in May?"
+    with tenant_transaction(tenant.id):
+        counts = dict(PassageTerm.objects.values_list("term", "passages"))
+        weights = query_vector(query_terms(text), counts, counts[0])
+        found = passage_candidates(PassageQuery(text=text), None)
+        stored = {
+            row.id: {i + 1: v for i, v in zip(row.lexical.indices(), row.lexical.values(), strict=True)}
+            for row in Passage.objects.all()
+        }
+    assert found
+    for passage in found:
+        expected = sum(weights.get(term, 0) * weight for term, weight in stored[passage.id].items())
+        assert passage.words == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [{"text": " "}, {"limit": 0}, {"limit": 51}])
+def test_impossible_searches_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match=r"characters|1 to 50"):
+        PassageQuery(**{"text": "leave", **wrong})
