@@ -85,6 +85,7 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(db_index=False, editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
             ],
             options={
+                'verbose_name': 'own skill',
                 'ordering': ['name'],
                 'abstract': False,
                 'base_manager_name': 'objects',

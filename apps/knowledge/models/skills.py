@@ -52,6 +52,7 @@ class Skill(AbstractSkill, TenantModel):
     """A tenant's own skill; it takes precedence over a global one of the same name."""
 
     class Meta(AbstractSkill.Meta, TenantModel.Meta):
+        verbose_name = "own skill"
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="knowledge_skill_name")]
 
 

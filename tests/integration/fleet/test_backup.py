@@ -163,8 +163,14 @@ def test_a_dump_is_restored_under_other_roles(
     )
     before, after = rows(postgres, "arbor"), rows(target, "restored")
     changed = {table: after[table] - count for table, count in before.items() if after[table] != count}
-    # `arbor prepare` adds the templates of this version, and the first operator.
-    assert changed.keys() <= {"agents_builtintemplate", "tenants_user", "audit_platformevent"}
+    # `arbor prepare` adds the templates and skills of this version, and the first operator.
+    assert changed.keys() <= {
+        "agents_builtintemplate",
+        "knowledge_globalskill",
+        "knowledge_globalskillversion",
+        "tenants_user",
+        "audit_platformevent",
+    }
     assert before["agents_agentkey"] == 12
     with psycopg.connect(target.superuser_url) as session:
         known = {name for (name,) in session.execute("SELECT rolname FROM pg_roles").fetchall()}

@@ -21,8 +21,11 @@ from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal, record_progress
 from apps.heartbeats.services.calls.calls import execute_call
+from apps.knowledge.services.active_skills import choose_skills
 from apps.knowledge.services.documents import NewDocument, add_document, withdraw_document
 from apps.knowledge.services.indexing import index_document
+from apps.knowledge.services.skills import add_skill, replace_skill
+from apps.knowledge.services.subscriptions import NewSubscription, subscribe
 from apps.memories.models import Episode
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import connect
@@ -47,6 +50,7 @@ from arbor.contacts.values import Audience
 from arbor.goals.values import GoalState
 from arbor.heartbeat.needs import Meeting
 from arbor.ids import uuid7
+from arbor.knowledge.subscriptions import SignalSource
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType, NewMemory
@@ -56,6 +60,7 @@ from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
+from tests.integration.skills.conftest import skill_text
 from tests.integration.workflows.workflow_setup import defined, started, step_now
 from tests.support.document_files import pdf
 
@@ -245,6 +250,16 @@ def run_workflow(fleet: Fleet, tenant: Tenant) -> None:
     fleet.run()
 
 
+def use_a_skill(tenant: Tenant, agent: Agent) -> None:
+    """Choose a skill, change it, and subscribe to signals."""
+    with captured(), tenant_transaction(tenant.id):
+        add_skill(text=skill_text("lamps"), actor=ACTOR)
+        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+        replace_skill(text=skill_text("lamps", "Count them twice."), actor=ACTOR)
+        wanted = NewSubscription(names=["document.*"], source=SignalSource.SHARED)
+        subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
+
+
 def names_in(tenant: Tenant) -> set[str]:
     with tenant_transaction(tenant.id):
         found = {record.name for record in read_signals(after=Cursor(), limit=1000).signals}
@@ -284,6 +299,7 @@ def test_every_signal_is_emitted_by_its_change(
     ask_for_approval(fleet, agent, scripted)
     run_workflow(fleet, tenant)
     share_documents(tenant)
+    use_a_skill(tenant, agent)
     assert set(CATALOGUE) - names_in(tenant) == set()
 
 
