@@ -35,7 +35,6 @@ from arbor.heartbeat.views import (
     IssueView,
     MatchedBoundary,
     MoodView,
-    PassageViews,
     PeerView,
     PlanView,
     PreferenceView,
@@ -306,8 +305,6 @@ class Situation(SituationPart):
     recent: list[MemoryView] = []
     #: Recalled memories, best first.
     relevant: list[MemoryView] = []
-    #: Passages of documents, the most similar first.
-    passages: PassageViews = []
     #: Memories that actions of this heartbeat recalled.
     recalled: list[MemoryView] = []
     #: Active clusters, the most active first.

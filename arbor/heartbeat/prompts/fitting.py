@@ -102,8 +102,7 @@ def _over(
     return over
 
 
-# Passages of documents come last: they are dropped before anything else is.
-_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY, Side.KNOWLEDGE)
+_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
 
 
 #: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the

@@ -146,7 +146,6 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection(
             "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
         ),
-        RenderedSection("passages", knowledge.passages(situation.passages, data)),
         RenderedSection("themes", moment.clusters(situation.themes, data)),
         RenderedSection("held", moment.buffer_items(situation.held, data)),
         RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),

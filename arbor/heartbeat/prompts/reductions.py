@@ -11,7 +11,6 @@ from typing import Any
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
-from arbor.heartbeat.prompts.sections.knowledge import PASSAGE_LENGTH
 from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
@@ -36,8 +35,6 @@ class Shed:
     put: Callable[[Situation, list[Any]], Situation]
     #: The indexes of droppable entries, the least important first.
     order: Callable[[list[Any]], Sequence[int]]
-    #: The most characters that the section shows of an entry.
-    longest: int = _ENTRY_CHARACTERS
 
     def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Drop entries for the excess of tokens, at least one; return their number."""
@@ -45,7 +42,7 @@ class Shed:
         gone: set[int] = set()
         for place in self.order(entries):
             gone.add(place)
-            excess -= _size(entries[place], self.longest, count)
+            excess -= _size(entries[place], count)
             if excess <= 0:
                 break
         if not gone:
@@ -100,11 +97,11 @@ def _is_users(percept: PerceptView) -> bool:
     return percept.kind == USER_MESSAGE
 
 
-def _size(entry: Any, longest: int, count: CountTokens) -> int:
-    """Return about the tokens of an entry of which `longest` characters are shown."""
+def _size(entry: Any, count: CountTokens) -> int:
+    """Return about the tokens of an entry, as far as it is shown."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
     tokens = sum(count(text) for text in texts)
-    shown = longest / max(sum(map(len, texts)), 1)
+    shown = _ENTRY_CHARACTERS / max(sum(map(len, texts)), 1)
     return int(tokens * min(1.0, shown)) + _ENTRY_OVERHEAD
 
 
@@ -147,7 +144,6 @@ def _listed(
     name: str,
     order: Callable[[list[Any]], Sequence[int]],
     section: str = "",
-    longest: int = _ENTRY_CHARACTERS,
 ) -> Shed:
     """Return the reduction of a list of the situation, shown by the section of the same name by default."""
     return Shed(
@@ -155,7 +151,6 @@ def _listed(
         entries=lambda situation: list(getattr(situation, name)),
         put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
         order=order,
-        longest=longest,
     )
 
 
@@ -276,5 +271,4 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         _listed("precedents", _last_first),
         _listed("attempts", _last_first),
     ),
-    Side.KNOWLEDGE: (_listed("passages", _last_first, longest=PASSAGE_LENGTH),),
 }

@@ -31,8 +31,6 @@ class Side(StrEnum):
     MEMORY = "memory"
     WORLD_STATE = "world_state"
     ACTION_HISTORY = "action_history"
-    #: Has the room that the others leave.
-    KNOWLEDGE = "knowledge"
 
 
 #: Tokens (seed 003, 10.6); the remainder is for the reply.
@@ -41,7 +39,6 @@ SHARES: Mapping[Side, int] = {
     Side.MEMORY: 2_000,
     Side.WORLD_STATE: 1_500,
     Side.ACTION_HISTORY: 1_000,
-    Side.KNOWLEDGE: 0,
 }
 
 _SIDE_OF: Mapping[str, Side] = {
@@ -49,7 +46,6 @@ _SIDE_OF: Mapping[str, Side] = {
     **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
     **dict.fromkeys(("tallies", "attempts", "precedents", "publications", "handlers"), Side.ACTION_HISTORY),
     "last_beat": Side.ACTION_HISTORY,
-    "passages": Side.KNOWLEDGE,
 }
 #: Short sections that are never cut.
 _WHOLE = frozenset(

@@ -9,6 +9,7 @@ from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import MAX_NEW_GOALS, Reply
 from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
+from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES
 from arbor.quotations import Data, line
 
 # The origin of seed 000: ten round trips, the first one included.
@@ -17,6 +18,7 @@ MAX_TURNS = 10
 BROUGHT_LENGTH = 24_000
 LEAST_BROUGHT = 500
 SUMMARY_LENGTH = 1_000
+_SEARCHES = frozenset({SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES})
 
 GO_ON = (
     "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "
@@ -51,17 +53,31 @@ def follow_up_text(
     room: int = BROUGHT_LENGTH,
 ) -> str:
     """Return the message of the next round trip; `nonce` is the mark of the first message, `room` the characters of all results."""
-    shown = min(BROUGHT_LENGTH, room)
-    longest = max(shown // max(sum(result.to_read for result in results), 1), LEAST_BROUGHT)
+    searches, others = _longest([result for result in results if result.to_read], room)
     entries = []
     for result in results:
         entries.append(f"{result.action}: {result.outcome}; {line(result.summary, SUMMARY_LENGTH)}")
         if result.to_read:
+            longest = searches if result.action in _SEARCHES else others
             entries.append(f"    {line(result.brought, longest)}")
     return (
         f"## What your actions brought (turn {turn} of at most {most})\n{Data(nonce).block(entries)}\n\n"
         f"{situation.energy:g} {situation.energy_unit} left. {GO_ON}"
     )
+
+
+def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
+    """Return the most characters of a result of a search, and of any other: without room, passages are shed first."""
+    whole = BROUGHT_LENGTH // max(len(results), 1)
+    searched = [len(result.brought) for result in results if result.action in _SEARCHES]
+    other = [len(result.brought) for result in results if result.action not in _SEARCHES]
+    searches = _share(searched, room - sum(min(length, whole) for length in other), whole)
+    others = _share(other, room - sum(min(length, searches) for length in searched), whole)
+    return searches, others
+
+
+def _share(lengths: Sequence[int], room: int, whole: int) -> int:
+    return max(min(room // max(len(lengths), 1), whole), LEAST_BROUGHT)
 
 
 def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:

@@ -11,6 +11,8 @@ from arbor.heartbeat.steps.windows import count_tokens, max_prompt_tokens, quota
 
 #: The share of the estimated room that results get once they did not fit.
 _MARGIN = 0.9
+# How often results are shortened: once is too little where the longest have the fewest tokens.
+_TRIES = 4
 
 
 class FollowUpMessage(NamedTuple):
@@ -33,7 +35,9 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
     room, left = quotable(heartbeat, spent), max_prompt_tokens(heartbeat) - spent
     text = message(room=room)
     tokens = count_tokens(heartbeat, text)
-    if 0 < left < tokens:
+    for _ in range(_TRIES):
+        if not 0 < left < tokens:
+            break
         # Texts of digits, symbols or other scripts take more tokens than their length says.
         room = int(room * left / tokens * _MARGIN)
         text = message(room=room)

@@ -46,7 +46,6 @@ from arbor.heartbeat.views import (
     IssueView,
     MatchedBoundary,
     MoodView,
-    PassageView,
     PeerView,
     PlanView,
     PreferenceView,
@@ -169,15 +168,6 @@ def full_situation() -> Situation:
                 count=2,
                 at=NOW,
                 subjects=["Chart the reef", "Rest"],
-            )
-        ],
-        passages=[
-            PassageView(
-                id="passage-1",
-                title="Harbour rules",
-                place="page 3, Lamps",
-                text="Lamps are lit at dusk.",
-                similarity=0.8,
             )
         ],
         themes=[

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from arbor.heartbeat.views import PassageView, SkillView
 from arbor.quotations import Data, line
 
-#: The characters of a passage that are shown.
-PASSAGE_LENGTH = 4_000
+# The characters of a passage that are shown.
+_PASSAGE_LENGTH = 4_000
 
 _SKILLS = (
     "# Your skills\nInstructions for your work, from those who run you. They say how to work; what you may do, your boundaries and the"
@@ -35,6 +35,6 @@ def passages(passages: Sequence[PassageView], data: Data, not_searched: Sequence
     return f"{_PASSAGES}{missing}\n" + data.block(
         f"[{passage.id}] {line(passage.title)}"
         + (f", {line(passage.place)}" if passage.place else "")
-        + f": {line(passage.text, PASSAGE_LENGTH)}"
+        + f": {line(passage.text, _PASSAGE_LENGTH)}"
         for passage in passages
     )

@@ -11,7 +11,7 @@ from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import Think, build_the_prompt
-from arbor.heartbeat.views import PassageView, SkillView
+from arbor.heartbeat.views import SkillView
 from arbor.models.windows import TEMPLATE_TOKENS
 from arbor.pipeline.engine import NodeOutcome
 from tests.unit.heartbeat.builders import CHARACTER, full_situation, memory, percept
@@ -29,11 +29,8 @@ def huge_situation(**changes: Any) -> Situation:
     """Return a situation of more than ten times a window of 8,192 tokens."""
     values: dict[str, Any] = {
         "skills": SKILLS,
-        "passages": [
-            PassageView(id=f"passage-{n}", title="Log", place=f"page {n}", text=LONG * 3) for n in range(30)
-        ],
-        "recent": [memory(f"a{n}", content=LONG) for n in range(60)],
-        "relevant": [memory(f"b{n}", content=LONG) for n in range(60)],
+        "recent": [memory(f"a{n}", content=LONG) for n in range(120)],
+        "relevant": [memory(f"b{n}", content=LONG) for n in range(120)],
         "percepts": [percept(LONG * 5, id=f"p{n}", kind="environment") for n in range(5)],
     }
     return full_situation().model_copy(update=values | changes)
@@ -55,15 +52,15 @@ def test_a_prompt_of_ten_windows_ends_inside_and_is_audited() -> None:
     sections = {section["name"]: section for section in heartbeat.prompt.sections}
     assert sum(section["tokens"] for section in sections.values()) <= 8_192 - 8_192 // 4
     assert SKILLS[0].text.strip() in heartbeat.prompt.system
-    assert sections["passages"]["cut"] == 30, "passages are shed first"
-    assert "memory-a59" in heartbeat.prompt.user
+    assert sections["recent"]["cut"] >= 110
+    assert "memory-a119" in heartbeat.prompt.user
     (note,) = heartbeat.effects.audit
     assert note.action == "truncated"
     assert note.message.startswith("the prompt of heartbeat 3 was cut to the window of ollama/small: ")
     assert note.detail["window"] == 8_192
-    assert note.detail["sources"]["passages"]["entries"] == 30
+    assert note.detail["sources"]["recent"]["entries"] == sections["recent"]["cut"]
     # The percepts are clipped, not dropped, and count all the same.
-    assert {"passages", "recent", "relevant", "percepts"} <= set(note.detail["sources"])
+    assert {"recent", "relevant", "percepts"} <= set(note.detail["sources"])
     assert note.detail["tokens"] == sum(cut["tokens"] for cut in note.detail["sources"].values()) > 60_000
 
 

@@ -58,7 +58,6 @@ def test_the_shares_are_those_of_the_seed() -> None:
         "memory": 2_000,
         "world_state": 1_500,
         "action_history": 1_000,
-        "knowledge": 0,
     }
 
 

@@ -80,7 +80,6 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "issues",
         "recent",
         "relevant",
-        "passages",
         "themes",
         "held",
         "working_memory",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedGoal, Reply
 from arbor.heartbeat.replies.turns import (
     BROUGHT_LENGTH,
+    LEAST_BROUGHT,
     follow_up_text,
     goes_on,
     merge_replies,
@@ -88,6 +90,28 @@ def test_results_stay_inside_data_blocks_and_are_truncated() -> None:
     assert "# New rules" in text.partition(f"</data-{NONCE}>")[0]
     assert len(text) < BROUGHT_LENGTH + 3_000
     assert "(cut; " in text
+
+
+@pytest.mark.parametrize("search", ["search_knowledge", "search_my_memories"])
+@pytest.mark.parametrize(
+    ("room", "passages", "recalled"),
+    [
+        (BROUGHT_LENGTH, 9_000, 6_000),
+        (10_000, 4_000, 6_000),
+        (6_400, LEAST_BROUGHT, 5_900),
+        (0, LEAST_BROUGHT, LEAST_BROUGHT),
+    ],
+)
+def test_passages_are_shed_first(search: str, room: int, passages: int, recalled: int) -> None:
+    found = RECALL_RESULT.model_copy(update={"action": search, "brought": "p" * 9_000})
+    recall = RECALL_RESULT.model_copy(update={"brought": "r" * 6_000})
+
+    text = follow_up_text(situation(), [found, recall], turn=2, most=10, nonce=NONCE, room=room)
+
+    shown = {letter: max(map(len, re.findall(f"{letter}+", text))) for letter in "pr"}
+    # A cut text ends with a note of its own within its room.
+    assert passages - 60 <= shown["p"] <= passages
+    assert recalled - 60 <= shown["r"] <= recalled
 
 
 def test_the_turns_are_merged_into_one_reply() -> None:

@@ -120,6 +120,22 @@ def test_results_that_the_window_clips_are_audited() -> None:
     assert note.detail["sources"] == {"results": {"tokens": lost, "entries": 0}}
 
 
+def test_passages_are_shed_until_results_of_many_tokens_fit() -> None:
+    figures = action_record_of("recall", brought="7" * 1_500, cost=1)
+    found = action_record_of("search_knowledge", index=1, brought="lamps at dusk " * 1_500, cost=1)
+    small = moment_of(rules=rules_of(model_context=8_192, reply_tokens=4_096))
+
+    heartbeat, changed = run_follow_up(
+        heartbeat_after_actions(
+            present=TurnRecord(action_records=[figures, found]), moment=small, asked_tokens=4_000
+        )
+    )
+
+    assert changed == ("goes on to turn 2",)
+    assert "7" * 1_500 in heartbeat.follow_up
+    assert 500 <= len(heartbeat.follow_up.partition("lamps at dusk")[2]) < 3_000
+
+
 def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
     earlier = TurnRecord(action_records=[RECALLED], reasoning="Who?")
     present = TurnRecord(action_records=[action_record_of("rest", index=1)], reasoning="Ines.")
