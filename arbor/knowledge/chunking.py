@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_headings, with_offsets
+from arbor.quotations import shorten
 
 #: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.
 LEAST_SHARE = 0.25
@@ -108,6 +109,10 @@ def _draft(text: str, section: _SectionParts, first: int, after: int) -> Passage
     )
 
 
+#: The characters of a heading that its passages repeat.
+HEADING_LENGTH = 300
+
+
 def _sections(blocks: Sequence[Block], target: int) -> Iterator[_SectionParts]:
     """Yield the blocks below each heading, with the path of headings."""
     path: list[tuple[int, str]] = []
@@ -116,7 +121,10 @@ def _sections(blocks: Sequence[Block], target: int) -> Iterator[_SectionParts]:
         if block.kind is BlockKind.HEADING:
             if section.parts:
                 yield section
-            path = [*(entry for entry in path if entry[0] < block.level), (block.level, block.text)]
+            path = [
+                *(entry for entry in path if entry[0] < block.level),
+                (block.level, shorten(block.text, HEADING_LENGTH)),
+            ]
             section = _SectionParts(headings=tuple(heading for _, heading in path), parts=[])
         else:
             section.has_body = True

@@ -10,12 +10,14 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from apps.agents.services.profile import agent_by_id
 from apps.api.authentication import READ
 from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import own_transactions
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.search import MOST_FOUND, search_my_memories
+from apps.tenants.scope import tenant_transaction
 from arbor.knowledge.found_passages import MOST_PASSAGES
 from arbor.knowledge.merging import SearchSource
 from arbor.knowledge.search_terms import TERM_LENGTH
@@ -123,8 +125,12 @@ def search(request: HttpRequest, agent_id: UUID, question: SearchInput) -> Searc
 @own_transactions
 def search_documents(request: HttpRequest, question: DocumentQuestion) -> FoundPassageList:
     """Search the published documents by meaning and words."""
+    tenant_id = access_of(request).tenant_id
+    if question.agent_id is not None:
+        with tenant_transaction(tenant_id):
+            agent_by_id(question.agent_id)
     found = search_passages(
-        tenant_id=access_of(request).tenant_id,
+        tenant_id=tenant_id,
         query=PassageQuery(
             text=question.query,
             agent_id=question.agent_id,

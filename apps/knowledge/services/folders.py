@@ -160,7 +160,7 @@ def synchronize_folder(folder: Path, wish: FileWish) -> Iterator[FileResult]:
     """
     present = set()
     for file in _below(folder):
-        present.add(checked_name(file.name))
+        present.add(_stored_name(file.name))
         result = add_file(file, wish)
         if result.change is not FileChange.UNCHANGED or result.is_broken:
             yield result
@@ -169,6 +169,14 @@ def synchronize_folder(folder: Path, wish: FileWish) -> Iterator[FileResult]:
         gone = [name for name in known.values_list("name", flat=True) if name not in present]
     for name in gone:
         yield from _withdraw(name, wish)
+
+
+def _stored_name(name: str) -> str:
+    """Return the name as documents have it; one that `add_file` refuses stays as it is."""
+    try:
+        return checked_name(name)
+    except Invalid:
+        return name
 
 
 def watch_folder(folder: Path, wish: FileWish, *, stop: threading.Event) -> Iterator[FileResult]:
@@ -200,6 +208,7 @@ def _withdraw(name: str, wish: FileWish) -> Iterator[FileResult]:
     """Withdraw the document of a file that is gone, or the documents of a folder that is."""
     with tenant_transaction(wish.tenant_id):
         known = Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
+        name = _stored_name(name)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
         for document in gone:
             withdraw_document(document_id=document.id, actor=wish.actor)

@@ -27,4 +27,6 @@ def test_all_sources_and_documents_are_searched(
     assert [row["id"] for row in documents["results"]] == [str(passage.id)]
     assert outsider.post(address, {"query": "flights"}).status_code == 404
     assert outsider.post("/documents/search", {"query": "flights"}).json()["results"] == []
+    foreign = outsider.post("/documents/search", {"query": "flights", "agent_id": vega["id"]})
+    assert foreign.status_code == 404
     assert viewer.post(address, {"query": " "}).status_code == 422

@@ -61,7 +61,7 @@ def test_a_wrong_value_is_refused_with_what_would_be_right(changes: dict[str, An
     [
         (EnergyTerms(regeneration=31), "comes back at a heartbeat is at most the maximum of 20, got 31"),
         (EnergyTerms(costs={"recall": 31}), "the energy cost of recall is 0 to the maximum of 20, got 31"),
-        (EnergyTerms(costs={"rest": 1}), "rest is always free; actions with a price are recall, connect, "),
+        (EnergyTerms(costs={"rest": 1}), "rest is always free; actions with a price are recall, "),
         (EnergyTerms(costs={"fly": 1}), "there is no action 'fly'; actions with a price are recall, "),
         (
             EnergyTerms(maximum=5, regeneration=5),

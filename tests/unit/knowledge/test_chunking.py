@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, place_of
-from arbor.knowledge.chunking import PassageDraft, PassageSize, split_document
+from arbor.knowledge.chunking import HEADING_LENGTH, PassageDraft, PassageSize, split_document
 
 SMALL = PassageSize(target=50, overlap=10)
 
@@ -51,6 +51,12 @@ def test_sections_are_passages_with_their_headings() -> None:
     ]
     assert all(passage.text.startswith(passage.headings[-1]) for passage in passages)
     assert passages[2].context.startswith("Handbook\nLeave\nSick days\n")
+
+
+def test_passages_repeat_the_beginning_of_a_long_heading() -> None:
+    passages = split(heading("wide " * 100_000), prose(sentences(40)))
+    assert len(passages) > 3
+    assert {len(title) for passage in passages for title in passage.headings} == {HEADING_LENGTH}
 
 
 def test_short_sections_join_the_next() -> None:
