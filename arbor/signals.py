@@ -20,8 +20,6 @@ MOST_IDS = 20
 #: Characters of a name or title in a signal at most.
 LABEL_LENGTH = 120
 _FIRST = UUID(int=0)
-#: The source of signals that concern the tenant, and no single agent.
-OF_TENANT = UUID(int=0)
 _CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
 
 
@@ -129,7 +127,11 @@ _PROPOSAL: dict[str, str] = {
     "kind": "what it would change",
     "by": "who decided or proposed: `heartbeat:ID`, `user:NAME`, `cli:NAME`, a part of the installation",
 }
-_RUN: dict[str, str] = {"run": "the id of the run", "workflow": "the workflow's name"}
+_RUN: dict[str, str] = {
+    "run": "the id of the run",
+    "workflow": "the workflow's name",
+    "agent": "the id of the agent that started the run, or of the workflow's; empty for none",
+}
 _ENTRIES = "the number of entries that came or went"
 _DOCUMENT: dict[str, str] = {
     "document": "the document's id",

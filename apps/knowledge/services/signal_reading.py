@@ -27,7 +27,7 @@ _COLUMN = """(
     LEFT JOIN agents_agent o ON o.tenant_id = u.tenant_id AND o.id = u.source_id
     WHERE u.tenant_id = {tenant} AND u.agent_id = {agent}
 )"""
-# Signals about what the agents share have no agent, or the id of zeros.
+# Signals about what the agents share have no agent.
 _READ = """
 SELECT w.subscription, s.id, s.at, s.signals
 FROM (SELECT signals_horizon() AS horizon) h

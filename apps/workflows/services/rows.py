@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from apps.queues import Task, TaskMessage
 from apps.workflows.models import WorkflowRun, WorkflowStep
-from arbor.signals import OF_TENANT, Signal, SignalName, signal
+from arbor.signals import Signal, SignalName, signal
 from arbor.workflows.traversal import StepState, WorkflowState
 from arbor.workflows.values import WorkflowStepKind, WorkflowStepStatus
 
@@ -62,6 +62,8 @@ def advance_message(*, run_id: UUID, tenant_id: UUID, shown: str) -> TaskMessage
 
 
 def run_signal(name: SignalName, run: WorkflowRun, **data: object) -> Signal:
-    """Return a signal of a run: of the agent that started it, of the workflow's, or of none."""
-    source = run.agent_id or run.workflow.agent_id or OF_TENANT
-    return signal(name, source, run=run.id, workflow=run.workflow.name, **data)
+    """Return a signal of a run, which all agents of the tenant may follow; `agent` names the one that it runs for."""
+    agent = run.agent_id or run.workflow.agent_id
+    return signal(
+        name, None, run=run.id, workflow=run.workflow.name, agent=str(agent) if agent else "", **data
+    )

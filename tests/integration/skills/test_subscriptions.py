@@ -25,16 +25,15 @@ from apps.knowledge.services.subscriptions import (
     unsubscribe,
 )
 from apps.queues import captured
-from apps.signals.services.emission import emit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, ModelUnavailable, NotFound, TemplateInvalid
-from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SHARED, SignalSource
+from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SignalSource
 from arbor.models.ports import ScriptedModel
-from arbor.signals import SignalName, signal
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.workflows.workflow_setup import defined, started
 
 ACTOR = "user:nora"
 
@@ -142,16 +141,17 @@ def test_a_published_document_wakes_an_idle_agent(fleet: Fleet, tenant: Tenant, 
     assert run_when_due(fleet, idle_agent).status == "skipped"
 
 
-def test_a_tenant_wide_signal_by_the_id_of_zeros_is_shared(
-    fleet: Fleet, agent: Agent, scripted: Script
+def test_the_runs_of_a_workflow_reach_subscribers(
+    fleet: Fleet, tenant: Tenant, agent: Agent, peer: Agent, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
-    with tenant_transaction(agent.tenant_id):
-        row = SignalSubscription(agent=agent, tenant_id=agent.tenant_id, names=["agent.published"])
-        row.position, row.created_by = UUID(int=0), ACTOR
-        row.save(force_insert=True)
-        emit(signal(SignalName.AGENT_PUBLISHED, SHARED, name="Tide tables", actor=ACTOR))
-    assert signals_of(run(fleet, agent)) == [("agent.published", "", 1)]
+    wanted = NewSubscription(names=["workflow.started"], source=SignalSource.SHARED)
+    with tenant_transaction(tenant.id):
+        subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
+    started(defined(tenant, 'a [type=note, text="x"]; start -> a -> done', agent=peer))
+    heartbeat = run(fleet, agent)
+    assert signals_of(heartbeat) == [("workflow.started", "", 1)]
+    assert heartbeat.situation["signals"][0]["subjects"] == ["report"]
 
 
 def test_signals_of_another_tenant_are_never_read(
