@@ -91,6 +91,21 @@ def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | B
         at = parsed.end if parsed is not None else start + 1
 
 
+def parse_storable(text: str) -> Any:
+    """Return the value of a text that is JSON as a whole and can be stored as it is, without any repair.
+
+    Raises ValueError with the reason, also for NaN, Infinity, NUL, halves of surrogate pairs and too deep nesting.
+    """
+    repairs: list[str] = []
+    try:
+        value = _clean(json.loads(text), 0, repairs)
+    except RecursionError as error:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}") from error
+    if repairs:
+        raise ValueError("it has a number that is none (NaN, Infinity), or characters that cannot be stored")
+    return value
+
+
 def storable(text: str) -> str:
     """Return the text with every character that PostgreSQL cannot store replaced by U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.clock import Clock
+from arbor.models.json_text import parse_storable
 from arbor.pipeline.engine import (
     Checkpoint,
     Handler,
@@ -219,7 +220,7 @@ def _answered(visit: StepState, answer: StepAnswer, *, is_json: bool) -> StepSta
     error = answer.error
     if not error and is_json:
         try:
-            data = json.loads(_without_fence(answer.output))
+            data = parse_storable(_without_fence(answer.output))
         except ValueError as fault:
             error = f"the output must be JSON: {fault}"
     return replace(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,10 +12,12 @@ from pydantic import Field
 
 from apps.mcp_server.callers import ToolContext, caller_transaction
 from apps.mcp_server.definitions import ToolResult
+from apps.mcp_server.mcp_caller import McpCaller
 from apps.workflows.models import Workflow
 from apps.workflows.services import runs
 from apps.workflows.services.definitions import find_workflow, version_of
 from apps.workflows.services.rows import steps_of
+from arbor.errors import PermissionDenied
 from arbor.workflows.definition import read_definition
 from arbor.workflows.values import NAME_LENGTH, WorkflowRunStatus, WorkflowStepStatus
 
@@ -59,7 +63,7 @@ class RunState(ToolResult):
 
 def list_workflows(context: ToolContext) -> WorkflowList:
     """List the workflows of the organization with the input that each needs."""
-    with caller_transaction(context):
+    with _tenant_transaction(context):
         rows = Workflow.objects.order_by("name")[:MOST_WORKFLOWS]
         return WorkflowList(workflows=[_line(row) for row in rows])
 
@@ -73,7 +77,7 @@ def start_workflow(
     ] = "",
 ) -> RunState:
     """Start a workflow. `show_workflow_run` shows how far it is."""
-    with caller_transaction(context) as caller:
+    with _tenant_transaction(context) as caller:
         run = runs.start_run(
             request=runs.RunRequest(
                 workflow=find_workflow(workflow), input=values or {}, actor=caller.actor, key=key
@@ -84,8 +88,19 @@ def start_workflow(
 
 def show_workflow_run(context: ToolContext, run: Annotated[UUID, Field(description="Its id.")]) -> RunState:
     """Show a run of a workflow with its steps and their outputs."""
-    with caller_transaction(context):
+    with _tenant_transaction(context):
         return _state(run)
+
+
+@contextmanager
+def _tenant_transaction(context: ToolContext) -> Iterator[McpCaller]:
+    """Open a transaction of the caller's tenant. Raises PermissionDenied for a caller that reaches one agent only."""
+    with caller_transaction(context) as caller:
+        if caller.only_agent is not None:
+            raise PermissionDenied(
+                f"workflows belong to the whole tenant; this caller reaches the agent {caller.only_agent} only"
+            )
+        yield caller
 
 
 def _line(row: Workflow) -> WorkflowLine:

@@ -15,6 +15,7 @@ from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.signals.services.emission import emit
+from apps.tenants.models import TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import WorkflowRun, WorkflowStep
 from apps.workflows.services.asking import Asked, agent_of, ask, release_step
@@ -47,13 +48,16 @@ log = structlog.get_logger(__name__)
 
 
 def advance_run(*, run_id: UUID, tenant_id: UUID, clock: Clock | None = None) -> bool:
-    """Walk a run as far as it goes now; return False if it is over, locked by nobody's answer, or unknown."""
+    """Walk a run as far as it goes now; return False if it is over, waits for an answer, or is unknown.
+
+    Nothing runs on behalf of a suspended tenant: its runs wait, and the sweep walks them once the tenant is active again.
+    """
     clock = clock or SystemClock()
     with tenant_transaction(tenant_id):
         run: WorkflowRun | None = (
             WorkflowRun.objects.select_for_update(of=("self",))
             .select_related("workflow", "version")
-            .filter(id=run_id, status__in=OPEN_RUNS)
+            .filter(id=run_id, status__in=OPEN_RUNS, tenant__status=TenantStatus.ACTIVE)
             .first()
         )
         return run is not None and _RunLeg(run, clock).advance()

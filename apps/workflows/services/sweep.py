@@ -106,4 +106,14 @@ def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:
         due = WorkflowRun.objects.filter(due_at__lte=clock.now()).order_by("due_at")
         answered = WorkflowRun.objects.filter(steps__status=WorkflowStepStatus.ANSWERED).order_by("id")
         ids = {*due.values_list("id", flat=True)[:_BATCH], *answered.values_list("id", flat=True)[:_BATCH]}
-    return sum(advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock) for run_id in sorted(ids))
+    return sum(_advance(run_id, tenant_id, clock) for run_id in sorted(ids))
+
+
+def _advance(run_id: UUID, tenant_id: UUID, clock: Clock) -> bool:
+    """Walk one run; a leg that raises leaves its run as it was."""
+    try:
+        return advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock)
+    except Exception:
+        # A leg that raises would raise again in each sweep, and must not keep the tenant's other runs from moving.
+        log.exception("workflow_leg_failed", run_id=str(run_id))
+        return False

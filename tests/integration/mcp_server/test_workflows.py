@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from apps.agents.models import Agent
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.services.definitions import WorkflowRequest, create_workflow
 from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE
-from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.mcp_server.conftest import MemoryClient, ToolFailed
 
 
 def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Agent) -> None:
@@ -24,3 +26,17 @@ def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Age
     advance_run(run_id=UUID(run["id"]), tenant_id=agent.tenant_id)
     shown = client.tool("show_workflow_run", run=run["id"])
     assert (shown["status"], shown["steps"][0]["status"]) == ("waiting", "waiting")
+
+
+def test_a_caller_of_one_agent_reaches_no_workflow(client: MemoryClient, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
+    run = client.tool("start_workflow", workflow="review", values={"topic": "rain"})
+    bound = MemoryClient(tenant=client.tenant, only_agent=agent.id)
+    for tool, arguments in (
+        ("list_workflows", {}),
+        ("start_workflow", {"workflow": "review", "values": {"topic": "rain"}}),
+        ("show_workflow_run", {"run": run["id"]}),
+    ):
+        with pytest.raises(ToolFailed, match=f"reaches the agent {agent.id} only"):
+            bound.tool(tool, **arguments)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
@@ -14,6 +17,7 @@ from apps.queues import captured
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
+from apps.workflows.services import sweep
 from apps.workflows.services.definitions import (
     WorkflowRequest,
     WorkflowSchedule,
@@ -21,11 +25,13 @@ from apps.workflows.services.definitions import (
     delete_workflow,
     find_workflow,
 )
+from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import runs
-from apps.workflows.services.sweep import start_scheduled, sweep_workflows
-from arbor.clock import FrozenClock
+from apps.workflows.services.sweep import advance_due_runs, start_scheduled, sweep_workflows
+from arbor.clock import Clock, FrozenClock
 from arbor.errors import Invalid, NotFound, PipelineInvalid, TransitionIllegal
 from arbor.history import Record
+from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import defined, graph_of, run_now, started
 
@@ -99,6 +105,41 @@ def test_the_sweep_starts_and_walks_runs_of_active_tenants(tenant: Tenant, other
     assert run_now(run).status == "succeeded"
     with tenant_transaction(other_tenant.id):
         assert not WorkflowRun.objects.exists()
+
+
+def test_a_leg_that_raises_does_not_stop_the_other_runs(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow = defined(tenant, NOTE)
+    broken, sound = sorted((started(workflow, word=word) for word in "ab"), key=lambda run: run.id)
+
+    def advance(*, run_id: UUID, tenant_id: UUID, clock: Clock) -> bool:
+        if run_id == broken.id:
+            raise RuntimeError("no such leg")
+        return advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock)
+
+    monkeypatch.setattr(sweep, "advance_run", advance)
+    with capture_logs() as logs:
+        assert advance_due_runs(tenant.id, FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
+    failed = [line["run_id"] for line in logs if line["event"] == "workflow_leg_failed"]
+    assert failed == [str(broken.id)]
+    assert (run_now(broken).leg, run_now(sound).status) == (0, "succeeded")
+
+
+def test_a_message_walks_no_run_of_a_suspended_tenant(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel]
+) -> None:
+    model = scripted("fine")
+    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    tenants = Tenant.objects.using("ops").filter(id=tenant.id)
+    tenants.update(status=TenantStatus.SUSPENDED)
+    fleet.run()
+    assert (run_now(run).leg, model.requests) == (0, [])
+    tenants.update(status=TenantStatus.ACTIVE)
+    # Its message is used up: the sweep walks the run.
+    assert advance_due_runs(tenant.id, FrozenClock(datetime.now(UTC) + timedelta(days=1))) == 1
+    fleet.run()
+    assert run_now(run).status == "succeeded"
 
 
 def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fleet: Fleet) -> None:

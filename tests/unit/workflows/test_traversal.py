@@ -102,6 +102,28 @@ def test_an_output_that_is_not_json_is_a_failed_try() -> None:
     assert walked.checkpoint.state.current.error.startswith("the output must be JSON")
 
 
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ('{"a": NaN}', "NaN"),
+        ('{"a": 1e999}', "NaN"),
+        (r'{"a": "\u0000"}', "cannot be stored"),
+        (r'["\ud800"]', "cannot be stored"),
+        ("[" * 40 + "]" * 40, "nested deeper than 32"),
+        ("[" * 200_000, "nested deeper than 32"),
+    ],
+)
+def test_json_that_cannot_be_stored_is_a_failed_try(output: str, why: str) -> None:
+    definition = read_definition(
+        HEAD + "score [type=prompt, prompt=x, format=json]; start -> score -> done; "
+        'score -> lost [condition="outcome=failure"] }'
+    )
+    visit = resumed(definition, begun(definition), StepAnswer(output=output)).checkpoint.state.current
+    assert (visit.status, visit.data) == (WorkflowStepStatus.RETRYING, None)
+    assert visit.error.startswith("the output must be JSON")
+    assert why in visit.error
+
+
 def test_without_an_edge_for_failures_the_run_fails_and_says_where() -> None:
     definition = read_definition(
         HEAD + "a [type=approval, question=x]; start -> a -> done; a -> lost [weight=-1] }"
