@@ -1,4 +1,4 @@
-"""What an act changed is recorded before and after, by the services that change rows."""
+"""Records of acts with the values before and after, by the services that change rows."""
 
 from __future__ import annotations
 

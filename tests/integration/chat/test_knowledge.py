@@ -1,4 +1,4 @@
-"""What the organization knows, in the prompt of a turn."""
+"""Knowledge of the organization in the prompt of a turn."""
 
 from __future__ import annotations
 
