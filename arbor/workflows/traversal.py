@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from arbor.clock import Clock
 from arbor.models.json_text import parse_storable
@@ -48,8 +47,6 @@ class StepState:
     decided_by: str = ""
     #: Characters that were cut from the input and from the output.
     cut: int = 0
-    #: The id of the stored row; None for a new one.
-    row_id: UUID | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

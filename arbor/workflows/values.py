@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 #: Characters of a workflow's name, which is a segment of a capability, and of a step's name.
 NAME_LENGTH = 60
@@ -79,23 +77,3 @@ class WorkflowTrigger(StrEnum):
 OPEN_RUNS = (WorkflowRunStatus.RUNNING, WorkflowRunStatus.WAITING)
 #: The statuses of a step that may still change.
 OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.ANSWERED, WorkflowStepStatus.RETRYING)
-
-#: The statuses that may follow each status of a run.
-RUN_TRANSITIONS: Mapping[WorkflowRunStatus, frozenset[WorkflowRunStatus]] = MappingProxyType(
-    {
-        WorkflowRunStatus.RUNNING: frozenset(
-            {
-                WorkflowRunStatus.WAITING,
-                WorkflowRunStatus.SUCCEEDED,
-                WorkflowRunStatus.FAILED,
-                WorkflowRunStatus.CANCELED,
-            }
-        ),
-        WorkflowRunStatus.WAITING: frozenset(
-            {WorkflowRunStatus.RUNNING, WorkflowRunStatus.FAILED, WorkflowRunStatus.CANCELED}
-        ),
-        WorkflowRunStatus.SUCCEEDED: frozenset(),
-        WorkflowRunStatus.FAILED: frozenset(),
-        WorkflowRunStatus.CANCELED: frozenset(),
-    }
-)
