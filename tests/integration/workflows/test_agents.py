@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
@@ -12,6 +13,7 @@ from apps.heartbeats.models import Heartbeat
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import WorkflowRun
+from arbor.authority.constraints import Constraints
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
@@ -20,9 +22,10 @@ from tests.integration.workflows.workflow_setup import defined, outputs, run_now
 NOTE = 'a [type=note, text="About {input.topic}"]; start -> a -> done'
 
 
-def grant(agent: Agent, resource: str) -> None:
+def grant(agent: Agent, resource: str, not_before: datetime | None = None) -> None:
+    constraints = Constraints(not_before=not_before)
     with tenant_transaction(agent.tenant_id):
-        grant_capability(agent_id=agent.id, resource=resource, actor="cli:eve")
+        grant_capability(agent_id=agent.id, resource=resource, actor="cli:eve", constraints=constraints)
 
 
 def last_heartbeat_of(agent: Agent) -> Heartbeat:
@@ -61,6 +64,14 @@ def test_an_agent_starts_the_workflow_of_its_capability_and_no_other(
             "arbor://workflows/execute/*",
         ]
     assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "About rain"})
+
+
+def test_a_workflow_is_not_offered_before_its_grant_begins(
+    tenant: Tenant, agent: Agent, heartbeats: HeartbeatRunner
+) -> None:
+    defined(tenant, NOTE, name="report")
+    grant(agent, "arbor://workflows/execute/report", not_before=datetime.now(UTC) + timedelta(days=1))
+    assert "start_workflow" not in heartbeats.run(reply_of())
 
 
 def test_an_agent_reads_its_step_and_answers_it(

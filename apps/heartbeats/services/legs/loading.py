@@ -87,7 +87,7 @@ def load_batch(
                 publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
                 delegating=[
                     *_with_any(beginning, REACH_OUT_AGENT, now=clock.now()),
-                    *(agent.id for agent in beginning if startable(agent.authority)),
+                    *(agent.id for agent in beginning if startable(agent.authority, clock.now())),
                 ],
             )
         )
@@ -189,7 +189,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     handle = columns["model"] or rules.default_model
     possible = [name for name in permitted if name not in missing]
     situation = situation_of(columns, budget, genome, handle, possible, tools, now)
-    situation = with_startable(situation, authority, possible)
+    situation = with_startable(situation, authority, possible, now)
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
         view=_with_approvals(situation, due.agent.authority, now),
@@ -304,7 +304,7 @@ def _permitted(authority: AgentAuthority, now: datetime) -> list[str]:
     return [
         name
         for name in ACTIONS
-        if (startable(authority) if name == START_WORKFLOW else _permits(authority, now, name))
+        if (startable(authority, now) if name == START_WORKFLOW else _permits(authority, now, name))
     ]
 
 
