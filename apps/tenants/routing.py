@@ -8,12 +8,12 @@ from django.db import models
 
 from apps.tenants.scope import ACCOUNTS
 
-#: The models of `tenants` that tell who signs in; memberships, which tell what for, are a tenant's rows.
+#: The models of `tenants` about accounts and sessions. Memberships are not among them: they are rows of a tenant.
 _OF_TENANTS = frozenset({"user", "user_groups", "user_user_permissions", "consolesession", "signinfailure"})
 
 
 class AccountsRouter:
-    """Keeps the serving role away from passwords and sessions: they have a role that only the console and Flower use."""
+    """Reads and writes accounts by a role that only the console and Flower use, so that no other role reads passwords."""
 
     def db_for_read(self, model: type[models.Model], **_hints: Any) -> str | None:
         """Return the connection of accounts for its models; None leaves others to Django."""

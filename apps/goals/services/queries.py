@@ -20,7 +20,7 @@ FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
 ORDER BY agent_id, id FOR UPDATE
 """
-#: The latest goals that ended, and the failed plans and failed steps of each, that a new task is compared with.
+#: A new task is compared with this number of earlier goals, each with up to FAULTS_READ failed plans and as many failed steps.
 ATTEMPTS_READ = 24
 FAULTS_READ = 2
 #: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`. Goals are looked up one by one:

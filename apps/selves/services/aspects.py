@@ -45,7 +45,7 @@ def add_aspect(
         agent_id=agent_id, kind=aspect.kind, content_hash=hashed
     ).first()
     if existing is not None and existing.status != BeliefStatus.DROPPED:
-        raise AlreadyExists(f"that is an aspect already, {existing.id}; revise it instead")
+        raise AlreadyExists(f"the agent has this aspect already, as {existing.id}; revise it instead")
     _require_room(agent_id, aspect.kind)
     row = existing or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
     before = aspect_values(existing) if existing else {}

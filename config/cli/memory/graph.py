@@ -67,7 +67,7 @@ def show_path(agent: ChosenAgent, *, start: str, end: str, directed: bool) -> Ou
     path = result.found[0] if result.found else None
     value = {"agent": agent.name, "path": found_value(path) if path else None, "bounded": result.bounded}
     if path is not None:
-        text = "\n".join(edge_text(edge) for edge in path.path) or "They are the same."
+        text = "\n".join(edge_text(edge) for edge in path.path) or "Both are the same node."
     elif result.bounded:
         text = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
     else:
