@@ -23,8 +23,8 @@ class TurnKnowledge:
     """The results for a turn, the most similar first."""
 
     passages: Sequence[PassageView]
-    #: What was not searched, in words.
-    not_searched: Sequence[str]
+    #: What was not searched, or only in part, in words.
+    faults: Sequence[str]
 
 
 def search_for_turn(*, tenant_id: UUID, agent_id: UUID, text: str) -> TurnKnowledge:
@@ -33,4 +33,4 @@ def search_for_turn(*, tenant_id: UUID, agent_id: UUID, text: str) -> TurnKnowle
         tenant_id=tenant_id, agent_id=agent_id, text=text[:QUERY_LENGTH], limit=MOST_RESULTS, only=_SOURCES
     )
     views = sorted(map(passage_view, found.results), key=lambda view: -view.similarity)
-    return TurnKnowledge(passages=views, not_searched=found.notes)
+    return TurnKnowledge(passages=views, faults=found.notes)

@@ -121,7 +121,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         view = _view(turn, state, own, relevant, matched).model_copy(
             update={
                 "passages": list(knowledge.passages),
-                "not_searched": list(knowledge.not_searched),
+                "search_faults": list(knowledge.faults),
             }
         )
     # The prompt must fit into the window of every model that may be asked.

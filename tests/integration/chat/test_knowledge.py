@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import psycopg
 import pytest
 
 from apps.agents.models import Agent
-from apps.contacts.services import chat_knowledge
 from apps.knowledge.services.categories import set_categories
 from apps.tenants.scope import tenant_transaction
-from arbor.knowledge.merging import MemorySearch, SearchSource, SourceFault
 from tests.factories.library import published_passage
 from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_of
+from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 ASKED = "Who approves flights?"
@@ -35,15 +37,24 @@ def test_a_turn_cites_the_passages_about_it(agent: Agent, talk: Talk, scripted: 
     assert "passages" not in prompt_of(agent)
 
 
-def test_a_source_that_was_not_searched_is_named(
-    agent: Agent, talk: Talk, scripted: Script, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("library")
+def test_a_search_by_words_alone_is_named(
+    agent: Agent, talk: Talk, scripted: Script, remote: RemoteEmbedder
 ) -> None:
-    fault = SourceFault(source=SearchSource.KNOWLEDGE, reason="it took longer than 500 ms")
-    monkeypatch.setattr(
-        chat_knowledge,
-        "search_my_memories",
-        lambda **_: MemorySearch(results=(), term="", missing=[fault]),
-    )
-    scripted(model_answer("I do not know."), repeat=True)
+    remote.away = True
+    scripted(model_answer("A manager."), repeat=True)
     talk(ASKED)
-    assert "Missing: kb was not searched: it took longer than 500 ms." in prompt_of(agent)["passages"]
+    prompt = prompt_of(agent)["passages"]
+    assert "\nIncomplete: kb was searched by words alone: its embedder did not answer" in prompt
+    assert PASSAGE in prompt
+
+
+def test_a_source_that_was_not_searched_is_named(
+    agent: Agent, talk: Talk, scripted: Script, cleaner: psycopg.Connection[Any], settings: Any
+) -> None:
+    settings.ARBOR_SEARCH_SOURCE_MS = 50
+    scripted(model_answer("I do not know."), repeat=True)
+    with cleaner.transaction():
+        cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
+        talk(ASKED)
+    assert "Incomplete: kb was not searched: it took longer than 50 ms." in prompt_of(agent)["passages"]
