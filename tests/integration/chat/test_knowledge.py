@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -9,7 +10,9 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.knowledge.services.categories import set_categories
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.values import NewMemory
 from tests.factories.library import published_passage
 from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_of
 from tests.support.embedders import RemoteEmbedder
@@ -35,6 +38,32 @@ def test_a_turn_cites_the_passages_about_it(agent: Agent, talk: Talk, scripted: 
         set_categories(agent_id=agent.id, categories=[], actor="user:eve")
     talk(ASKED)
     assert "passages" not in prompt_of(agent)
+
+
+def test_a_recalled_text_is_no_passage_too(agent: Agent, talk: Talk, scripted: Script) -> None:
+    texts = [f"Flights to port {number} need the approval of a manager." for number in range(6)]
+    for text in texts:
+        published_passage(agent.tenant_id, text)
+    memory = NewMemory(content=texts[0].replace("need", "need "), occurred_at=datetime.now(UTC))
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
+    scripted(model_answer("A manager."), repeat=True)
+    talk("Who approves flights to port 0?")
+    prompt = prompt_of(agent)
+    assert texts[0] in " ".join(prompt["relevant"].split())
+    assert texts[0] not in prompt["passages"]
+    # Five others are shown.
+    assert all(text in prompt["passages"] for text in texts[1:])
+
+
+@pytest.mark.usefixtures("library")
+def test_a_turn_embeds_each_text_once(
+    agent: Agent, talk: Talk, scripted: Script, remote: RemoteEmbedder, settings: Any
+) -> None:
+    settings.ARBOR_EMBED_AT_STORAGE = "always"
+    scripted(model_answer("A manager."), repeat=True)
+    talk(ASKED)
+    assert remote.asked.count(ASKED) == 1
+    assert len(remote.asked) == len(set(remote.asked))
 
 
 @pytest.mark.usefixtures("library")
