@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +19,6 @@ from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
 from apps.fleet.creation import AgentWish, create_agents
 from apps.knowledge.services import search as searches
-from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.passages import set_searchable
 from apps.knowledge.services.search import answer_search, search_my_memories
 from apps.knowledge.services.search_sources import read_of
@@ -53,8 +51,6 @@ class Populated:
     tenant: Tenant
     agent: Agent
     own: frozenset[str]
-    #: Of another agent of the tenant.
-    memory_of_other: str
 
 
 def vector(tenant: Tenant, text: str) -> Any:
@@ -92,7 +88,7 @@ def populate(tenant: Tenant, *, mark: str = "") -> Populated:
         act = AuditEvent.objects.get(message=ACT + mark)
         grant_capability(agent_id=agent.id, resource=AUDIT_RESOURCE, actor=ACTOR)
     own = frozenset(str(row.id) for row in (memories[0], passage, step, act))
-    return Populated(tenant=tenant, agent=agent, own=own, memory_of_other=str(memories[1].id))
+    return Populated(tenant=tenant, agent=agent, own=own)
 
 
 @pytest.fixture(autouse=True)
@@ -146,36 +142,6 @@ def test_the_ranking_is_the_formula_by_hand(acme: Populated) -> None:
     citations = {result.content: result.citation for result in found.results}
     assert citations[PASSAGE].startswith("The handbook, version 1, ")
     assert "step estimate" in citations[STEP]
-
-
-def test_no_query_path_finds_a_foreign_row(acme: Populated, rival: Populated, settings: Any) -> None:
-    settings.ARBOR_SEARCH_MIN_SIMILARITY = -1.0
-    words = [
-        *(MEMORY + PASSAGE + STEP + ACT).split(),
-        "rival",
-        "Of",
-        "100%",
-        "_",
-        "'; --",
-        "",
-        "The handbook",
-    ]
-    chance = random.Random(14)
-    for number in range(25):
-        text = " ".join(chance.sample(words, chance.randint(1, 6))).strip() or "quay"
-        term = chance.choice(["", "e", "quay", "%", "_", "rival"])
-        settings.ARBOR_SEARCH_EXACT_PASSAGES = number % 2 * 8_000
-        for place, other in ((acme, rival), (rival, acme)):
-            ids = {result.id for result in search(place, text, term=term, limit=25).results}
-            ids |= {
-                str(passage.id)
-                for agent_id in (None, place.agent.id)
-                for passage in search_passages(
-                    tenant_id=place.tenant.id, query=PassageQuery(text=text, agent_id=agent_id, limit=50)
-                ).passages
-            }
-            assert ids.isdisjoint({*other.own, other.memory_of_other, place.memory_of_other})
-            assert ids
 
 
 def test_an_agent_of_another_tenant_is_unknown(acme: Populated, rival: Populated) -> None:
