@@ -47,7 +47,7 @@ def test_the_score_is_that_of_the_formula(source: SearchSource, parts: Any, scor
 
 
 def test_equal_results_are_ordered_by_the_priority_of_their_source() -> None:
-    equal = {"similarity": 0.8, "importance": 0.6, "at": NOW - MONTH}
+    equal: dict[str, Any] = {"similarity": 0.8, "importance": 0.6, "at": NOW - MONTH}
     merged = merge([result(source, **equal) for source in reversed(SearchSource)], now=NOW)
     # 0.5 · 0.8 + 0.2 · 0.5 + 0.2 · 0.6 = 0.62, and a tenth of 1.0, 0.8, 0.6 and 0.5
     assert [(found.source, round(found.score, 6)) for found in merged] == [

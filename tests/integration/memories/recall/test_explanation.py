@@ -110,19 +110,16 @@ def test_filtered_memories_name_the_filter(
     assert given.startswith(reason)
 
 
-def test_filters_by_groups_are_named(mind: Agent, ids: dict[str, UUID]) -> None:
+@pytest.mark.parametrize("group", ["concept", "theme", "episode"])
+def test_filters_by_groups_are_named(mind: Agent, ids: dict[str, UUID], group: str) -> None:
     with tenant_transaction(mind.tenant_id):
-        concept, cluster, episode = (
-            factory.create(agent=mind) for factory in (ConceptFactory, ClusterFactory, EpisodeFactory)
-        )
-    filters = {
-        "concept": RecallFilter(concept=concept.id),
-        "theme": RecallFilter(cluster=cluster.name),
-        "episode": RecallFilter(episode=episode.id),
-    }
-    for name, only in filters.items():
-        expected = (f"it is not of the {name} that the filter asks for",)
-        assert reasons(explained(mind, ids[TARGET], only=only)) == expected
+        only = {
+            "concept": lambda: RecallFilter(concept=ConceptFactory.create(agent=mind).id),
+            "theme": lambda: RecallFilter(cluster=ClusterFactory.create(agent=mind).name),
+            "episode": lambda: RecallFilter(episode=EpisodeFactory.create(agent=mind).id),
+        }[group]()
+    expected = (f"it is not of the {group} that the filter asks for",)
+    assert reasons(explained(mind, ids[TARGET], only=only)) == expected
 
 
 def test_a_memory_without_vector_is_named(mind: Agent, settings: Any) -> None:
