@@ -193,7 +193,7 @@ def test_without_an_embedder_words_find_and_sources_are_named(
 def test_an_exact_scan_that_fails_leaves_what_the_index_found(
     acme: Populated, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    settings.ARBOR_SEARCH_SOURCE_MS = 100
+    settings.ARBOR_SEARCH_SOURCE_MS = 250
     settings.ARBOR_SEARCH_EXACT_PASSAGES = 0
 
     def delay(source: SearchSource, query: Any) -> Any:
@@ -202,14 +202,13 @@ def test_an_exact_scan_that_fails_leaves_what_the_index_found(
 
     monkeypatch.setattr(searches, "read_of", delay)
     found = search(acme, only=[SearchSource.KNOWLEDGE])
-    assert found.notes == ["kb was searched approximately: it took longer than 100 ms"]
+    assert found.notes == ["kb was searched approximately: it took longer than 250 ms"]
     assert [result.content for result in found.results] == [PASSAGE]
 
 
 def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
     acme: Populated, cleaner: psycopg.Connection[Any], settings: Any
 ) -> None:
-    settings.ARBOR_SEARCH_SOURCE_MS = 50
     need = SourceSearch(
         agent_id=acme.agent.id,
         text=QUERY,
@@ -221,6 +220,7 @@ def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
     )
     with tenant_transaction(acme.tenant.id):
         assert [result.content for result in answer_search(need).results] == [PASSAGE]
+    settings.ARBOR_SEARCH_SOURCE_MS = 50
     with cleaner.transaction():
         cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         with tenant_transaction(acme.tenant.id):
