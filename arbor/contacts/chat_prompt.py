@@ -111,7 +111,7 @@ def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
         RenderedSection("boundaries", _boundaries(view.crossings, data)),
         RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
         RenderedSection("code", _code(view.code, data)),
-        RenderedSection("passages", knowledge.passages(view.passages, data, view.not_searched)),
+        RenderedSection("passages", knowledge.passages(view.passages, data, view.search_faults)),
         RenderedSection("conversation", _conversation(view, data)),
         RenderedSection("client", _client_note(view.client_note, data)),
         RenderedSection("message", f"## What they say now\n{data.block([view.message])}"),

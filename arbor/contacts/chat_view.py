@@ -86,8 +86,8 @@ class ChatView(PromptPart):
     relevant: list[MemoryView] = []
     #: Passages of documents, the most similar first.
     passages: PassageViews = []
-    #: Sources that could not be searched, and why.
-    not_searched: Annotated[list[str], Field(exclude_if=not_)] = []
+    #: Sources that were not searched, or only in part, and why.
+    search_faults: Annotated[list[str], Field(exclude_if=not_)] = []
     code: list[CodeView] = []
     crossings: list[ChatBoundaryMatch] = []
     #: Oldest first; `earlier` counts the turns before these, of which there are only summaries.

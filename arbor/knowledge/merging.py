@@ -96,12 +96,28 @@ class SourceResult:
         return PRIORITIES[self.source]
 
 
+class Shortfall(StrEnum):
+    """The part of a source that a search had to do without."""
+
+    #: All of its results.
+    NOT_SEARCHED = "was not searched"
+    #: Results that are near in meaning and share no word with the query.
+    WORDS_ALONE = "was searched by words alone"
+    #: Some of the nearest results: the approximate index was read, and the exact scan did not end.
+    APPROXIMATE = "was searched approximately"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceFault:
-    """A source whose results are missing, and why."""
+    """A source that was not searched, or not wholly, and why."""
 
     source: SearchSource
     reason: str
+    shortfall: Shortfall = Shortfall.NOT_SEARCHED
+
+    def __str__(self) -> str:
+        """Format the fault for prompts and people."""
+        return f"{self.source.value} {self.shortfall.value}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,15 +127,15 @@ class MemorySearch:
     results: Sequence[SourceResult]
     #: The term by which the audit log and workflows were searched.
     term: str
-    #: Sources that failed or were too slow.
-    missing: Sequence[SourceFault] = ()
+    #: Sources that failed, were too slow, or were searched in part.
+    faults: Sequence[SourceFault] = ()
     #: Sources that the agent may not read.
     forbidden: Sequence[SearchSource] = ()
 
     @property
     def notes(self) -> list[str]:
         """Return what the search had to do without, in words."""
-        return [f"{fault.source.value} was not searched: {fault.reason}" for fault in self.missing]
+        return [str(fault) for fault in self.faults]
 
 
 def merge(

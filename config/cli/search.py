@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Group
 from rich.markup import escape
+from rich.text import Text
 
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.search import search_my_memories
@@ -52,10 +54,10 @@ def _line(result: SourceResult) -> dict[str, Any]:
 
 
 def _table(name: str, found: MemorySearch) -> Any:
+    notes = [Text(f"Incomplete: {note}.") for note in found.notes]
     if not found.results:
-        missing = "".join(f" ({note})" for note in found.notes)
-        return f"{escape(name)} knows nothing that fits{escape(missing)}."
-    return table(
+        return Group(f"{escape(name)} knows nothing that fits.", *notes)
+    shown = table(
         ("score", "source", "text", "citation"),
         (
             (
@@ -67,6 +69,7 @@ def _table(name: str, found: MemorySearch) -> Any:
             for result in found.results
         ),
     )
+    return Group(shown, *notes)
 
 
 def search_documents(query: str, category: str | None, limit: int, tenant_slug: str | None) -> Output:
@@ -81,8 +84,9 @@ def search_documents(query: str, category: str | None, limit: int, tenant_slug: 
         "by_meaning": found.by_meaning,
         "results": [_passage(passage) for passage in found.passages],
     }
+    notes = [] if found.by_meaning else ["Words alone were compared: the embedder did not answer."]
     if not found.passages:
-        return Output(value, text="No published document has anything about that.")
+        return Output(value, text=Group("No published document has anything about that.", *notes))
     shown = table(
         ("document", "place", "text"),
         (
@@ -90,7 +94,7 @@ def search_documents(query: str, category: str | None, limit: int, tenant_slug: 
             for passage in found.passages
         ),
     )
-    return Output(value, text=shown)
+    return Output(value, text=Group(shown, *notes))
 
 
 def _passage(passage: FoundPassage) -> dict[str, Any]:

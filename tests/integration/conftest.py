@@ -11,12 +11,14 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
 
+from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
 from tests.support.database import DatabaseCleaner, use_database
+from tests.support.embedders import RemoteEmbedder, forget_vectors
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -84,3 +86,14 @@ def in_tenant(tenant: Tenant) -> Iterator[UUID]:
     """Run the test inside the tenant's transaction."""
     with tenant_transaction(tenant.id):
         yield tenant.id
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
+    """Replace the installation's embedder by a remote one, with empty caches."""
+    embedder = RemoteEmbedder()
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    yield embedder
+    embedding.embedder_for.cache_clear()

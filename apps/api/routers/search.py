@@ -65,7 +65,7 @@ class SearchResource(Schema):
 
     term: str
     results: list[SearchResultResource]
-    missing: list[str] = Field(description="Sources that failed or were too slow, in words.")
+    missing: list[str] = Field(description="Sources that were not searched, or only in part, and why.")
     forbidden: list[SearchSource] = Field(description="Sources that the agent may not read.")
 
 

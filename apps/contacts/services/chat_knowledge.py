@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from apps.knowledge.services.search import search_my_memories
+from arbor.heartbeat.prompts.sections.moment import MEMORY_LENGTH
 from arbor.heartbeat.search_views import passage_view
 from arbor.heartbeat.views import PassageView
 from arbor.knowledge.merging import MOST_RESULTS, SearchSource
+from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import QUERY_LENGTH
+from arbor.memory.values import Recalled
 
 _SOURCES = (SearchSource.AUDIT, SearchSource.WORKFLOW, SearchSource.KNOWLEDGE)
 
@@ -23,14 +26,25 @@ class TurnKnowledge:
     """The results for a turn, the most similar first."""
 
     passages: Sequence[PassageView]
-    #: What was not searched, in words.
-    not_searched: Sequence[str]
+    #: What was not searched, or only in part, in words.
+    faults: Sequence[str]
 
 
-def search_for_turn(*, tenant_id: UUID, agent_id: UUID, text: str) -> TurnKnowledge:
-    """Search for a person's turn, outside any transaction, because the text is embedded."""
+def search_for_turn(
+    *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled]
+) -> TurnKnowledge:
+    """Search for a person's turn, outside any transaction, because the text is embedded.
+
+    Texts that the prompt shows whole already, as recalled memories, are no results.
+    """
+    known = {content_hash(memory.content) for memory in recalled if len(memory.content) <= MEMORY_LENGTH}
     found = search_my_memories(
-        tenant_id=tenant_id, agent_id=agent_id, text=text[:QUERY_LENGTH], limit=MOST_RESULTS, only=_SOURCES
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        text=text[:QUERY_LENGTH],
+        limit=MOST_RESULTS + len(known),
+        only=_SOURCES,
     )
-    views = sorted(map(passage_view, found.results), key=lambda view: -view.similarity)
-    return TurnKnowledge(passages=views, not_searched=found.notes)
+    results = [result for result in found.results if content_hash(result.content) not in known]
+    views = sorted(map(passage_view, results[:MOST_RESULTS]), key=lambda view: -view.similarity)
+    return TurnKnowledge(passages=views, faults=found.notes)

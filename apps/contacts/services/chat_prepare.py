@@ -112,7 +112,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
     if filters:
         relevant = apply_filters(relevant, filters)[:RELEVANT_SHOWN]
-    knowledge = search_for_turn(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
+    knowledge = search_for_turn(tenant_id=tenant_id, agent_id=agent.id, text=turn.content, recalled=relevant)
     with tenant_transaction(tenant_id):
         if filters and relevant:
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
@@ -121,7 +121,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         view = _view(turn, state, own, relevant, matched).model_copy(
             update={
                 "passages": list(knowledge.passages),
-                "not_searched": list(knowledge.not_searched),
+                "search_faults": list(knowledge.faults),
             }
         )
     # The prompt must fit into the window of every model that may be asked.

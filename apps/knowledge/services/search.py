@@ -15,27 +15,31 @@ from apps.agents.services.profile import agent_by_id
 from apps.authority.services.explaining import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries
-from apps.knowledge.services.passage_search import (
-    PassageQuery,
-    min_similarity,
-    passage_candidates,
-    query_vector_of,
-)
-from apps.knowledge.services.search_sources import NotComparable, SourceQuery, passage_result, read_of
+from apps.knowledge.services.passage_search import query_vector_of
+from apps.knowledge.services.search_sources import NotComparable, SourceQuery, read_of
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.tenants.round_trip import FailedRead, read_together
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid
 from arbor.heartbeat.needs import SourceSearch
-from arbor.knowledge.found_passages import fuse
-from arbor.knowledge.merging import MOST_RESULTS, MemorySearch, SearchSource, SourceFault, SourceResult, merge
+from arbor.knowledge.merging import (
+    MOST_RESULTS,
+    MemorySearch,
+    SearchSource,
+    Shortfall,
+    SourceFault,
+    SourceResult,
+    merge,
+)
 from arbor.knowledge.search_terms import search_term
 
 log = structlog.get_logger(__name__)
 
 #: The most results of one search.
 MOST_FOUND = 25
+
+_NO_VECTOR = "its embedder did not answer, or could not be waited for"
 
 
 def search_my_memories(
@@ -78,13 +82,6 @@ def search_my_memories(
 def answer_search(need: SourceSearch) -> MemorySearch:
     """Search for a heartbeat, in its open transaction, by the vector that it has already."""
     here = need.model is None or need.model == installation_model()
-    passage_vector = need.vector if here else None
-    if need.documents_only:
-        asked = PassageQuery(text=need.text, agent_id=need.agent_id, limit=need.limit)
-        found = fuse(
-            passage_candidates(asked, passage_vector), limit=need.limit, min_similarity=min_similarity()
-        )
-        return MemorySearch(results=[passage_result(passage) for passage in found], term="")
     query = SourceQuery(
         agent_id=need.agent_id,
         text=need.text,
@@ -92,9 +89,13 @@ def answer_search(need: SourceSearch) -> MemorySearch:
         now=need.now,
         vector=need.vector,
         model=need.model,
-        passage_vector=passage_vector,
+        passage_vector=need.vector if here else None,
     )
-    return search_sources(query, audit=need.audit, limit=need.limit)
+    if not need.documents_only:
+        return search_sources(query, audit=need.audit, limit=need.limit)
+    # Passages alone keep the order of their fusion.
+    passages, faults = _read_sources(query, [SearchSource.KNOWLEDGE])
+    return MemorySearch(results=passages[: need.limit], term="", faults=faults)
 
 
 def _may_read_audit(agent_id: UUID, now: datetime) -> bool:
@@ -114,44 +115,10 @@ def search_sources(
 ) -> MemorySearch:
     """Search sources in one round trip, in the open transaction, and merge their results.
 
-    A source that fails or takes too long is named among `missing`, and the others answer.
+    A source that fails or takes too long is named among the faults, and the others answer.
     """
     forbidden = [source for source in only if source is SearchSource.AUDIT and not audit]
-    missing: list[SourceFault] = []
-    reads = {}
-    for source in only:
-        if source in forbidden or (source in (SearchSource.AUDIT, SearchSource.WORKFLOW) and not query.term):
-            continue
-        if source is SearchSource.MEMORY and query.vector is None:
-            missing.append(
-                SourceFault(
-                    source=source, reason="its embedder did not answer, or is not waited for on a page"
-                )
-            )
-            continue
-        reads[source] = read_of(source, query)
-    setup = passage_queries.ITERATIVE_SCAN
-    rows = read_together((one.read for one in reads.values()), setup=setup)
-    again = [
-        more
-        for source, one in reads.items()
-        if not isinstance(answer := rows[source.value], FailedRead)
-        and (more := one.again(answer)) is not None
-    ]
-    if again:
-        rows |= read_together(again, setup=setup)
-    results: list[SourceResult] = []
-    for source, one in reads.items():
-        answer = rows[source.value]
-        try:
-            if isinstance(answer, FailedRead):
-                missing.append(SourceFault(source=source, reason=_reason(source, answer.error)))
-            else:
-                results += one.results(answer)
-        except NotComparable:
-            missing.append(
-                SourceFault(source=source, reason="the agent's memories are moving to another embedder")
-            )
+    results, faults = _read_sources(query, [source for source in only if source not in forbidden])
     return MemorySearch(
         results=merge(
             results,
@@ -161,9 +128,63 @@ def search_sources(
             half_life=settings.ARBOR_SEARCH_HALF_LIFE,
         ),
         term=query.term,
-        missing=missing,
+        faults=faults,
         forbidden=forbidden,
     )
+
+
+def _read_sources(
+    query: SourceQuery, sources: Sequence[SearchSource]
+) -> tuple[list[SourceResult], list[SourceFault]]:
+    """Return the results of sources, not merged yet, and what was not searched or only in part."""
+    faults = _without_vectors(query, sources)
+    reads = {source: read_of(source, query) for source in sources if _is_answerable(source, query)}
+    setup = passage_queries.ITERATIVE_SCAN
+    rows = read_together((one.read for one in reads.values()), setup=setup)
+    again = (
+        one.again(answer)
+        for source, one in reads.items()
+        if not isinstance(answer := rows[source.value], FailedRead)
+    )
+    exact = read_together((read for read in again if read is not None), setup=setup)
+    results: list[SourceResult] = []
+    for source, one in reads.items():
+        answer = rows[source.value]
+        if isinstance(answer, FailedRead):
+            faults[source] = SourceFault(source=source, reason=_reason(source, answer.error))
+            continue
+        best = exact.get(source.value, answer)
+        if isinstance(best, FailedRead):
+            faults[source] = SourceFault(
+                source=source, reason=_reason(source, best.error), shortfall=Shortfall.APPROXIMATE
+            )
+            best = answer
+        try:
+            results += one.results(best)
+        except NotComparable:
+            faults[source] = SourceFault(
+                source=source, reason="the agent's memories are moving to another embedder"
+            )
+    return results, list(faults.values())
+
+
+def _without_vectors(query: SourceQuery, sources: Sequence[SearchSource]) -> dict[SearchSource, SourceFault]:
+    """Return the faults of sources with vectors for which the query has none."""
+    vectors = (
+        (SearchSource.MEMORY, query.vector, Shortfall.NOT_SEARCHED),
+        (SearchSource.KNOWLEDGE, query.passage_vector, Shortfall.WORDS_ALONE),
+    )
+    return {
+        source: SourceFault(source=source, reason=_NO_VECTOR, shortfall=shortfall)
+        for source, vector, shortfall in vectors
+        if vector is None and source in sources
+    }
+
+
+def _is_answerable(source: SearchSource, query: SourceQuery) -> bool:
+    if source is SearchSource.MEMORY:
+        return query.vector is not None
+    return source is SearchSource.KNOWLEDGE or bool(query.term)
 
 
 def _reason(source: SearchSource, error: Exception) -> str:

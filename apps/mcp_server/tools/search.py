@@ -36,7 +36,7 @@ class FoundItems(ToolResult):
 
     agent: str
     results: list[FoundItem]
-    missing: list[str] = Field(description="Sources that could not be searched, and why.")
+    missing: list[str] = Field(description="Sources that were not searched, or only in part, and why.")
 
 
 class CitedPassage(ToolResult):
@@ -53,6 +53,7 @@ class CitedPassages(ToolResult):
     """The passages about a query, the best first."""
 
     agent: str
+    by_meaning: bool = Field(description="False: the embedder did not answer, and words alone decided.")
     passages: list[CitedPassage]
 
 
@@ -102,6 +103,7 @@ def search_knowledge(
     )
     return CitedPassages(
         agent=called.name,
+        by_meaning=found.by_meaning,
         passages=[
             CitedPassage(
                 id=passage.id,

@@ -33,7 +33,7 @@ def need_of(heartbeat: HeartbeatState, decision: Decision) -> SourceSearch:
 
 
 def result_of(decision: Decision, found: MemorySearch) -> ActionResult:
-    """Return the action's result, which names what was not searched."""
+    """Return the action's result, which names what was not searched, or only in part."""
     query, notes = str(decision.params["query"]), "".join(f"; {note}" for note in found.notes)
     if not found.results:
         return answer(decision, ActionOutcome.PARTIAL, f"found nothing about {query!r}{notes}")
@@ -45,7 +45,7 @@ def result_of(decision: Decision, found: MemorySearch) -> ActionResult:
     ]
     return answer(
         decision,
-        ActionOutcome.PARTIAL if found.missing else ActionOutcome.SUCCESS,
+        ActionOutcome.PARTIAL if found.faults else ActionOutcome.SUCCESS,
         f"{len(found.results)} results about {query!r}: {glimpses}{notes}",
         memories,
         brought="\n".join([*map(_line, found.results), *found.notes]),

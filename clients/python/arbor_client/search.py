@@ -39,7 +39,7 @@ class SearchAnswer:
     #: What the audit log and workflows were searched for.
     term: str
     results: list[SearchResult]
-    #: Sources that failed or were too slow, in words.
+    #: Sources that were not searched, or only in part, and why.
     missing: list[str]
     #: Sources that the agent may not read.
     forbidden: list[str]

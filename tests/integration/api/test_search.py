@@ -7,6 +7,7 @@ from typing import Any
 from apps.tenants.models import Tenant
 from tests.factories.library import published_passage
 from tests.support.api import Caller
+from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 
@@ -30,3 +31,18 @@ def test_all_sources_and_documents_are_searched(
     foreign = outsider.post("/documents/search", {"query": "flights", "agent_id": vega["id"]})
     assert foreign.status_code == 404
     assert viewer.post(address, {"query": " "}).status_code == 422
+
+
+def test_a_search_by_words_alone_says_so(
+    tenant: Tenant, viewer: Caller, vega: dict[str, Any], remote: RemoteEmbedder
+) -> None:
+    passage = published_passage(tenant.id, PASSAGE)
+    remote.away = True
+    found = viewer.post(f"/agents/{vega['id']}/search", {"query": "flights"}).json()
+    assert [result["id"] for result in found["results"]] == [str(passage.id)]
+    assert [note.partition(":")[0] for note in found["missing"]] == [
+        "agent_memory was not searched",
+        "kb was searched by words alone",
+    ]
+    documents = viewer.post("/documents/search", {"query": "flights"}).json()
+    assert (documents["by_meaning"], documents["results"][0]["similarity"]) == (False, None)

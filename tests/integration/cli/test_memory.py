@@ -10,13 +10,13 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Edge, Memory, MemoryAccess
 from apps.memories.services.store import create as teach
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import Invalid
+from arbor.ids import uuid7
 from config.cli.kit.output import short
-from tests.factories.memories import (
-    PracticeFactory,
-)
+from tests.factories.memories import MemoryFactory, PracticeFactory
 from tests.factories.selves import IdentityAspectFactory
 from tests.integration.cli.conftest import Arbor, added
 
@@ -68,6 +68,19 @@ def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
         ("memory", "why", vega, "quince", "--memory", quince, "--episode", "astronomy"),
     ):
         assert arbor(*arguments).code == 1
+
+
+def test_a_foreign_memory_is_explained_like_an_unknown_one(
+    arbor: Arbor, vega: str, other_tenant: Tenant
+) -> None:
+    with tenant_transaction(other_tenant.id):
+        foreign = str(MemoryFactory.create().id)
+    errors = {
+        arbor("memory", "why", vega, "quince", "--memory", memory_id).err.replace(memory_id, "ID")
+        for memory_id in (foreign, str(uuid7()))
+    }
+    assert len(errors) == 1
+    assert "has no memory 'ID'" in errors.pop()
 
 
 def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from apps.tenants.services import tenant_by_slug
 from tests.factories.library import published_passage
 from tests.integration.cli.conftest import Arbor
+from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 
@@ -27,3 +28,14 @@ def test_sources_and_documents_are_searched(arbor: Arbor, vega: str) -> None:
     assert "No published document" in filtered.out
     termed = arbor("search", vega, "flights", "--term", "quay", "--limit", "1", "--tenant", slug, "--json")
     assert termed.json["term"] == "quay"
+
+
+def test_a_search_by_words_alone_says_so(arbor: Arbor, vega: str, remote: RemoteEmbedder) -> None:
+    slug = arbor("search", vega, "flights", "--json").json["tenant"]
+    published_passage(tenant_by_slug(slug).id, PASSAGE)
+    remote.away = True
+    for words in ("flights to the quay", "nothing at all"):
+        shown = " ".join(arbor("search", vega, words).out.split())
+        assert "Incomplete: kb was searched by words alone: its embedder did not answer" in shown
+        assert "Words alone were compared" in arbor("document", "search", words).out
+    assert arbor("document", "search", "flights to the quay", "--json").json["by_meaning"] is False

@@ -9,6 +9,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentStateFactory
 from tests.factories.library import published_passage
+from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 
@@ -27,3 +28,15 @@ def test_results_are_shown_with_source_score_and_citation(tenant: Tenant, operat
     assert "Travel, version 1" in shown
     assert "arbor://knowledge/audit/read" in shown
     assert "Nothing was searched" in operator.get(page, {**asked, "q": "x" * 4_001}).content.decode()
+
+
+def test_a_search_by_words_alone_says_so(tenant: Tenant, operator: Client, remote: RemoteEmbedder) -> None:
+    with tenant_transaction(tenant.id):
+        agent = AgentStateFactory.create().agent
+    published_passage(tenant.id, PASSAGE)
+    asked = {"agent": str(agent.id), "q": "flights"}
+    shown = operator.get(reverse("admin:search-sources"), asked).content.decode()
+    assert "kb was searched by words alone: its embedder did not answer, or could not be waited for" in shown
+    assert PASSAGE in shown
+    # A page does not wait for an embedder over the network.
+    assert "flights" not in remote.asked

@@ -1,4 +1,4 @@
-"""Documents of a tenant, an embedder that can be watched, and a call that indexes."""
+"""Documents of a tenant, and a call that indexes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from apps.agents.models import Agent
 from apps.knowledge.models import Document
 from apps.knowledge.services.documents import AddedDocument, NewDocument, add_document
 from apps.knowledge.services.indexing import IndexedDocument, index_document
-from apps.memories.services.embedding import embedding
 from apps.queues import TaskMessage, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentStateFactory
-from tests.integration.memories.conftest import RemoteEmbedder, forget_vectors
 
 ACTOR = "user:nora"
 HANDBOOK = b"""# Handbook
@@ -44,17 +42,6 @@ def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
         created: Agent = AgentStateFactory.create().agent
     return created
-
-
-@pytest.fixture
-def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Replace the installation's embedder by a remote one, with empty caches."""
-    embedder = RemoteEmbedder()
-    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
-    embedding.embedder_for.cache_clear()
-    forget_vectors(monkeypatch)
-    yield embedder
-    embedding.embedder_for.cache_clear()
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
 from tests.integration.knowledge.conftest import HANDBOOK, Add, Index, reread
-from tests.integration.memories.conftest import RemoteEmbedder
 from tests.support.document_files import docx, pdf
+from tests.support.embedders import RemoteEmbedder
 
 LONG = "\n\n".join(
     f"# Part {number}\n\n" + f"Sentence about topic {number}. " * 60 for number in range(8)

@@ -8,7 +8,6 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.knowledge.models import Passage, PassageTerm
-from apps.knowledge.services import passage_search
 from apps.knowledge.services.categories import set_categories
 from apps.knowledge.services.documents import withdraw_document
 from apps.knowledge.services.passage_search import PassageQuery, passage_candidates, search_passages
@@ -17,6 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.text.lexical import query_terms, query_vector
 from tests.integration.knowledge.conftest import ACTOR, Add, Index
+from tests.support.embedders import RemoteEmbedder
 
 FILES = {
     "leave.md": (b"# Leave\n\nEverybody has thirty days of leave a year.", "people"),
@@ -55,10 +55,8 @@ def test_a_number_is_found_by_its_word(tenant: Tenant, library: Any) -> None:
     assert names(tenant, "ZX-4711")[0] == "orders.md"
 
 
-def test_without_an_embedder_words_find(
-    tenant: Tenant, library: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(passage_search, "query_vector_of", lambda **_: None)
+def test_without_an_embedder_words_find(tenant: Tenant, library: Any, remote: RemoteEmbedder) -> None:
+    remote.away = True
     found = search_passages(tenant_id=tenant.id, query=PassageQuery(text="thirty days"))
     assert not found.by_meaning
     assert [(passage.name, passage.similarity) for passage in found.passages] == [("leave.md", None)]

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.integration.heartbeats.conftest import fleet, scripted
-from tests.integration.memories.conftest import foreign_mind, mind, other_mind, remote, statements
+from tests.integration.memories.conftest import foreign_mind, mind, other_mind, statements
 
-__all__ = ["fleet", "foreign_mind", "mind", "other_mind", "remote", "scripted", "statements"]
+__all__ = ["fleet", "foreign_mind", "mind", "other_mind", "scripted", "statements"]

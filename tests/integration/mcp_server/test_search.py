@@ -5,6 +5,7 @@ from __future__ import annotations
 from apps.agents.models import Agent
 from tests.factories.library import published_passage
 from tests.integration.mcp_server.conftest import MemoryClient
+from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 
@@ -14,6 +15,20 @@ def test_sources_and_documents_are_searched(client: MemoryClient, agent: Agent) 
     found = client.tool("search_my_memories", query="flights")
     assert [(row["source"], row["content"]) for row in found["results"]] == [("kb", PASSAGE)]
     assert found["missing"] == []
-    (cited,) = client.tool("search_knowledge", query="flights")["passages"]
+    documents = client.tool("search_knowledge", query="flights")
+    assert documents["by_meaning"] is True
+    (cited,) = documents["passages"]
     assert cited["id"] == str(passage.id)
     assert cited["citation"].startswith("Travel, version 1")
+
+
+def test_a_search_by_words_alone_says_so(client: MemoryClient, agent: Agent, remote: RemoteEmbedder) -> None:
+    passage = published_passage(agent.tenant_id, PASSAGE)
+    remote.away = True
+    found = client.tool("search_my_memories", query="flights")
+    assert [note.partition(":")[0] for note in found["missing"]] == [
+        "agent_memory was not searched",
+        "kb was searched by words alone",
+    ]
+    documents = client.tool("search_knowledge", query="flights")
+    assert (documents["by_meaning"], documents["passages"][0]["id"]) == (False, str(passage.id))

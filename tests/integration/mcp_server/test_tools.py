@@ -24,6 +24,7 @@ from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory
+from tests.factories.memories import MemoryFactory
 from tests.integration.chat.conftest import model_answer
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
@@ -61,7 +62,7 @@ class TestMemories:
         with tenant_transaction(tenant.id):
             assert not MemoryAccess.objects.exists()
 
-    def test_a_recall_is_explained(self, client: MemoryClient) -> None:
+    def test_a_recall_is_explained(self, client: MemoryClient, other_tenant: Tenant) -> None:
         stored = [
             client.tool("remember", content=f"The quince of {name} blooms.")["id"] for name in ("Ada", "Ben")
         ]
@@ -70,8 +71,11 @@ class TestMemories:
         assert (first["recalled"], first["reasons"]) == (True, ["it is recalled, as number 1"])
         second = client.tool("explain_recall", memory_id=stored[1], **asked)
         assert second["reasons"][0].startswith("it is outranked by 1: its score is ")
-        unknown = client.tool("explain_recall", memory_id=str(uuid4()), **asked)
-        assert (unknown["reasons"], unknown["terms"]) == (["this agent has no memory with that id"], None)
+        with tenant_transaction(other_tenant.id):
+            foreign = MemoryFactory.create().id
+        for memory_id in (uuid4(), foreign):
+            unknown = client.tool("explain_recall", memory_id=str(memory_id), **asked)
+            assert (unknown["reasons"], unknown["terms"]) == (["this agent has no memory with that id"], None)
 
     def test_a_procedure_has_steps(self, client: MemoryClient) -> None:
         with pytest.raises(ToolFailed, match="a procedure has steps: give them in order"):

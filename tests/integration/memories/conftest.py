@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from django.db import connections
 
@@ -21,53 +19,14 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
-from arbor.embedding.ports import HashEmbedder
-from arbor.errors import EmbeddingFailed
 from arbor.memory.values import MemoryStatus, NewMemory
 from tests.factories.agents import AgentFactory
+from tests.support.embedders import RemoteEmbedder, forget_vectors
 from tests.support.races import race
 
+__all__ = ["RemoteEmbedder", "forget_vectors"]
+
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
-
-
-class RemoteEmbedder:
-    """A remote embedder that counts requests, and fails on demand."""
-
-    in_process = False
-
-    def __init__(self, dimension: int = 256) -> None:
-        self._fake = HashEmbedder(dimension)
-        self.model = "remote/fake"
-        self.dimension = dimension
-        self.asked: list[str] = []
-        #: Texts that it refuses as unreadable.
-        self.refused: set[str] = set()
-        self.away = False
-        #: The number of texts after which it becomes unavailable.
-        self.lasts: int | None = None
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.asked += texts
-        spent = self.lasts is not None and len(self.asked) > self.lasts
-        if self.away or spent or self.refused.intersection(texts):
-            raise EmbeddingFailed("the embedding server does not answer")
-        return self._fake.embed(texts)
-
-
-@pytest.fixture
-def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Replace the installation's embedder by a remote one, with empty caches."""
-    embedder = RemoteEmbedder()
-    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
-    embedding.embedder_for.cache_clear()
-    forget_vectors(monkeypatch)
-    yield embedder
-    embedding.embedder_for.cache_clear()
-
-
-def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty the cache of this process, as in another process."""
-    monkeypatch.setattr(embedding, "_vector_cache", embedding._VectorCache())
 
 
 @pytest.fixture

@@ -46,6 +46,18 @@ def test_the_score_is_that_of_the_formula(source: SearchSource, parts: Any, scor
     assert merged.score == pytest.approx(score)
 
 
+def test_equal_results_are_ordered_by_the_priority_of_their_source() -> None:
+    equal: dict[str, Any] = {"similarity": 0.8, "importance": 0.6, "at": NOW - MONTH}
+    merged = merge([result(source, **equal) for source in reversed(SearchSource)], now=NOW)
+    # 0.5 · 0.8 + 0.2 · 0.5 + 0.2 · 0.6 = 0.62, and a tenth of 1.0, 0.8, 0.6 and 0.5
+    assert [(found.source, round(found.score, 6)) for found in merged] == [
+        (SearchSource.MEMORY, 0.72),
+        (SearchSource.AUDIT, 0.70),
+        (SearchSource.WORKFLOW, 0.68),
+        (SearchSource.KNOWLEDGE, 0.67),
+    ]
+
+
 def test_the_best_of_equal_texts_is_among_the_best_five() -> None:
     results = [result(source, "The quay is closed.") for source in SearchSource]
     results += [result(SearchSource.KNOWLEDGE, f"text {n}", similarity=n / 10) for n in range(7)]

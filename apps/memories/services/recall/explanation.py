@@ -13,8 +13,10 @@ from uuid import UUID
 
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_query, embeds_here
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.recaller import Meaning, Recaller, recalled
-from apps.memories.services.recall.scan import Query, ScanResult, scan
+from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan
+from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed
 from arbor.memory.recall.fusion import Background, Ranked, ScoreInputs, rank
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
@@ -84,7 +86,11 @@ def _explain_absence(
     )
     if memory is None:
         return Absence(memory_id=memory_id, reasons=("this agent has no memory with that id",))
-    excluded = [*_unrecallable(memory, request), *_filtered_out(memory, request.only)]
+    excluded = [
+        *_unrecallable(memory, request),
+        *_filtered_out(memory, request.only),
+        *_outside_groups(memory, request.only),
+    ]
     ranking = _rank(query, found, found.background)
     place, ranked = next(
         ((position, other) for position, other in enumerate(ranking) if other.id == memory_id), (-1, None)
@@ -120,6 +126,28 @@ def _filtered_out(memory: Memory, only: RecallFilter) -> list[str]:
     if only.until is not None and memory.occurred_at >= only.until:
         reasons.append("it is later than the filter allows")
     return reasons
+
+
+def _outside_groups(memory: Memory, only: RecallFilter) -> list[str]:
+    groups = {
+        "session": RecallFilter(session=only.session),
+        "episode": RecallFilter(episode=only.episode),
+        "concept": RecallFilter(concept=only.concept),
+        "theme": RecallFilter(cluster=only.cluster),
+    }
+    return [
+        f"it is not of the {name} that the filter asks for"
+        for name, group in groups.items()
+        if not _meets(memory, group)
+    ]
+
+
+def _meets(memory: Memory, only: RecallFilter) -> bool:
+    conditions, values = filter_conditions(only)
+    if not conditions:
+        return True
+    statement = queries.MEMORY_MEETS_FILTER.format(conditions=conditions)
+    return bool(fetch(statement, agent=memory.agent_id, memory=memory.id, **values))
 
 
 def _outranked(ranked: Ranked | None, place: int, memories: Sequence[Recalled], limit: int) -> list[str]:

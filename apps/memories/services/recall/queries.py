@@ -38,6 +38,11 @@ FILTER_CONDITIONS = {
     "cluster_name": _OF_CLUSTER.format(condition="lower(c.name) = lower(%(cluster_name)s)"),
 }
 
+# Read whether a memory meets conditions of a filter.
+MEMORY_MEETS_FILTER = """
+SELECT 1 FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s{conditions}
+"""
+
 # Faded rows that one step drops.
 _DROPPED = 5_000
 

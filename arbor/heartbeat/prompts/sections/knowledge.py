@@ -27,12 +27,12 @@ def skills(skills: Sequence[SkillView]) -> str:
     return "\n\n".join([_SKILLS, *(f"## {skill.name}\n{skill.text.strip()}" for skill in skills)])
 
 
-def passages(passages: Sequence[PassageView], data: Data, not_searched: Sequence[str] = ()) -> str:
-    """Render the passages as data, each with its citation, and what could not be searched."""
-    missing = "".join(f"\nMissing: {line(note)}." for note in not_searched)
+def passages(passages: Sequence[PassageView], data: Data, search_faults: Sequence[str] = ()) -> str:
+    """Render the passages as data, each with its citation, and what the search had to do without."""
+    faults = "".join(f"\nIncomplete: {line(fault)}." for fault in search_faults)
     if not passages:
-        return f"## Passages of documents{missing}" if missing else ""
-    return f"{_PASSAGES}{missing}\n" + data.block(
+        return f"## Passages of documents{faults}" if faults else ""
+    return f"{_PASSAGES}{faults}\n" + data.block(
         f"[{passage.id}] {line(passage.title)}"
         + (f", {line(passage.place)}" if passage.place else "")
         + f": {line(passage.text, _PASSAGE_LENGTH)}"

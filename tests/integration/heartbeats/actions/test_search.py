@@ -20,6 +20,7 @@ from tests.factories.library import published_passage
 from tests.factories.rows import minutes_ago
 from tests.integration.heartbeats.actions.conftest import RunReplies, act, reply
 from tests.integration.heartbeats.conftest import last_heartbeat
+from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 MEMORY = "Nora asked about flights to Lisbon."
@@ -67,3 +68,19 @@ def test_all_sources_are_searched_that_the_agent_may_read(
     assert PASSAGE in second
     assert MEMORY in second
     assert ("paid the flights" in second) is granted
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("action", ["search_knowledge", "search_my_memories"])
+def test_a_search_by_words_alone_says_so(
+    run_replies: RunReplies, agent: Agent, remote: RemoteEmbedder, action: str
+) -> None:
+    remote.away = True
+    model = run_replies(reply(act(action, query="flights")), reply(act("rest")))
+    second = texts_of(model.requests[1])
+    assert PASSAGE in second
+    assert "kb was searched by words alone: its embedder did not answer" in second
+    heartbeat = last_heartbeat(agent)
+    assert heartbeat.actions[0]["outcome"] == "partial"
+    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
+    assert replay(recorded.heartbeat).differences == []
