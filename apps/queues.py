@@ -145,7 +145,6 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
     Task.ADVANCE_WORKFLOW: Queue.HEARTBEAT,
-    Task.SWEEP_WORKFLOWS: Queue.HEARTBEAT,
     Task.EXECUTE_CALL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
     Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,
@@ -155,6 +154,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.POST_SIGNALS: Queue.OUTBOX,
     # The queue has the master key, with which seals are signed, and exports their heads.
     Task.SEAL_AUDIT: Queue.OUTBOX,
+    # The queue has the role of operations, which finds due tenants, and the master key, with which agents sign.
+    Task.SWEEP_WORKFLOWS: Queue.OUTBOX,
     Task.REFRESH_TOOLS: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.INDEX_DOCUMENT: Queue.DOCUMENTS,

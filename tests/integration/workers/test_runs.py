@@ -4,19 +4,44 @@ from __future__ import annotations
 
 import pytest
 from celery import Celery
+from django.db import OperationalError, connections
 
 from apps.memories.models import JobRun
 from apps.memories.services.jobs.job_runs import JobRunResult
-from apps.queues import Task
+from apps.queues import QUEUE_OF, Task
+from apps.tenants.scope import ACCOUNTS, APP, OPS, OWNER
+from config.process_secrets import secrets_of_queues
 from workers import runs as runs_of_jobs
 from workers import tasks
 from workers.schedule import entries
 
 JOBS = [Task(name) for name in entries() if name != Task.DISPATCH]
 
+#: The connection for which a process needs each secret.
+CONNECTIONS = {
+    "ARBOR_APP_DATABASE_URL": APP,
+    "ARBOR_OPS_DATABASE_URL": OPS,
+    "ARBOR_ACCOUNTS_DATABASE_URL": ACCOUNTS,
+    "DATABASE_URL": OWNER,
+}
+
+
+def refuse_other_roles(monkeypatch: pytest.MonkeyPatch, secrets: frozenset[str]) -> None:
+    """Refuse the connections whose passwords are not among the secrets of a process, as the server would."""
+
+    def refuse() -> None:
+        raise OperationalError("no password supplied")
+
+    for name, alias in CONNECTIONS.items():
+        if name not in secrets:
+            monkeypatch.setattr(connections[alias], "ensure_connection", refuse)
+
 
 @pytest.mark.parametrize("task", JOBS)
-def test_a_job_without_work_records_its_run(task: Task, celery: Celery, database: None) -> None:
+def test_a_job_without_work_records_its_run(
+    task: Task, celery: Celery, database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_other_roles(monkeypatch, secrets_of_queues([QUEUE_OF[task]]))
     celery.tasks[task.value].apply()
     run = JobRun.objects.get()
     assert (run.name, run.done, run.failed, run.error) == (task.value, 0, 0, "")
