@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -73,30 +73,37 @@ def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
             .order_by("id")[:_BATCH]
         )
         for workflow in due:
-            assert workflow.next_run_at is not None
-            slot = workflow.next_run_at
-            plan_next_run(workflow, after=now)
-            workflow.save(update_fields=["next_run_at"])
-            try:
-                start_run(
-                    request=RunRequest(
-                        workflow=workflow,
-                        input=workflow.scheduled_input,
-                        actor=SCHEDULER,
-                        trigger=WorkflowTrigger.SCHEDULE,
-                        key=f"schedule:{slot.isoformat()}",
-                    )
-                )
-            except ArborError as error:
-                log.warning("workflow_start_failed", workflow=workflow.name, error=str(error))
-                record(
-                    action=AuditAction.WORKFLOW_ENDED,
-                    actor=SCHEDULER,
-                    agent_id=workflow.agent_id,
-                    message=f"the scheduled run of {workflow.name} did not start: {error}",
-                    detail={"workflow_id": str(workflow.id), "slot": slot.isoformat()},
-                )
+            _start_due(workflow, now)
     return len(due)
+
+
+def _start_due(workflow: Workflow, now: datetime) -> None:
+    """Start a due workflow and plan its next run; audit what is not possible."""
+    slot = workflow.next_run_at
+    assert slot is not None
+    # A schedule that is not valid any more has no next time before a person changes it.
+    workflow.next_run_at = None
+    try:
+        plan_next_run(workflow, after=now)
+        start_run(
+            request=RunRequest(
+                workflow=workflow,
+                input=workflow.scheduled_input,
+                actor=SCHEDULER,
+                trigger=WorkflowTrigger.SCHEDULE,
+                key=f"schedule:{slot.isoformat()}",
+            )
+        )
+    except ArborError as error:
+        log.warning("workflow_start_failed", workflow=workflow.name, error=str(error))
+        record(
+            action=AuditAction.WORKFLOW_ENDED,
+            actor=SCHEDULER,
+            agent_id=workflow.agent_id,
+            message=f"the scheduled run of {workflow.name} did not start: {error}",
+            detail={"workflow_id": str(workflow.id), "slot": slot.isoformat()},
+        )
+    workflow.save(update_fields=["next_run_at"])
 
 
 def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
-from apps.audit.models import AuditEvent
+from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.history import sweep_history
 from apps.queues import captured
 from apps.tenants.models import Tenant, TenantStatus
@@ -86,6 +87,62 @@ def test_a_start_that_is_not_possible_is_audited(tenant: Tenant, agent: Agent) -
         event = AuditEvent.objects.get(message__contains="did not start")
         assert "name no agent" in event.message
         assert not WorkflowRun.objects.exists()
+
+
+def test_a_change_of_something_else_leaves_the_due_time(tenant: Tenant) -> None:
+    workflow = defined(tenant, NOTE, schedule=DAILY)
+    due = datetime.now(UTC) - timedelta(minutes=1)
+    hourly = replace(DAILY, cron="0 * * * *")
+    with tenant_transaction(tenant.id):
+        Workflow.objects.update(next_run_at=due)
+        for changes, stays in (
+            ({"description": "new"}, True),
+            ({"source": graph_of(NOTE + " "), "schedule": replace(DAILY, input={"word": "Sun"})}, True),
+            ({"schedule": hourly}, False),
+        ):
+            changed = change_workflow(
+                workflow_id=workflow.id, request=WorkflowRequest(name="", **changes), actor="x"
+            )
+            assert (changed.next_run_at == due) is stays
+
+
+def test_a_schedule_that_is_not_valid_any_more_stops_no_other(tenant: Tenant) -> None:
+    broken, sound = (defined(tenant, NOTE, name=name, schedule=DAILY) for name in ("broken", "sound"))
+    with tenant_transaction(tenant.id):
+        # The time zone was valid when the schedule was written.
+        Workflow.objects.filter(id=broken.id).update(zone="Atlantis/Capital")
+    late = at(sound, minutes=1)
+    assert start_scheduled(tenant.id, late) == 2
+    assert start_scheduled(tenant.id, late) == 0
+    with tenant_transaction(tenant.id):
+        (run,) = runs()
+        assert run.workflow.name == "sound"
+        event = AuditEvent.objects.get(message__contains="did not start")
+        assert "there is no time zone 'Atlantis/Capital'" in event.message
+    assert refreshed(broken).next_run_at is None
+    with tenant_transaction(tenant.id):
+        request = WorkflowRequest(name="", schedule=DAILY)
+        assert change_workflow(workflow_id=broken.id, request=request, actor="x").next_run_at is not None
+
+
+def test_changes_of_a_workflow_are_audited_with_both_states(tenant: Tenant, agent: Agent) -> None:
+    workflow = defined(tenant, NOTE)
+    request = WorkflowRequest(name="", agent="Ada", source=graph_of(NOTE + " "), schedule=DAILY)
+    with tenant_transaction(tenant.id):
+        change_workflow(workflow_id=workflow.id, request=request, actor="cli:eve")
+        delete_workflow(workflow_id=workflow.id, actor="cli:eve")
+        created, changed, deleted = AuditEvent.objects.filter(action=AuditAction.WORKFLOW_CHANGED).order_by(
+            "id"
+        )
+    assert (created.before, created.after["version"], created.after["name"]) == ({}, 1, "report")
+    assert changed.before == {"version": 1, "agent": None, "cron": "", "input": {}}
+    assert changed.after == {
+        "version": 2,
+        "agent": str(agent.id),
+        "cron": "0 7 * * *",
+        "input": {"word": "Rain"},
+    }
+    assert (deleted.before["version"], deleted.after) == (2, {})
 
 
 def test_the_sweep_starts_and_walks_runs_of_active_tenants(tenant: Tenant, other_tenant: Tenant) -> None:
