@@ -191,7 +191,7 @@ class WorkflowStep(TenantModel):
     #: The goal of the agent that the step was delegated to; no reference, because goals are above deletion by age.
     goal_id = models.UUIDField(null=True)
     started_at = models.DateTimeField()
-    #: When the time for the answer, or the delay before the next try, is over.
+    #: When the time for the answer, or the delay before the next try, is over; of an answered step, when the sweep walks its run.
     due_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
 

@@ -34,7 +34,7 @@ from apps.workflows.services.sweep import advance_due_runs
 from arbor.errors import Invalid, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel
-from arbor.workflows.values import WorkflowTrigger
+from arbor.workflows.values import OUTPUT_LENGTH, WorkflowTrigger
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
     defined,
@@ -371,3 +371,15 @@ def test_json_outputs_are_stored_as_data(
     run = started(workflow)
     fleet.run()
     assert (run_now(run).exit, step_now(run, "a").data) == ("done", {"points": 5})
+
+
+def test_a_cut_output_is_audited(tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted("x" * (OUTPUT_LENGTH + 7))
+    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    fleet.run()
+    step = step_now(run, "a")
+    assert (run_now(run).status, len(step.output)) == ("succeeded", OUTPUT_LENGTH)
+    with tenant_transaction(tenant.id):
+        event = AuditEvent.objects.get(action=AuditAction.TRUNCATED, detail__step_id=str(step.id))
+    assert event.message == "cut 7 characters of the step a of report"
+    assert event.detail["characters"] == 7

@@ -19,6 +19,7 @@ from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import sweep
+from apps.workflows.services.answers import decide_step
 from apps.workflows.services.definitions import (
     WorkflowRequest,
     WorkflowSchedule,
@@ -181,6 +182,35 @@ def test_a_leg_that_raises_does_not_stop_the_other_runs(
     failed = [line["run_id"] for line in logs if line["event"] == "workflow_leg_failed"]
     assert failed == [str(broken.id)]
     assert (run_now(broken).leg, run_now(sound).status) == (0, "succeeded")
+
+
+@pytest.mark.parametrize("body", [NOTE, 'a [type=approval, question="{input.word}"]; start -> a -> done'])
+def test_runs_that_fail_give_way_to_the_others(
+    tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    workflow = defined(tenant, body)
+    begun = [started(workflow, word=word) for word in "abc"]
+    if "approval" in body:
+        fleet.run()
+        with tenant_transaction(tenant.id):
+            for run in begun:
+                decide_step(step_id=run.steps.get().id, approved=True, actor="user:eve")
+    failing = {begun[0].id, begun[1].id}
+
+    def advance(*, run_id: UUID, tenant_id: UUID, clock: Clock) -> bool:
+        if run_id in failing:
+            raise RuntimeError("no such leg")
+        return advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock)
+
+    monkeypatch.setattr(sweep, "advance_run", advance)
+    monkeypatch.setattr(sweep, "_BATCH", 2)
+    now = datetime.now(UTC) + timedelta(minutes=1)
+    assert [advance_due_runs(tenant.id, FrozenClock(now)) for _ in range(3)] == [0, 1, 0]
+    assert run_now(begun[2]).status == "succeeded"
+    # What made them fail is mended.
+    failing.clear()
+    assert advance_due_runs(tenant.id, FrozenClock(now + sweep.FAILED_LEG_DELAY)) == 2
+    assert {run_now(run).status for run in begun} == {"succeeded"}
 
 
 def test_a_message_walks_no_run_of_a_suspended_tenant(
