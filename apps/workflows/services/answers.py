@@ -102,7 +102,10 @@ def waiting_approvals() -> QuerySet[WorkflowStep]:
 def _answer(
     steps: QuerySet[WorkflowStep], *, output: str = "", error: str = "", decided_by: str = ""
 ) -> bool:
-    """Store the answer of a waiting step and enqueue its run, whose next leg cuts what is too long; return False if it does not wait."""
+    """Store the answer of a waiting step and enqueue its run; return False if the step does not wait.
+
+    The leg cuts an output that is too long, and audits the cut.
+    """
     waiting = steps.filter(status=WorkflowStepStatus.WAITING, run__status__in=OPEN_RUNS)
     found = waiting.values_list("id", "run_id", "tenant_id", "run__workflow__name").first()
     if found is None:

@@ -60,7 +60,8 @@ class RunRequest:
 def start_run(*, request: RunRequest) -> WorkflowRun:
     """Start a run of the latest version, or return the run that the same key has started.
 
-    Raises Invalid for the input, also for another one than that of the key's run, TransitionIllegal where the workflow is disabled or the tenant suspended.
+    Raises Invalid for the key, and for an input that is not valid or not that of the key's run, TransitionIllegal where the
+    workflow is disabled or the tenant suspended.
     """
     workflow = request.workflow
     if len(request.key) > KEY_LENGTH or "\0" in request.key:
@@ -167,7 +168,8 @@ def _started_before(request: RunRequest) -> WorkflowRun | None:
     )
     if started is not None and started.input != dict(request.input):
         raise Invalid(
-            f"the key {request.key!r} has started the run {started.id} with another input; repeat that input, or choose another key"
+            f"the key {request.key!r} has started the run {started.id} with another input; repeat that input, or choose"
+            " another key"
         )
     return started
 
