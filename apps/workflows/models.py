@@ -108,7 +108,8 @@ class WorkflowRun(TenantModel):
     #: The agent that started it. No reference: the deletion of an agent, which holds its schedule, would wait for the run,
     #: while a leg of the run waits for the schedule.
     agent_id = models.UUIDField(null=True)
-    #: Identifies the start: the slot of a schedule, the action of a heartbeat, the request of a program. Empty: none.
+    #: Identifies the start among those of its starter: the slot of a schedule, the action of a heartbeat, the request of a
+    #: program. Empty: none.
     key = models.CharField(max_length=200, blank=True, default="")
     input = models.JSONField(default=dict)
     #: `arbor.pipeline.progress.Checkpoint.position()`; empty before the first leg.
@@ -143,7 +144,7 @@ class WorkflowRun(TenantModel):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "workflow", "key"],
+                fields=["tenant", "workflow", "trigger", "started_by", "key"],
                 name="workflows_run_once",
                 condition=~models.Q(key=""),
             ),
@@ -190,7 +191,7 @@ class WorkflowStep(TenantModel):
     #: The goal of the agent that the step was delegated to; no reference, because goals are above deletion by age.
     goal_id = models.UUIDField(null=True)
     started_at = models.DateTimeField()
-    #: When the time for the answer, or the delay before the next try, is over.
+    #: When the time for the answer, or the delay before the next try, is over; of an answered step, when the sweep walks its run.
     due_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
 

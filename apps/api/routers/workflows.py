@@ -167,7 +167,7 @@ class RunInput(Input):
         default={}, description="The input, by name.", examples=[{"topic": "rain"}]
     )
     key: Annotated[str, Field(max_length=100)] = Field(
-        default="", description="A second start by the same key returns the first run."
+        default="", description="A second start by the same caller, key and input returns the first run."
     )
 
 

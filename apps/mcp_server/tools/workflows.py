@@ -73,7 +73,8 @@ def start_workflow(
     workflow: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, description="Its name.")],
     values: Annotated[dict[str, Any] | None, Field(description="The values that its input needs.")] = None,
     key: Annotated[
-        str, Field(max_length=100, description="A second start by the same key returns the first run.")
+        str,
+        Field(max_length=100, description="A second start by the same key and input returns the first run."),
     ] = "",
 ) -> RunState:
     """Start a workflow. `show_workflow_run` shows how far it is."""

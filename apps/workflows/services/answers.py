@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -101,7 +102,10 @@ def waiting_approvals() -> QuerySet[WorkflowStep]:
 def _answer(
     steps: QuerySet[WorkflowStep], *, output: str = "", error: str = "", decided_by: str = ""
 ) -> bool:
-    """Store the answer of a waiting step and enqueue its run; return False if it does not wait."""
+    """Store the answer of a waiting step and enqueue its run; return False if the step does not wait.
+
+    The leg cuts an output that is too long, and audits the cut.
+    """
     waiting = steps.filter(status=WorkflowStepStatus.WAITING, run__status__in=OPEN_RUNS)
     found = waiting.values_list("id", "run_id", "tenant_id", "run__workflow__name").first()
     if found is None:
@@ -109,9 +113,11 @@ def _answer(
     step_id, run_id, tenant_id, workflow = found
     changed = WorkflowStep.objects.filter(id=step_id, status=WorkflowStepStatus.WAITING).update(
         status=WorkflowStepStatus.ANSWERED,
-        output=storable(output)[:OUTPUT_LENGTH],
+        output=storable(output),
         error=storable(error),
         decided_by=decided_by,
+        # If the message is lost, the sweep walks the run.
+        due_at=Now(),
     )
     if changed:
         enqueue(advance_message(run_id=run_id, tenant_id=tenant_id, shown=workflow))

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.agents.models import Agent, PerceptKind
+from apps.agents.services.identity import identity_of
 from apps.agents.services.percepts import create_percept
 from apps.agents.services.profile import find_agent
 from apps.audit.models import AuditAction
@@ -24,13 +25,14 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal
 from apps.workflows.models import WorkflowRun, WorkflowStep
 from apps.workflows.services.rows import ACTOR
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.grants import action_resource
 from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import REFLEX
 from arbor.quotations import shorten
-from arbor.workflows.definition import StepSpec
+from arbor.workflows.definition import OF_AGENTS, StepSpec
 from arbor.workflows.prompts import step_prompt
 from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
@@ -39,6 +41,10 @@ from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStep
 TASK_LENGTH = 4_000
 #: Characters of the reason for which a goal is closed.
 REASON_LENGTH = 300
+#: The time after which a step looks again whether its agent may be asked.
+REST_CHECK = timedelta(minutes=5)
+#: The statuses that a step waits for to end.
+_RESTING = frozenset({AgentStatus.PAUSED, AgentStatus.DORMANT})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,13 +66,14 @@ class Asked:
 
 def ask(run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime) -> Asked:
     """Ask for the answer of the waiting step. Raises ArborError, before anything is written, if nobody can be asked."""
-    match spec.kind:
-        case WorkflowStepKind.PROMPT:
-            return _ask_model(run, spec, state, step_id=step_id, now=now)
-        case WorkflowStepKind.DELEGATE:
-            return _delegate(run, spec, state, step_id=step_id, now=now)
-        case _:
-            return Asked()
+    if spec.kind not in OF_AGENTS:
+        return Asked()
+    agent = _require_agent(run, spec)
+    if reason := _reason_to_wait(agent):
+        return _put_off(agent, until=now + REST_CHECK, reason=reason)
+    if spec.kind is WorkflowStepKind.PROMPT:
+        return _ask_model(run, agent, spec, state, step_id=step_id, now=now)
+    return _delegate(run, agent, spec, state, step_id=step_id, now=now)
 
 
 def agent_of(run: WorkflowRun, spec: StepSpec) -> Agent | None:
@@ -91,21 +98,38 @@ def _require_agent(run: WorkflowRun, spec: StepSpec) -> Agent:
     return agent
 
 
-def _ask_model(
-    run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
-) -> Asked:
-    agent, attempt = _require_agent(run, spec), state.current.attempts
-    models = _models(agent, spec)
-    if not models:
-        # The try does not count: nobody was asked.
-        tomorrow = datetime.combine(now.date() + timedelta(days=1), time(), tzinfo=UTC)
-        return Asked(
-            agent_id=agent.id,
-            until=tomorrow,
-            status=WorkflowStepStatus.RETRYING,
-            error=f"the daily limit of {agent.name} is used up",
-            uncounted=1,
+def _reason_to_wait(agent: Agent) -> str:
+    """Return why an agent does no step for now; empty if it does.
+
+    Raises TransitionIllegal for an agent without heartbeats, and IdentityRefused for one whose identity has ended.
+    """
+    if agent.status in _RESTING:
+        return f"{agent.name} is {agent.status}"
+    if agent.status != AgentStatus.ACTIVE:
+        raise TransitionIllegal(
+            f"{agent.name} is {agent.status}, so it cannot do a step; start it, or name another"
         )
+    identity = identity_of(agent.id)
+    if identity.endorsement is not None and identity.endorsement.status is EndorsementStatus.SUSPENDED:
+        return f"{agent.name}: {identity.refusal}"
+    identity.require_active()
+    return ""
+
+
+def _put_off(agent: Agent, *, until: datetime, reason: str) -> Asked:
+    """Return the changes of a step that waits before its agent is asked; the try does not count."""
+    return Asked(
+        agent_id=agent.id, until=until, status=WorkflowStepStatus.RETRYING, error=reason, uncounted=1
+    )
+
+
+def _ask_model(
+    run: WorkflowRun, agent: Agent, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
+) -> Asked:
+    attempt, models = state.current.attempts, _models(agent, spec)
+    if not models:
+        tomorrow = datetime.combine(now.date() + timedelta(days=1), time(), tzinfo=UTC)
+        return _put_off(agent, until=tomorrow, reason=f"the daily limit of {agent.name} is used up")
     prompt = step_prompt(spec, state, nonce=secrets.token_hex(8))
     call = MaintenanceCall(
         subject=subject_of_step(step_id, attempt=attempt),
@@ -128,13 +152,8 @@ def _models(agent: Agent, spec: StepSpec) -> Sequence[str]:
 
 
 def _delegate(
-    run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
+    run: WorkflowRun, agent: Agent, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
 ) -> Asked:
-    agent = _require_agent(run, spec)
-    if agent.status != AgentStatus.ACTIVE:
-        raise TransitionIllegal(
-            f"{agent.name} is {agent.status}, so it cannot do a step; start it, or name another"
-        )
     task = state.current.input
     shown = shorten(task, TASK_LENGTH)
     with transaction.atomic():

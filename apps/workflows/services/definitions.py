@@ -18,6 +18,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
+from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 from arbor.ids import read_id
 from arbor.workflows.definition import WorkflowDefinition, read_definition
@@ -80,7 +81,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
             f"there is a workflow {name} already; change it, or choose another name"
         ) from error
     _add_version(workflow, request.source, actor=actor)
-    _audit(workflow, actor, f"created the workflow {name}")
+    _audit(workflow, actor, f"created the workflow {name}", change_of({}, _shown(workflow)))
     return workflow
 
 
@@ -90,11 +91,17 @@ def change_workflow(*, workflow_id: UUID, request: WorkflowRequest, actor: str) 
     workflow = lock_workflow(workflow_id)
     if request.name not in ("", workflow.name):
         raise Invalid(f"the workflow {workflow.name} keeps its name, because capabilities name it")
+    before = _shown(workflow)
     _apply(workflow, request)
     workflow.save(force_update=True)
     changed = request.source is not None and _add_version(workflow, request.source, actor=actor)
     what = f"to version {workflow.version}" if changed else "without a new version"
-    _audit(workflow, actor, f"changed the workflow {workflow.name} {what}")
+    _audit(
+        workflow,
+        actor,
+        f"changed the workflow {workflow.name} {what}",
+        change_of(before, _shown(workflow)),
+    )
     return workflow
 
 
@@ -104,7 +111,7 @@ def delete_workflow(*, workflow_id: UUID, actor: str) -> Workflow:
     workflow = lock_workflow(workflow_id)
     if WorkflowRun.objects.filter(workflow_id=workflow_id, status__in=OPEN_RUNS).exists():
         raise TransitionIllegal(f"the workflow {workflow.name} has open runs; cancel them first")
-    _audit(workflow, actor, f"deleted the workflow {workflow.name}")
+    _audit(workflow, actor, f"deleted the workflow {workflow.name}", change_of(_shown(workflow), {}))
     Workflow.objects.filter(id=workflow_id).delete()
     return workflow
 
@@ -159,7 +166,8 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
 
 
 def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
-    """Write the changes into the row, checked."""
+    """Write the changes into the row, checked; the next run is planned anew only if its times change."""
+    planned_by = _times(workflow)
     if request.description is not None:
         workflow.description = _valid_description(request.description)
     if request.agent is not None:
@@ -177,7 +185,12 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
         check_input(read_definition(source), workflow.scheduled_input)
-    plan_next_run(workflow, after=datetime.now(UTC))
+    if workflow.next_run_at is None or _times(workflow) != planned_by:
+        plan_next_run(workflow, after=datetime.now(UTC))
+
+
+def _times(workflow: Workflow) -> tuple[object, ...]:
+    return workflow.cron, workflow.zone, workflow.enabled
 
 
 def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
@@ -215,11 +228,26 @@ def _add_version(workflow: Workflow, source: str, *, actor: str) -> bool:
     return True
 
 
-def _audit(workflow: Workflow, actor: str, message: str) -> None:
+def _shown(workflow: Workflow) -> dict[str, Any]:
+    """Return a workflow as the audit log shows it; the version is that of the definition."""
+    return {
+        "name": workflow.name,
+        "version": workflow.version,
+        "description": workflow.description,
+        "agent": workflow.agent_id,
+        "enabled": workflow.enabled,
+        "cron": workflow.cron,
+        "zone": workflow.zone,
+        "input": workflow.scheduled_input,
+    }
+
+
+def _audit(workflow: Workflow, actor: str, message: str, change: AuditChange) -> None:
     record(
         action=AuditAction.WORKFLOW_CHANGED,
         actor=actor,
         agent_id=workflow.agent_id,
         message=message,
         detail={"workflow_id": str(workflow.id), "version": workflow.version},
+        change=change,
     )

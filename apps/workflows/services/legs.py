@@ -46,6 +46,20 @@ from arbor.workflows.values import (
 
 log = structlog.get_logger(__name__)
 
+#: The columns of a step that its later legs change.
+_CHANGED = (
+    "status",
+    "attempts",
+    "output",
+    "data",
+    "error",
+    "decided_by",
+    "agent",
+    "goal_id",
+    "completed_at",
+    "due_at",
+)
+
 
 def advance_run(*, run_id: UUID, tenant_id: UUID, clock: Clock | None = None) -> bool:
     """Walk a run as far as it goes now; return False if it is over, waits for an answer, or is unknown.
@@ -75,36 +89,48 @@ class _RunLeg:
 
     def advance(self) -> bool:
         """Walk, ask for what the next step needs, and write everything."""
-        progress = self._next_progress()
-        if progress is None:
+        if self._run.position and self._answer() is None:
             return False
-        self._lock_agents(progress.checkpoint.state)
-        progress, asked = self._ask(progress)
+        self._lock()
+        progress, asked = self._ask(self._traverse())
         self._release_ended(progress.checkpoint.state)
         self._write(progress, asked)
         return True
 
-    def _next_progress(self) -> Progress[WorkflowState] | None:
-        """Return the progress of the walk; None where the waiting step has no answer yet."""
+    def _lock(self) -> None:
+        """Lock agents in the order of ids, then the waiting step, whose answer may have come since it was read.
+
+        A step that nobody can be asked for leads on to another one in the same leg, so all agents are locked that may be handed a step.
+        """
+        delegates = {
+            spec.agent: spec
+            for spec in self._definition.steps.values()
+            if spec.kind is WorkflowStepKind.DELEGATE
+        }
+        agents = (agent_of(self._run, spec) for spec in delegates.values())
+        agent_ids = {agent.id for agent in agents if agent is not None}
+        agent_ids |= {row.agent_id for row in self._rows[-1:] if row.agent_id}
+        for agent_id in sorted(agent_ids):
+            lock_schedule(agent_id)
+        if self._rows:
+            self._rows[-1] = steps_of(self._run.id).select_for_update().get(id=self._rows[-1].id)
+
+    def _answer(self) -> StepAnswer | RetryDue | None:
+        """Return the answer to the waiting step; None if there is none yet."""
+        return _answer_to(self._rows[-1], self._definition, self._now)
+
+    def _traverse(self) -> Progress[WorkflowState]:
         state = state_of(self._run, self._rows)
         if not self._run.position:
             return begin_traversal(self._definition, state, clock=self._clock)
-        answer = _answer_to(self._rows[-1], self._definition, self._now)
-        return self._resume(self._run.position, state, answer) if answer is not None else None
+        answer = self._answer()
+        assert answer is not None, f"the answer to the step {self._rows[-1].id} is gone"
+        return self._resume(self._run.position, state, answer)
 
     def _resume(
         self, position: dict[str, object], state: WorkflowState, answer: StepAnswer | RetryDue
     ) -> Progress[WorkflowState]:
         return resume_traversal(self._definition, position, state, answer, clock=self._clock)
-
-    def _lock_agents(self, state: WorkflowState) -> None:
-        """Lock the schedules of agents whose goals change, in the order of ids, before any row of a step is written."""
-        delegated = {row.agent_id for row in self._rows if row.goal_id and row.status in OPEN_STEPS}
-        if state.visits and state.current.kind is WorkflowStepKind.DELEGATE:
-            agent = agent_of(self._run, self._definition.steps[state.current.name])
-            delegated.add(agent.id if agent else None)
-        for agent_id in sorted(filter(None, delegated)):
-            lock_schedule(agent_id)
 
     def _ask(self, progress: Progress[WorkflowState]) -> tuple[Progress[WorkflowState], Asked]:
         """Ask for what the waiting step needs; a step that cannot be asked is a failed try."""
@@ -161,7 +187,7 @@ class _RunLeg:
         row.goal_id = asked.goal_id or row.goal_id
         row.started_at = row.started_at or self._now
         row.completed_at, row.due_at = (self._now, None) if ended else (None, until)
-        row.save(force_insert=is_new, force_update=not is_new)
+        row.save(force_insert=is_new, update_fields=None if is_new else _CHANGED)
         self._report(row, cut=visit.cut + asked.cut, ended=ended, asked=bool(asked.agent_id) or is_new)
 
     def _report(self, row: WorkflowStep, *, cut: int, ended: bool, asked: bool) -> None:

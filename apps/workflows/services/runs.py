@@ -39,6 +39,7 @@ from arbor.workflows.values import (
 #: The time after which a run that no worker has walked is walked by the sweep.
 MESSAGE_LEASE = timedelta(seconds=15)
 REASON_LENGTH = 2_000
+KEY_LENGTH = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +52,7 @@ class RunRequest:
     trigger: WorkflowTrigger = WorkflowTrigger.PERSON
     #: The agent that starts it.
     agent_id: UUID | None = None
-    #: Identifies the start: a second start by the same key returns the first run. Empty: none.
+    #: Identifies the start among those of the actor: a second start by the same key returns the first run. Empty: none.
     key: str = ""
 
 
@@ -59,10 +60,13 @@ class RunRequest:
 def start_run(*, request: RunRequest) -> WorkflowRun:
     """Start a run of the latest version, or return the run that the same key has started.
 
-    Raises Invalid for the input, TransitionIllegal where the workflow is disabled or the tenant suspended.
+    Raises Invalid for the key, and for an input that is not valid or not that of the key's run, TransitionIllegal where the
+    workflow is disabled or the tenant suspended.
     """
     workflow = request.workflow
-    if request.key and (existing := _started_by(workflow, request.key)):
+    if len(request.key) > KEY_LENGTH or "\0" in request.key:
+        raise Invalid(f"a key has at most {KEY_LENGTH} characters and no NUL, got {len(request.key):,}")
+    if existing := _started_before(request):
         return existing
     require_active()
     if not workflow.enabled:
@@ -90,7 +94,7 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
             run.save(force_insert=True)
     except IntegrityError:
         # Another process started it by the same key at this moment.
-        if existing := _started_by(workflow, request.key):
+        if existing := _started_before(request):
             return existing
         raise
     record(
@@ -153,8 +157,20 @@ def runs(
     return rows.filter(status__in=statuses) if statuses else rows
 
 
-def _started_by(workflow: Workflow, key: str) -> WorkflowRun | None:
-    started: WorkflowRun | None = runs(workflow_id=workflow.id).filter(key=key).first()
+def _started_before(request: RunRequest) -> WorkflowRun | None:
+    """Return the run that the same actor has started by the same key. Raises Invalid for another input."""
+    if not request.key:
+        return None
+    started: WorkflowRun | None = (
+        runs(workflow_id=request.workflow.id)
+        .filter(trigger=request.trigger, started_by=request.actor, key=request.key)
+        .first()
+    )
+    if started is not None and started.input != dict(request.input):
+        raise Invalid(
+            f"the key {request.key!r} has started the run {started.id} with another input; repeat that input, or choose"
+            " another key"
+        )
     return started
 
 

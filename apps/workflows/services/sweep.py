@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -11,13 +11,13 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.scope import tenant_transaction
-from apps.workflows.models import Workflow, WorkflowRun
+from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services.definitions import plan_next_run
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, start_run
 from arbor.clock import Clock, SystemClock
 from arbor.errors import ArborError
-from arbor.workflows.values import WorkflowStepStatus, WorkflowTrigger
+from arbor.workflows.values import OPEN_RUNS, WorkflowStepStatus, WorkflowTrigger
 
 log = structlog.get_logger(__name__)
 
@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 _BATCH = 50
 #: Well below the period of the sweep.
 _JOB_RUN_DURATION = timedelta(seconds=3)
+#: The time for which the sweep leaves a run alone whose leg has raised.
+FAILED_LEG_DELAY = timedelta(minutes=5)
 #: The actor of scheduled runs.
 SCHEDULER = "system:schedule"
 
@@ -37,7 +39,9 @@ SELECT t.id AS agent_id WHERE EXISTS (
 _DUE = """
 SELECT t.id AS agent_id WHERE (
     EXISTS (SELECT FROM workflows_workflowrun r WHERE r.tenant_id = t.id AND r.due_at <= now())
-    OR EXISTS (SELECT FROM workflows_workflowstep s WHERE s.tenant_id = t.id AND s.status = 'answered')
+    OR EXISTS (
+        SELECT FROM workflows_workflowstep s WHERE s.tenant_id = t.id AND s.status = 'answered' AND s.due_at <= now()
+    )
 ) AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 """
 
@@ -73,47 +77,69 @@ def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
             .order_by("id")[:_BATCH]
         )
         for workflow in due:
-            assert workflow.next_run_at is not None
-            slot = workflow.next_run_at
-            plan_next_run(workflow, after=now)
-            workflow.save(update_fields=["next_run_at"])
-            try:
-                start_run(
-                    request=RunRequest(
-                        workflow=workflow,
-                        input=workflow.scheduled_input,
-                        actor=SCHEDULER,
-                        trigger=WorkflowTrigger.SCHEDULE,
-                        key=f"schedule:{slot.isoformat()}",
-                    )
-                )
-            except ArborError as error:
-                log.warning("workflow_start_failed", workflow=workflow.name, error=str(error))
-                record(
-                    action=AuditAction.WORKFLOW_ENDED,
-                    actor=SCHEDULER,
-                    agent_id=workflow.agent_id,
-                    message=f"the scheduled run of {workflow.name} did not start: {error}",
-                    detail={"workflow_id": str(workflow.id), "slot": slot.isoformat()},
-                )
+            _start_due(workflow, now)
     return len(due)
+
+
+def _start_due(workflow: Workflow, now: datetime) -> None:
+    """Start a due workflow and plan its next run; audit what is not possible."""
+    slot = workflow.next_run_at
+    assert slot is not None
+    # A schedule that is not valid any more has no next time before a person changes it.
+    workflow.next_run_at = None
+    try:
+        plan_next_run(workflow, after=now)
+        start_run(
+            request=RunRequest(
+                workflow=workflow,
+                input=workflow.scheduled_input,
+                actor=SCHEDULER,
+                trigger=WorkflowTrigger.SCHEDULE,
+                key=f"schedule:{slot.isoformat()}",
+            )
+        )
+    except ArborError as error:
+        log.warning("workflow_start_failed", workflow=workflow.name, error=str(error))
+        record(
+            action=AuditAction.WORKFLOW_ENDED,
+            actor=SCHEDULER,
+            agent_id=workflow.agent_id,
+            message=f"the scheduled run of {workflow.name} did not start: {error}",
+            detail={"workflow_id": str(workflow.id), "slot": slot.isoformat()},
+        )
+    workflow.save(update_fields=["next_run_at"])
 
 
 def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:
     """Walk the runs of a tenant that are due, or whose step has an answer; return how many moved."""
     clock = clock or SystemClock()
+    now = clock.now()
     with tenant_transaction(tenant_id):
-        due = WorkflowRun.objects.filter(due_at__lte=clock.now()).order_by("due_at")
-        answered = WorkflowRun.objects.filter(steps__status=WorkflowStepStatus.ANSWERED).order_by("id")
-        ids = {*due.values_list("id", flat=True)[:_BATCH], *answered.values_list("id", flat=True)[:_BATCH]}
-    return sum(_advance(run_id, tenant_id, clock) for run_id in sorted(ids))
+        due = WorkflowRun.objects.filter(due_at__lte=now).order_by("due_at")
+        answered = WorkflowRun.objects.filter(
+            steps__status=WorkflowStepStatus.ANSWERED, steps__due_at__lte=now
+        ).order_by("steps__due_at")
+        legs = {
+            run_id: leg for rows in (due, answered) for run_id, leg in rows.values_list("id", "leg")[:_BATCH]
+        }
+    return sum(_advance(run_id, leg, tenant_id, clock) for run_id, leg in sorted(legs.items()))
 
 
-def _advance(run_id: UUID, tenant_id: UUID, clock: Clock) -> bool:
-    """Walk one run; a leg that raises leaves its run as it was."""
+def _advance(run_id: UUID, leg: int, tenant_id: UUID, clock: Clock) -> bool:
+    """Walk one run; a run whose leg raises gives way to the others for a while."""
     try:
         return advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock)
     except Exception:
         # A leg that raises would raise again in each sweep, and must not keep the tenant's other runs from moving.
         log.exception("workflow_leg_failed", run_id=str(run_id))
+        _put_off(run_id, leg, tenant_id, until=clock.now() + FAILED_LEG_DELAY)
         return False
+
+
+def _put_off(run_id: UUID, leg: int, tenant_id: UUID, *, until: datetime) -> None:
+    """Let the sweep leave a run alone until a time, unless somebody has walked it since."""
+    with tenant_transaction(tenant_id):
+        if WorkflowRun.objects.filter(id=run_id, leg=leg, status__in=OPEN_RUNS).update(due_at=until):
+            WorkflowStep.objects.filter(run_id=run_id, status=WorkflowStepStatus.ANSWERED).update(
+                due_at=until
+            )

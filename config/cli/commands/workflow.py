@@ -119,7 +119,11 @@ _workflow = group(
         "Start a run of the latest version.",
         argument("name"),
         option("--input", "values", multiple=True, metavar="NAME=VALUE", help=_INPUT),
-        option("--key", default="", help="A second start by the same key returns the first run."),
+        option(
+            "--key",
+            default="",
+            help="A second start by the same person, key and input returns the first run.",
+        ),
         run="workflows:start",
         examples=("arbor workflow start report --input topic=rain",),
     ),

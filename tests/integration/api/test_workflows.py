@@ -52,7 +52,9 @@ def test_an_operator_runs_a_workflow(
     assert viewer.post(start, {"values": {"topic": "rain"}}).status_code == 403
     assert owner.post(start, {}).status_code == 422
     run = owner.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()
-    assert owner.post(start, {"values": {"topic": "x"}, "key": "7"}).json()["id"] == run["id"]
+    assert owner.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()["id"] == run["id"]
+    other = owner.post(start, {"values": {"topic": "x"}, "key": "7"})
+    assert (other.status_code, "with another input" in other.json()["detail"]) == (422, True)
     advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
     (step,) = viewer.get("/workflow-approvals").json()["items"]
     assert step["input"] == "Publish rain?"

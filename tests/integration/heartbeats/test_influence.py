@@ -17,7 +17,7 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal, move_goal
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from apps.workflows.services.answers import complete_delegated_step
+from apps.workflows.models import WorkflowRun
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode
 from arbor.goals.values import GoalState
@@ -25,8 +25,14 @@ from tests.factories.authority import allow_also
 from tests.factories.goals import IntentFactory
 from tests.factories.selves import ExperienceFactory
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
-from tests.integration.workflows.workflow_setup import defined, started, step_now
+from tests.integration.heartbeats.heartbeat_runner import (
+    HeartbeatRunner,
+    Script,
+    action_of,
+    memory_of,
+    reply_of,
+)
+from tests.integration.workflows.workflow_setup import defined, run_now, started, steps_now
 
 PERSON = "user:nora"
 ATTEMPTS = "## Earlier attempts at tasks like this"
@@ -146,32 +152,62 @@ def test_answers_to_earlier_texts_reach_the_next_one(
     assert "“The reef is charted.”: answered once, at last: Shorter, and with a map, please." in shown
 
 
-def test_agents_that_did_a_like_step_well_are_named(
+def test_agents_that_did_a_like_step_are_named_with_their_results(
     tenant: Tenant,
     agent: Agent,
     new_agent: Callable[..., Agent],
     fleet: Fleet,
+    scripted: Script,
     heartbeats: HeartbeatRunner,
     message: Callable[[str], None],
 ) -> None:
+    """From the answers of another agent's heartbeats to the prompt of the agent that gives work away."""
     with tenant_transaction(tenant.id):
         grant_capability(agent_id=agent.id, resource="arbor://workflows/execute/*", actor=PERSON)
     handler = new_agent(tenant, name="Bert")
     workflow = defined(
         tenant, 'a [type=delegate, task="Draw the map of {input.topic}"]; start -> a -> done', agent=handler
     )
-    run = started(workflow, topic="the reef")
-    fleet.run()
     message("Have somebody draw a map of the south reef.")
     assert HANDLERS not in heartbeats.run(reply_of())
+    for topic, output, failed, shown in (
+        ("the reef", "It is drawn.", False, "Bert: completed 1 of 1 steps, 1 tries each"),
+        ("the sea", "The ink is gone.", True, "Bert: completed 1 of 2 steps, 1 tries each"),
+    ):
+        run = started(workflow, topic=topic)
+        fleet.run()
+        answer_step(HeartbeatRunner(fleet, handler, scripted), run, output=output, failed=failed)
+        message("Have somebody draw a map of the east reef.")
+        named = section_of(heartbeats.run(reply_of()), HANDLERS)
+        assert shown in named
+        assert ("The ink is gone." in named) is failed
+
+
+def test_results_that_a_workflow_measured_reach_the_next_text(
+    tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
+) -> None:
     with tenant_transaction(tenant.id):
-        complete_delegated_step(
-            step_id=step_now(run, "a").id,
-            agent_id=handler.id,
-            output="Done.",
-            failed=False,
-            actor="agent:bert",
+        allow_also(agent, "reach_out_user")
+        goal = Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).first()
+        IntentFactory(
+            agent=agent, goal=goal, action="reach_out_user", description="Write to them of the reef"
         )
+    run = started(
+        defined(
+            tenant,
+            'views [type=delegate, task="Count the views of the post on the reef"]; start -> views -> done',
+            agent=agent,
+        )
+    )
     fleet.run()
-    message("Have somebody draw a map of the east reef.")
-    assert "Bert: completed 1 of 1 steps, 1 tries each" in section_of(heartbeats.run(reply_of()), HANDLERS)
+    assert PUBLICATIONS not in answer_step(heartbeats, run, output="90 views, most on Monday")
+    assert "90 views, most on Monday" in section_of(heartbeats.run(reply_of()), PUBLICATIONS)
+
+
+def answer_step(heartbeats: HeartbeatRunner, run: WorkflowRun, *, output: str, failed: bool = False) -> str:
+    """Let a heartbeat answer the run's waiting step; return its prompt."""
+    (step,) = steps_now(run)
+    action = action_of("complete_step", step=str(step.id), output=output, failed=failed)
+    prompt = heartbeats.run(reply_of(actions=[action]))
+    assert run_now(run).status == ("failed" if failed else "succeeded")
+    return prompt

@@ -19,10 +19,9 @@ def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Age
         create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
     (listed,) = client.tool("list_workflows")["workflows"]
     assert (listed["name"], listed["inputs"]) == ("review", ["topic"])
-    run = client.tool("start_workflow", workflow="review", values={"topic": "rain"}, key="7")
-    assert (
-        client.tool("start_workflow", workflow="review", values={"topic": "sun"}, key="7")["id"] == run["id"]
-    )
+    start = {"workflow": "review", "values": {"topic": "rain"}, "key": "7"}
+    run = client.tool("start_workflow", **start)
+    assert client.tool("start_workflow", **start)["id"] == run["id"]
     advance_run(run_id=UUID(run["id"]), tenant_id=agent.tenant_id)
     shown = client.tool("show_workflow_run", run=run["id"])
     assert (shown["status"], shown["steps"][0]["status"]) == ("waiting", "waiting")

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from apps.agents.models import Agent
+from apps.agents.services.identity import endorsement_of
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.services.approvals import approvals, approve
 from apps.authority.services.grants import grant_capability, revoke_actions
+from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import WorkflowRun
+from apps.workflows.services.sweep import advance_due_runs
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.authority.constraints import Constraints
+from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
-from tests.integration.workflows.workflow_setup import defined, outputs, run_now, started, step_now
+from tests.integration.workflows.workflow_setup import (
+    defined,
+    make_due,
+    outputs,
+    run_now,
+    started,
+    step_now,
+)
 
 NOTE = 'a [type=note, text="About {input.topic}"]; start -> a -> done'
 
@@ -122,3 +137,53 @@ def test_a_revoked_right_to_answer_fails_the_step(tenant: Tenant, agent: Agent, 
     run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
     fleet.run()
     assert "may not complete_step any more" in run_now(run).error
+
+
+def rest(agent: Agent, how: str) -> None:
+    """Pause, stop, … the agent, or suspend or revoke its identity; `active` ends that."""
+    with tenant_transaction(agent.tenant_id):
+        if how in EndorsementStatus and how != "active":
+            change = suspend_identity if how == "suspended" else revoke_identity
+            change(agent_id=agent.id, reason="a test", actor="cli:eve")
+        elif how == "active" and endorsement_of(agent.id).status is EndorsementStatus.SUSPENDED:
+            reinstate_identity(agent_id=agent.id, actor="cli:eve")
+        else:
+            Agent.objects.filter(id=agent.id).update(status=how)
+
+
+@pytest.mark.parametrize("how", ["paused", "dormant", "suspended"])
+@pytest.mark.parametrize("step", ['prompt, prompt="x"', 'delegate, task="x"'])
+def test_a_step_waits_while_its_agent_rests(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], how: str, step: str
+) -> None:
+    model = scripted("fine")
+    run = started(defined(tenant, f"a [type={step}]; start -> a -> done", agent=agent))
+    rest(agent, how)
+    fleet.run()
+    waiting = step_now(run, "a")
+    assert (waiting.status, waiting.attempts, model.requests) == ("retrying", 0, [])
+    assert "Ada" in waiting.error
+    assert how in waiting.error
+    rest(agent, "active")
+    make_due(run, waiting.id)
+    assert advance_due_runs(tenant.id) == 1
+    asked = step_now(run, "a")
+    assert (asked.status, asked.attempts) == ("waiting", 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [("stopped", "Ada is stopped"), ("created", "Ada is created"), ("revoked", "revoked"), ("", "no agent")],
+)
+def test_a_step_of_an_agent_that_has_ended_fails(
+    tenant: Tenant, agent: Agent, fleet: Fleet, how: str, why: str
+) -> None:
+    run = started(defined(tenant, 'a [type=prompt, prompt="x", agent="Ada", retries=0]; start -> a -> done'))
+    if how:
+        rest(agent, how)
+    else:
+        with tenant_transaction(tenant.id):
+            Agent.objects.filter(id=agent.id).update(name="Bob")
+    fleet.run()
+    assert (run_now(run).status, step_now(run, "a").status) == ("failed", "failed")
+    assert why in run_now(run).error

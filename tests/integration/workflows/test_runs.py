@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -33,6 +34,7 @@ from apps.workflows.services.sweep import advance_due_runs
 from arbor.errors import Invalid, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel
+from arbor.workflows.values import OUTPUT_LENGTH, WorkflowTrigger
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
     defined,
@@ -313,14 +315,24 @@ def test_a_canceled_run_ends_with_its_step_and_its_call(
     assert run_now(run).error == "canceled by user:eve: wrong topic"
 
 
-def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, fleet: Fleet) -> None:
+def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
     workflow = defined(tenant, 'a [type=note, text="x"]; start -> a -> done')
+    first = RunRequest(workflow=workflow, actor="cli:eve", key="order-7", input={"a": 1})
     with tenant_transaction(tenant.id):
-        first, second = (
-            start_run(request=RunRequest(workflow=workflow, actor="cli:eve", key="order-7")) for _ in range(2)
-        )
-    assert first.id == second.id
-    assert len(fleet.messages) == 1
+        run = start_run(request=first)
+        assert start_run(request=first).id == run.id
+        with pytest.raises(Invalid, match=f"has started the run {run.id} with another input"):
+            start_run(request=replace(first, input={"a": 2}))
+        with pytest.raises(Invalid, match="at most 200 characters"):
+            start_run(request=replace(first, key="k" * 201))
+        # Nobody takes the key of somebody else, least of all that of a schedule.
+        others = [
+            replace(first, actor="user:bob"),
+            replace(first, trigger=WorkflowTrigger.SCHEDULE),
+            replace(first, trigger=WorkflowTrigger.AGENT, actor="agent:x", agent_id=agent.id),
+        ]
+        assert len({run.id, *(start_run(request=other).id for other in others)}) == 4
+    assert len(fleet.messages) == 4
 
 
 def test_a_start_names_what_is_missing(tenant: Tenant) -> None:
@@ -359,3 +371,15 @@ def test_json_outputs_are_stored_as_data(
     run = started(workflow)
     fleet.run()
     assert (run_now(run).exit, step_now(run, "a").data) == ("done", {"points": 5})
+
+
+def test_a_cut_output_is_audited(tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted("x" * (OUTPUT_LENGTH + 7))
+    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    fleet.run()
+    step = step_now(run, "a")
+    assert (run_now(run).status, len(step.output)) == ("succeeded", OUTPUT_LENGTH)
+    with tenant_transaction(tenant.id):
+        event = AuditEvent.objects.get(action=AuditAction.TRUNCATED, detail__step_id=str(step.id))
+    assert event.message == "cut 7 characters of the step a of report"
+    assert event.detail["characters"] == 7

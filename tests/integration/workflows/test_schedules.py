@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,13 +12,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
-from apps.audit.models import AuditEvent
+from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.history import sweep_history
 from apps.queues import captured
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
 from apps.workflows.services import sweep
+from apps.workflows.services.answers import decide_step
 from apps.workflows.services.definitions import (
     WorkflowRequest,
     WorkflowSchedule,
@@ -88,6 +90,62 @@ def test_a_start_that_is_not_possible_is_audited(tenant: Tenant, agent: Agent) -
         assert not WorkflowRun.objects.exists()
 
 
+def test_a_change_of_something_else_leaves_the_due_time(tenant: Tenant) -> None:
+    workflow = defined(tenant, NOTE, schedule=DAILY)
+    due = datetime.now(UTC) - timedelta(minutes=1)
+    hourly = replace(DAILY, cron="0 * * * *")
+    with tenant_transaction(tenant.id):
+        Workflow.objects.update(next_run_at=due)
+        for changes, stays in (
+            ({"description": "new"}, True),
+            ({"source": graph_of(NOTE + " "), "schedule": replace(DAILY, input={"word": "Sun"})}, True),
+            ({"schedule": hourly}, False),
+        ):
+            changed = change_workflow(
+                workflow_id=workflow.id, request=WorkflowRequest(name="", **changes), actor="x"
+            )
+            assert (changed.next_run_at == due) is stays
+
+
+def test_a_schedule_that_is_not_valid_any_more_stops_no_other(tenant: Tenant) -> None:
+    broken, sound = (defined(tenant, NOTE, name=name, schedule=DAILY) for name in ("broken", "sound"))
+    with tenant_transaction(tenant.id):
+        # The time zone was valid when the schedule was written.
+        Workflow.objects.filter(id=broken.id).update(zone="Atlantis/Capital")
+    late = at(sound, minutes=1)
+    assert start_scheduled(tenant.id, late) == 2
+    assert start_scheduled(tenant.id, late) == 0
+    with tenant_transaction(tenant.id):
+        (run,) = runs()
+        assert run.workflow.name == "sound"
+        event = AuditEvent.objects.get(message__contains="did not start")
+        assert "there is no time zone 'Atlantis/Capital'" in event.message
+    assert refreshed(broken).next_run_at is None
+    with tenant_transaction(tenant.id):
+        request = WorkflowRequest(name="", schedule=DAILY)
+        assert change_workflow(workflow_id=broken.id, request=request, actor="x").next_run_at is not None
+
+
+def test_changes_of_a_workflow_are_audited_with_both_states(tenant: Tenant, agent: Agent) -> None:
+    workflow = defined(tenant, NOTE)
+    request = WorkflowRequest(name="", agent="Ada", source=graph_of(NOTE + " "), schedule=DAILY)
+    with tenant_transaction(tenant.id):
+        change_workflow(workflow_id=workflow.id, request=request, actor="cli:eve")
+        delete_workflow(workflow_id=workflow.id, actor="cli:eve")
+        created, changed, deleted = AuditEvent.objects.filter(action=AuditAction.WORKFLOW_CHANGED).order_by(
+            "id"
+        )
+    assert (created.before, created.after["version"], created.after["name"]) == ({}, 1, "report")
+    assert changed.before == {"version": 1, "agent": None, "cron": "", "input": {}}
+    assert changed.after == {
+        "version": 2,
+        "agent": str(agent.id),
+        "cron": "0 7 * * *",
+        "input": {"word": "Rain"},
+    }
+    assert (deleted.before["version"], deleted.after) == (2, {})
+
+
 def test_the_sweep_starts_and_walks_runs_of_active_tenants(tenant: Tenant, other_tenant: Tenant) -> None:
     workflows = [defined(one, NOTE, schedule=DAILY) for one in (tenant, other_tenant)]
     Tenant.objects.using("ops").filter(id=other_tenant.id).update(status=TenantStatus.SUSPENDED)
@@ -124,6 +182,35 @@ def test_a_leg_that_raises_does_not_stop_the_other_runs(
     failed = [line["run_id"] for line in logs if line["event"] == "workflow_leg_failed"]
     assert failed == [str(broken.id)]
     assert (run_now(broken).leg, run_now(sound).status) == (0, "succeeded")
+
+
+@pytest.mark.parametrize("body", [NOTE, 'a [type=approval, question="{input.word}"]; start -> a -> done'])
+def test_runs_that_fail_give_way_to_the_others(
+    tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    workflow = defined(tenant, body)
+    begun = [started(workflow, word=word) for word in "abc"]
+    if "approval" in body:
+        fleet.run()
+        with tenant_transaction(tenant.id):
+            for run in begun:
+                decide_step(step_id=run.steps.get().id, approved=True, actor="user:eve")
+    failing = {begun[0].id, begun[1].id}
+
+    def advance(*, run_id: UUID, tenant_id: UUID, clock: Clock) -> bool:
+        if run_id in failing:
+            raise RuntimeError("no such leg")
+        return advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock)
+
+    monkeypatch.setattr(sweep, "advance_run", advance)
+    monkeypatch.setattr(sweep, "_BATCH", 2)
+    now = datetime.now(UTC) + timedelta(minutes=1)
+    assert [advance_due_runs(tenant.id, FrozenClock(now)) for _ in range(3)] == [0, 1, 0]
+    assert run_now(begun[2]).status == "succeeded"
+    # What made them fail is mended.
+    failing.clear()
+    assert advance_due_runs(tenant.id, FrozenClock(now + sweep.FAILED_LEG_DELAY)) == 2
+    assert {run_now(run).status for run in begun} == {"succeeded"}
 
 
 def test_a_message_walks_no_run_of_a_suspended_tenant(

@@ -1,0 +1,109 @@
+"""Answers that come while a leg runs, and the locks of a leg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.locks import lock_schedule
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from apps.workflows.services import legs
+from apps.workflows.services.answers import decide_step
+from apps.workflows.services.asking import ask
+from apps.workflows.services.sweep import advance_due_runs
+from arbor.workflows.traversal import time_is_over
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.workflows.workflow_setup import (
+    defined,
+    make_due,
+    outputs,
+    run_now,
+    started,
+    step_now,
+    steps_now,
+)
+from tests.support.threads import in_own_connection
+
+APPROVAL = 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'
+
+
+def approve_elsewhere(step_id: Any, tenant: Tenant) -> None:
+    """Approve a step in another connection, and wait for its commit."""
+
+    def approve() -> None:
+        with tenant_transaction(tenant.id):
+            decide_step(step_id=step_id, approved=True, actor="user:eve", reason="in time")
+
+    in_own_connection(approve).join(20)
+
+
+def test_an_approval_that_commits_within_a_leg_counts(
+    tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = started(defined(tenant, APPROVAL))
+    fleet.run()
+    step = step_now(run, "ask")
+    make_due(run, step.id)
+
+    def approved_meanwhile(*args: Any) -> Any:
+        # The leg has read that the time is over, and has not written it yet.
+        approve_elsewhere(step.id, tenant)
+        return time_is_over(*args)
+
+    monkeypatch.setattr(legs, "time_is_over", approved_meanwhile)
+    assert advance_due_runs(tenant.id) == 1
+    assert (run_now(run).status, outputs(run)) == ("succeeded", {"ask": "in time"})
+    assert step_now(run, "ask").decided_by == "user:eve"
+
+
+def test_a_leg_writes_what_it_changes_in_few_statements(
+    tenant: Tenant, fleet: Fleet, statements: list[str]
+) -> None:
+    run = started(defined(tenant, APPROVAL))
+    fleet.run()
+    make_due(run, step_now(run, "ask").id)
+    statements.clear()
+    advance_due_runs(tenant.id)
+    (written,) = (text for text in statements if text.startswith('UPDATE "workflows_workflowstep"'))
+    # Those of the sweep among them.
+    assert len(statements) == 10
+    assert '"status"' in written
+    assert not any(f'"{name}" =' in written for name in ("number", "kind", "input", "started_at"))
+
+
+def test_a_leg_locks_all_agents_that_it_may_hand_a_step(
+    tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    fleet: Fleet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A step that cannot be handed over leads on to one of another agent, in the same leg."""
+    first, second = sorted((new_agent(tenant, name) for name in ("Bob", "Cleo")), key=lambda one: one.id)
+    with tenant_transaction(tenant.id):
+        Agent.objects.filter(id=second.id).update(status="stopped")
+    run = started(
+        defined(
+            tenant,
+            f'a [type=delegate, task="x", agent="{second.name}"]; b [type=delegate, task="y", agent="{first.name}"];'
+            'start -> a -> done; a -> b [condition="outcome=failure"]; b -> done',
+        )
+    )
+    events: list[Any] = []
+
+    def locked(agent_id: Any) -> None:
+        events.append(agent_id)
+        lock_schedule(agent_id)
+
+    def asked(*args: Any, **options: Any) -> Any:
+        events.append("ask")
+        return ask(*args, **options)
+
+    monkeypatch.setattr(legs, "lock_schedule", locked)
+    monkeypatch.setattr(legs, "ask", asked)
+    fleet.step()
+    assert [(step.name, step.status) for step in steps_now(run)] == [("a", "failed"), ("b", "waiting")]
+    assert events == [first.id, second.id, "ask", "ask"]
