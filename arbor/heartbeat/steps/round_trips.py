@@ -64,6 +64,12 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = replace(
         heartbeat,
         view=_with_shown_percepts(situation, prompt.percepts),
+        # The reflex policy reads the signals in the situation, which has all of them.
+        signal_positions={
+            source: positions
+            for source, positions in heartbeat.signal_positions.items()
+            if situation.model_is_reflex or source not in prompt.waiting
+        },
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
         mark=heartbeat.nonce,
@@ -274,14 +280,15 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 
 def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Mark the percepts and signals of the prompt as received, once."""
+    """Mark the percepts and signals that the prompt showed as received, once."""
     if heartbeat.heard or not (heartbeat.situation.percepts or heartbeat.signal_positions):
         return heartbeat
     received = heartbeat.bringing(
         received_percepts=[UUID(percept.id) for percept in heartbeat.situation.percepts],
         signal_positions=[
             (UUID(subscription), UUID(position))
-            for subscription, position in heartbeat.signal_positions.items()
+            for positions in heartbeat.signal_positions.values()
+            for subscription, position in positions.items()
         ],
     )
     return replace(received, heard=True)
