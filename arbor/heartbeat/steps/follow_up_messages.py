@@ -16,14 +16,14 @@ _TRIES = 4
 
 
 class FollowUpMessage(NamedTuple):
-    """A message with the results of actions, and the tokens that were clipped from them for want of room."""
+    """A message with the results of actions, empty if it has no room, and the tokens of results that it leaves out."""
 
     text: str
-    clipped: int
+    cut: int
 
 
-def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage | None:
-    """Return the message after `spent` tokens of prompts and replies; None if the model has no room for it."""
+def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage:
+    """Return the message after `spent` tokens of prompts and replies, without text if the model has no room for it."""
     message = partial(
         follow_up_text,
         heartbeat.situation_now,
@@ -32,7 +32,9 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         most=heartbeat.turns_allowed,
         nonce=heartbeat.mark,
     )
-    room, left = quotable(heartbeat, spent), max_prompt_tokens(heartbeat) - spent
+    lengths = [len(result.brought) for result in heartbeat.present.results]
+    whole = message(room=len(lengths) * sum(lengths))
+    room, left = min(quotable(heartbeat, spent), BROUGHT_LENGTH), max_prompt_tokens(heartbeat) - spent
     text = message(room=room)
     tokens = count_tokens(heartbeat, text)
     for _ in range(_TRIES):
@@ -43,6 +45,5 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         text = message(room=room)
         tokens = count_tokens(heartbeat, text)
     if tokens > left:
-        return None
-    clipped = count_tokens(heartbeat, message()) - tokens if room < BROUGHT_LENGTH else 0
-    return FollowUpMessage(text, clipped)
+        return FollowUpMessage("", count_tokens(heartbeat, whole))
+    return FollowUpMessage(text, count_tokens(heartbeat, whole) - tokens if text != whole else 0)

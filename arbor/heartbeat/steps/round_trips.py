@@ -248,7 +248,14 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
     message = follow_up_message(heartbeat, spent=tokens)
-    if message is None:
+    unread = 0 if message.text else sum(bool(result.to_read) for result in results)
+    heartbeat = with_cuts_audited(
+        heartbeat,
+        removed={RESULTS: message.cut} if message.cut > 0 else {},
+        entries={RESULTS: unread},
+        window=limits_of(heartbeat, [heartbeat.model]).window,
+    )
+    if not message.text:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -269,12 +276,6 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         untaken=[],
         decisions=[],
         vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
-    )
-    further = with_cuts_audited(
-        further,
-        removed={RESULTS: message.clipped} if message.clipped > 0 else {},
-        entries={},
-        window=limits_of(further, [further.model]).window,
     )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
