@@ -214,6 +214,28 @@ def test_the_turns_before_are_read_in_few_statements(agent: Agent, count: int, s
     assert sum(summary.turns for summary in earlier.summaries) == min(earlier.not_shown, 200)
 
 
+@pytest.mark.parametrize("count", [30, 240])
+def test_turns_before_are_counted_whole(agent: Agent, count: int) -> None:
+    """Count characters as tokens: neither the length of a shown turn nor the number of turns that are read is a limit."""
+    session = open_chat(agent)
+    with tenant_transaction(agent.tenant_id):
+        rows = [
+            ChatMessage(
+                tenant_id=agent.tenant_id,
+                session=session,
+                speaker=Speaker.USER,
+                content="gull " * 600,
+                at=BEGAN + timedelta(minutes=n),
+            )
+            for n in range(count + 1)
+        ]
+        turn = ChatMessage.objects.bulk_create(rows)[-1]
+        earlier = turns_before(turn, count=len)
+
+    assert earlier.not_shown == count - len(earlier.shown)
+    assert earlier.not_shown_tokens == earlier.not_shown * 3_000
+
+
 @pytest.mark.parametrize("count", [0, 6, 20])
 def test_a_short_conversation_is_shown_whole(agent: Agent, talk: Talk, scripted: Script, count: int) -> None:
     fill(agent, count)
