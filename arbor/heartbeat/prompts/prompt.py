@@ -67,6 +67,11 @@ class Prompt:
         """Return the tokens of all sections."""
         return sum(section.tokens for section in self.sections)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Return the tokens of the sections, by name."""
+        return {section.name: section.tokens for section in self.sections}
+
 
 def build_prompt(
     situation: Situation,

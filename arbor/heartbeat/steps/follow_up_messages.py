@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+from arbor.heartbeat.prompts.cuts import CutContext
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.windows import count_tokens, max_prompt_tokens, quotable
 
+#: The source of what actions brought, in audit events.
+RESULTS = "results"
 #: The share of the estimated room that results get once they did not fit.
 _MARGIN = 0.9
 # How often results are shortened: once is too little where the longest have the fewest tokens.
@@ -16,10 +19,10 @@ _TRIES = 4
 
 
 class FollowUpMessage(NamedTuple):
-    """A message with the results of actions, empty if it has no room, and the tokens of results that it leaves out."""
+    """A message with the results of actions, empty if it has no room, and what it leaves out of them."""
 
     text: str
-    cut: int
+    cut: CutContext
 
 
 def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage:
@@ -44,6 +47,12 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         room = int(room * left / tokens * _MARGIN)
         text = message(room=room)
         tokens = count_tokens(heartbeat, text)
-    if tokens > left:
-        return FollowUpMessage("", count_tokens(heartbeat, whole))
-    return FollowUpMessage(text, count_tokens(heartbeat, whole) - tokens if text != whole else 0)
+    fits = tokens <= left
+    shown = tokens if fits else 0
+    lost = count_tokens(heartbeat, whole) - shown if text != whole or not fits else 0
+    cut = CutContext(
+        removed={RESULTS: lost} if lost > 0 else {},
+        entries={} if fits else {RESULTS: sum(length > 0 for length in lengths)},
+        left={RESULTS: shown},
+    )
+    return FollowUpMessage(text if fits else "", cut)

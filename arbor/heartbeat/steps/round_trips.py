@@ -8,6 +8,7 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
+from arbor.heartbeat.prompts.cuts import CutContext
 from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
@@ -23,7 +24,7 @@ from arbor.heartbeat.replies.turns import (
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
-from arbor.heartbeat.steps.cut_notes import RESULTS, with_cuts_audited
+from arbor.heartbeat.steps.cut_notes import with_cuts_audited
 from arbor.heartbeat.steps.follow_up_messages import follow_up_message
 from arbor.heartbeat.steps.windows import (
     count_tokens,
@@ -80,8 +81,11 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     )
     heartbeat = with_cuts_audited(
         heartbeat,
-        removed=prompt.removed,
-        entries={section.name: section.cut for section in prompt.sections if section.cut},
+        CutContext(
+            removed=prompt.removed,
+            entries={section.name: section.cut for section in prompt.sections},
+            left=prompt.sizes,
+        ),
         window=limits.window,
     )
     # The situation is stored with this call and not again at the end, so it must be final.
@@ -248,13 +252,8 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
     message = follow_up_message(heartbeat, spent=tokens)
-    unread = 0 if message.text else sum(bool(result.to_read) for result in results)
-    heartbeat = with_cuts_audited(
-        heartbeat,
-        removed={RESULTS: message.cut} if message.cut > 0 else {},
-        entries={RESULTS: unread},
-        window=limits_of(heartbeat, [heartbeat.model]).window,
-    )
+    window = limits_of(heartbeat, [heartbeat.model]).window
+    heartbeat = with_cuts_audited(heartbeat, message.cut, window=window)
     if not message.text:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)

@@ -160,6 +160,11 @@ def test_a_prompt_of_ten_windows_ends_inside_in_order_and_audited(
     sources = cut.detail["sources"]
     assert sources["conversation"]["entries"] > 70
     assert sources["relevant"]["entries"] >= 2
+    for name, source in sources.items():
+        assert source["after"] == tokens[name]
+        assert source["before"] - source["after"] == source["tokens"] > 0
+    # 130 turns of some 590 tokens are before the latest 20, and those are cut too.
+    assert sources["conversation"]["before"] > 145 * 590
 
 
 def test_a_context_without_room_names_its_largest_part(

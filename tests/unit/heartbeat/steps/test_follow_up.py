@@ -115,9 +115,11 @@ def test_results_that_the_window_clips_are_audited() -> None:
 
     assert changed == ("goes on to turn 2",)
     (note,) = clipped.effects.audit
-    lost = estimate_tokens(whole.follow_up) - estimate_tokens(clipped.follow_up)
+    before, after = estimate_tokens(whole.follow_up), estimate_tokens(clipped.follow_up)
     assert note.action == "truncated"
-    assert note.detail["sources"] == {"results": {"tokens": lost, "entries": 0}}
+    assert note.detail["sources"] == {
+        "results": {"tokens": before - after, "before": before, "after": after, "entries": 0}
+    }
 
 
 def test_results_without_room_for_a_further_turn_are_audited() -> None:
@@ -125,7 +127,8 @@ def test_results_without_room_for_a_further_turn_are_audited() -> None:
     ended, _ = run_follow_up(heartbeat_after_actions(asked_tokens=31_900))
 
     (note,) = ended.effects.audit
-    lost = {"tokens": estimate_tokens(whole.follow_up), "entries": 1}
+    tokens = estimate_tokens(whole.follow_up)
+    lost = {"tokens": tokens, "before": tokens, "after": 0, "entries": 1}
     assert (note.action, note.detail["sources"]) == ("truncated", {"results": lost})
 
 
