@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from arbor.contacts.chat import SUMMARY_SHOWN_LENGTH, TURN_SHOWN_LENGTH
 from arbor.contacts.chat_summary import summarize_turns
 from arbor.contacts.chat_view import ChatView, TurnView
 from arbor.heartbeat.prompts.fitting import removed_tokens
@@ -66,21 +67,35 @@ def fit_turn(
                 left_out.append(condensed.turns[0])
                 condensed = _without_oldest_turn(condensed, view, left_out, count)
             else:
-                condensed = condensed.model_copy(update={name: getattr(condensed, name)[:-1]})
+                entries = getattr(condensed, name)
+                # Summaries are in the order of time, all others have the best first.
+                shorter = entries[1:] if name == "summaries" else entries[:-1]
+                condensed = condensed.model_copy(update={name: shorter})
             cut[section] += 1
             sections = render(condensed)
     if tokens_of(sections, count) > room:
         message = line(condensed.message, CLIPPED_MESSAGE)
         sections = render(condensed.model_copy(update={"message": message}))
     removed = removed_tokens(whole, sections, count)
-    if summarized := sum(max(summary.tokens - count(summary.text), 0) for summary in view.summaries):
-        removed["conversation"] = removed.get("conversation", 0) + summarized
+    if never_shown := _never_shown(view, count):
+        removed["conversation"] = removed.get("conversation", 0) + never_shown
     return FittedTurn(sections=sections, cut=cut, removed=removed)
 
 
 def tokens_of(sections: Sequence[RenderedSection], count: CountTokens) -> int:
     """Return the tokens of sections together."""
     return sum(count(section.text) + _SEPARATOR_TOKENS for section in sections if section.text)
+
+
+def _never_shown(view: ChatView, count: CountTokens) -> int:
+    """Return the tokens of turns that no window would show: those before the latest, less their summaries, and the ends of long ones."""
+    summaries = sum(count(line(summary.text, SUMMARY_SHOWN_LENGTH)) for summary in view.summaries)
+    ends = sum(
+        max(count(turn.text) - count(line(turn.text, TURN_SHOWN_LENGTH)), 0)
+        for turn in view.turns
+        if len(turn.text) > TURN_SHOWN_LENGTH
+    )
+    return max(view.earlier_tokens - summaries, 0) + ends
 
 
 def _without_oldest_turn(

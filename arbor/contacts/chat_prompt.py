@@ -190,10 +190,8 @@ def _client_note(note: str, data: Data) -> str:
 
 
 def _conversation(view: ChatView, data: Data) -> str:
-    if not view.turns and not view.summaries:
-        status = f"Earlier turns not shown: {view.earlier}." if view.earlier else "It begins now."
-        return f"## Your conversation with {line(view.person)}\n{status}"
     lines = [
+        f"with {line(view.person)}",
         *(
             f"summary of {summary.turns} earlier turns, {when(summary.started_at)} to {when(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
             for summary in view.summaries
@@ -203,8 +201,10 @@ def _conversation(view: ChatView, data: Data) -> str:
             for turn in view.turns
         ),
     ]
-    earlier = f"\nEarlier turns not shown: {view.earlier}." if view.earlier else ""
-    return f"## Your conversation with {line(view.person)} so far\n{data.block(lines)}{earlier}"
+    conversation = f"## Your conversation\n{data.block(lines)}"
+    if view.earlier:
+        return f"{conversation}\nEarlier turns not shown: {view.earlier}."
+    return conversation if view.turns or view.summaries else f"{conversation}\nIt begins now."
 
 
 def _join(parts: Sequence[RenderedSection]) -> str:

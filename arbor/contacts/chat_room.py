@@ -20,16 +20,15 @@ def cut_of(prompt: Prompt, view: ChatView, models: Sequence[str]) -> CutContext 
         return None
     entries = {section.name: section.cut for section in prompt.sections}
     entries["conversation"] = entries.get("conversation", 0) + view.earlier
-    return CutContext(removed=prompt.removed, entries=entries)
+    return CutContext(removed=prompt.removed, entries=entries, left=prompt.sizes)
 
 
 def require_room(prompt: Prompt, limits: PromptLimits, models: Sequence[str]) -> None:
     """Raise ContextTooLarge if the prompt leaves no room for a reply."""
     if _is_reflex(models) or prompt.tokens + LEAST_REPLY <= limits.window:
         return
-    sizes = {section.name: section.tokens for section in prompt.sections}
     raise ContextTooLarge(
-        without_room(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=sizes)
+        without_room(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=prompt.sizes)
     )
 
 

@@ -20,7 +20,7 @@ def summarize_turns(turns: Sequence[TurnView], *, count: CountTokens) -> TurnSum
     return TurnSummary(
         text=extractive_summary(lines, longest=RULE_SUMMARY_LENGTH),
         turns=len(turns),
-        tokens=sum(count(line.text) for line in lines),
+        tokens=sum(count(turn.text) for turn in turns),
         started_at=turns[0].at,
         last_at=turns[-1].at,
         first_id=turns[0].id,

@@ -90,7 +90,8 @@ class ChatView(PromptPart):
     search_faults: Annotated[list[str], Field(exclude_if=not_)] = []
     code: list[CodeView] = []
     crossings: list[ChatBoundaryMatch] = []
-    #: Oldest first; `earlier` counts the turns before these, of which there are only summaries.
+    #: Oldest first; `earlier` counts the turns before these, of which there are only summaries, and `earlier_tokens` their tokens.
     turns: list[TurnView] = []
     summaries: Annotated[list[TurnSummary], Field(exclude_if=not_)] = []
     earlier: int = 0
+    earlier_tokens: int = 0

@@ -311,7 +311,7 @@ class Situation(SituationPart):
     themes: list[ClusterView] = []
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
-    #: Signals that it is subscribed to, the latest first.
+    #: Signals that it is subscribed to, those of the source that waits longest first.
     signals: SubscribedSignals = []
     #: Oldest first.
     percepts: list[PerceptView] = []

@@ -204,8 +204,8 @@ class HeartbeatState:
     next: NextHeartbeat | None = None
     #: The percepts of the prompt are marked as taken in.
     heard: bool = False
-    #: The positions of subscriptions after the signals of the prompt, by the subscriptions' ids.
-    signal_positions: dict[str, str] = field(default_factory=dict)
+    #: By source of signals, the positions of its subscriptions after those of the prompt, by the subscriptions' ids.
+    signal_positions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def situation(self) -> Situation:

@@ -88,13 +88,19 @@ class CoalescedSignals:
 
 
 def coalesce(signals: Iterable[ReadSignal]) -> list[CoalescedSignals]:
-    """Return one entry for each name and source, the one with the latest signal first."""
+    """Return one entry for each name and source: the source with the oldest signal first, its latest signals first.
+
+    A prompt without room for all sources shows the first ones, so that none waits forever.
+    """
     groups: dict[tuple[str, str], list[ReadSignal]] = {}
     for found in signals:
         groups.setdefault((found.name, found.source), []).append(found)
     entries = []
+    waiting_since: dict[str, datetime] = {}
     for (name, source), members in groups.items():
         latest_first = sorted(members, key=lambda found: found.at, reverse=True)
+        oldest = latest_first[-1].at
+        waiting_since[source] = min(waiting_since.get(source, oldest), oldest)
         subjects = dict.fromkeys(subject for found in latest_first if (subject := subject_of(found.data)))
         entries.append(
             CoalescedSignals(
@@ -105,7 +111,8 @@ def coalesce(signals: Iterable[ReadSignal]) -> list[CoalescedSignals]:
                 subjects=list(subjects)[:SUBJECTS_SHOWN],
             )
         )
-    return sorted(entries, key=lambda entry: (entry.at, entry.name), reverse=True)
+    entries.sort(key=lambda entry: (entry.at, entry.name), reverse=True)
+    return sorted(entries, key=lambda entry: (waiting_since[entry.source], entry.source))
 
 
 def subject_of(data: Mapping[str, Any]) -> str:

@@ -55,6 +55,7 @@ from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.models.token_counts import CountTokens
 from arbor.models.windows import prompt_limits, window_of
 from arbor.selves.boundary_check import BoundaryMatch
 from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of
@@ -118,28 +119,29 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
         own = _self_rows(agent.id)
-        view = _view(turn, state, own, relevant, matched).model_copy(
+        # The prompt must fit into the window of every model that may be asked.
+        ratios = ratios_of(state.token_ratios)
+        limits = prompt_limits(
+            models,
+            otherwise=settings.ARBOR_MODEL_CONTEXT,
+            reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            ratios=ratios,
+            tokenizers=counters,
+        )
+        count = counters.get(limits.tokenizer, estimate_tokens)
+        view = _view(turn, state, own, relevant, matched, count).model_copy(
             update={
                 "passages": list(knowledge.passages),
                 "search_faults": list(knowledge.faults),
             }
         )
-    # The prompt must fit into the window of every model that may be asked.
-    ratios = ratios_of(state.token_ratios)
-    limits = prompt_limits(
-        models,
-        otherwise=settings.ARBOR_MODEL_CONTEXT,
-        reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
-        ratios=ratios,
-        tokenizers=counters,
-    )
     prompt = build_chat_prompt(
         view,
         system_prompt_of(agent, self_knowledge_of(own.aspects)),
         nonce=secrets.token_hex(8),
         window=limits.window,
         reply_tokens=limits.reply_tokens,
-        count=counters.get(limits.tokenizer, estimate_tokens),
+        count=count,
     )
     require_room(prompt, limits, models)
     return Prepared(
@@ -210,9 +212,10 @@ def _view(
     own: SelfRows,
     relevant: Sequence[Recalled],
     matched: Sequence[BoundaryMatch],
+    count: CountTokens,
 ) -> ChatView:
     agent, now = turn.session.agent, datetime.now(UTC)
-    earlier = turns_before(turn, count=estimate_tokens)
+    earlier = turns_before(turn, count=count)
     return ChatView(
         name=agent.name,
         person=turn.session.person,
@@ -242,6 +245,7 @@ def _view(
         turns=list(earlier.shown),
         summaries=list(earlier.summaries),
         earlier=earlier.not_shown,
+        earlier_tokens=earlier.not_shown_tokens,
     )
 
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import CharField, F, QuerySet, TextField, Value
-from django.db.models.functions import Cast, Concat, Left
+from django.db.models import CharField, Count, QuerySet, Sum, TextField, Value
+from django.db.models.functions import Cast, Concat, Length
 
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.memories.models import Episode
-from arbor.contacts.chat import EPISODES_SHOWN, SHOWN_TURNS, SUMMARIZED_TURNS, TURN_SHOWN_LENGTH
+from arbor.contacts.chat import EPISODES_SHOWN, SHOWN_TURNS, SUMMARIZED_TURNS
 from arbor.contacts.chat_prompt import shown_turns
 from arbor.contacts.chat_summary import summarize_turns
 from arbor.contacts.chat_view import TurnSummary, TurnView
@@ -28,8 +28,9 @@ class EarlierTurns:
 
     shown: Sequence[TurnView]
     summaries: Sequence[TurnSummary] = ()
-    #: The number of turns that are not shown.
+    #: The number of turns that are not shown, and their tokens; those of turns too old to be read are estimated by their length.
     not_shown: int = 0
+    not_shown_tokens: int = 0
 
 
 class _Turn(NamedTuple):
@@ -53,31 +54,45 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
         at__lt=turn.at,
         error="",
     )
-    latest = _read(earlier.annotate(text=F("content")), 0, SHOWN_TURNS)
+    latest = _read(earlier, 0, SHOWN_TURNS)
     shown = shown_turns([row.view for row in latest])
-    before = latest[: len(latest) - len(shown)]
-    if len(latest) < SHOWN_TURNS:
-        return EarlierTurns(shown=shown, summaries=_by_rule(before, count=count), not_shown=len(before))
-    beginnings = earlier.annotate(text=Left("content", TURN_SHOWN_LENGTH))
-    further = _read(beginnings, SHOWN_TURNS, SUMMARIZED_TURNS)
-    before = [*further, *before]
-    total = earlier.count() - len(shown) if len(further) == SUMMARIZED_TURNS else len(before)
+    further = _read(earlier, SHOWN_TURNS, SUMMARIZED_TURNS) if len(latest) == SHOWN_TURNS else []
+    before = [*further, *latest[: len(latest) - len(shown)]]
     if not before:
         return EarlierTurns(shown=shown)
-    until = shown[0].at if shown else turn.at
-    summaries, left = _of_episodes(sessions, before, agent_id=turn.session.agent_id, until=until, count=count)
-    ordered = sorted([*summaries, *_by_rule(left, count=count)], key=lambda summary: summary.started_at)
-    return EarlierTurns(shown=shown, summaries=ordered, not_shown=total)
+    summaries: list[TurnSummary] = []
+    left: Sequence[_Turn] = before
+    if len(latest) == SHOWN_TURNS:
+        until = shown[0].at if shown else turn.at
+        summaries, left = _of_episodes(
+            sessions, before, agent_id=turn.session.agent_id, until=until, count=count
+        )
+    summaries = sorted([*summaries, *_by_rule(left, count=count)], key=lambda summary: summary.started_at)
+    tokens = sum(summary.tokens for summary in summaries)
+    unread = 0
+    if len(further) == SUMMARIZED_TURNS:
+        unread, characters = _unread(earlier, [*further, *latest])
+        tokens += characters * tokens // max(sum(len(row.view.text) for row in before), 1)
+    return EarlierTurns(
+        shown=shown, summaries=summaries, not_shown=len(before) + unread, not_shown_tokens=tokens
+    )
 
 
 def _read(turns: QuerySet[ChatMessage], skipped: int, most: int) -> list[_Turn]:
     """Return the latest turns but for `skipped`, oldest first."""
-    columns = ("session_id", "id", "speaker", "text", "at")
+    columns = ("session_id", "id", "speaker", "content", "at")
     rows = list(turns.order_by("-at", "-id").values_list(*columns)[skipped : skipped + most])
     return [
         _Turn(session_id, TurnView(id=str(id_), speaker=Speaker(speaker), text=text, at=at))
         for session_id, id_, speaker, text, at in reversed(rows)
     ]
+
+
+def _unread(turns: QuerySet[ChatMessage], read: Sequence[_Turn]) -> tuple[int, int]:
+    """Return the number of turns that were not read, and their characters."""
+    whole = turns.aggregate(turns=Count("id"), characters=Sum(Length("content")))
+    known = sum(len(row.view.text) for row in read)
+    return max(whole["turns"] - len(read), 0), max(whole["characters"] - known, 0)
 
 
 def _by_rule(turns: Sequence[_Turn], *, count: CountTokens) -> list[TurnSummary]:

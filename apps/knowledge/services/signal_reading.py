@@ -55,10 +55,10 @@ WHERE u.tenant_id = %(tenant)s AND u.id = r.id AND u.position < r.position
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PendingSignals:
-    """The signals for an agent's next prompt, and the positions of its subscriptions after them, by id."""
+    """The signals for an agent's next prompt, and the positions of its subscriptions after them, by source and id."""
 
     signals: list[SubscribedSignal] = field(default_factory=list)
-    positions: dict[str, str] = field(default_factory=dict)
+    positions: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +124,7 @@ def _by_agent(
 ) -> dict[UUID, PendingSignals]:
     # Two subscriptions of an agent may find the same signal, which counts once.
     found: dict[UUID, dict[tuple[UUID, int], ReadSignal]] = defaultdict(dict)
-    positions: dict[UUID, dict[str, str]] = defaultdict(dict)
+    positions: dict[UUID, dict[str, dict[str, str]]] = defaultdict(dict)
     unwanted: dict[UUID, int] = defaultdict(int)
     for subscription_id, row_id, at, packed in rows:
         subscription = subscriptions[subscription_id]
@@ -135,7 +135,8 @@ def _by_agent(
         ]
         unwanted[subscription_id] = 0 if wanted else unwanted[subscription_id] + 1
         if wanted or unwanted[subscription_id] >= _UNWANTED_BATCHES:
-            positions[subscription.agent_id][str(subscription_id)] = str(row_id)
+            after = positions[subscription.agent_id].setdefault(subscription.source, {})
+            after[str(subscription_id)] = str(row_id)
         for number, signal in wanted:
             found[subscription.agent_id][row_id, number] = signal
     return {

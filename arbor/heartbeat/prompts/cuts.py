@@ -19,10 +19,11 @@ _REMEDIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutContext:
-    """Tokens that a context has lost, and its dropped entries, both by section."""
+    """Tokens that a context has lost, its dropped entries, and the tokens that it has, all by section."""
 
     removed: Mapping[str, int]
     entries: Mapping[str, int]
+    left: Mapping[str, int]
 
     @property
     def tokens(self) -> int:
@@ -41,7 +42,12 @@ class CutContext:
     def to_json(self, *, model: str, window: int) -> dict[str, Any]:
         """Return the detail of the audit event."""
         sources = {
-            name: {"tokens": tokens, "entries": self.entries.get(name, 0)}
+            name: {
+                "tokens": tokens,
+                "before": tokens + self.left.get(name, 0),
+                "after": self.left.get(name, 0),
+                "entries": self.entries.get(name, 0),
+            }
             for name, tokens in self.removed.items()
         }
         return {"model": model, "window": window, "tokens": self.tokens, "sources": sources}

@@ -58,13 +58,17 @@ def fit(
                 if dropped:
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
-    noted = [
-        RenderedSection(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
-        if cut.get(section.name)
-        else section
-        for section in rendered
-    ]
+    noted = [_noted(section, cut.get(section.name, 0)) for section in rendered]
     return Fitted(situation=situation, cut=cut, removed=removed_tokens(whole, rendered, count)), noted
+
+
+def _noted(section: RenderedSection, cut: int) -> RenderedSection:
+    """Return the section with the number of its dropped entries; an emptied one is a heading with the number."""
+    if not cut:
+        return section
+    if not section.text or section.text.endswith("\nNone."):
+        return section._replace(text=f"## Not shown: {section.name.replace('_', ' ')} ({cut})")
+    return section._replace(text=f"{section.text}\nNot shown, for want of room: {cut}.")
 
 
 def removed_tokens(

@@ -7,12 +7,13 @@ prompt, so no text inside can close its block or open another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
+from arbor.heartbeat.prompts.reductions import signal_sources
 from arbor.heartbeat.prompts.sections import (
     approvals,
     goals,
@@ -56,6 +57,8 @@ class Prompt:
     user: str
     sections: tuple[PromptSection, ...]
     percepts: tuple[str, ...]
+    #: The sources of signals that are not shown.
+    waiting: Collection[str] = ()
     #: Tokens that did not fit, by section, those of clipped texts too.
     removed: Mapping[str, int] = field(default_factory=dict)
 
@@ -63,6 +66,11 @@ class Prompt:
     def tokens(self) -> int:
         """Return the tokens of all sections."""
         return sum(section.tokens for section in self.sections)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Return the tokens of the sections, by name."""
+        return {section.name: section.tokens for section in self.sections}
 
 
 def build_prompt(
@@ -117,6 +125,7 @@ def build_prompt(
             if text
         ),
         percepts=tuple(percept.id for percept in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
+        waiting={*signal_sources(situation)}.difference(signal_sources(fitted.situation)),
         removed=fitted.removed,
     )
 

@@ -1,6 +1,7 @@
 """Reductions of a situation: lists that can be shortened and percepts that can be clipped, the least important first.
 
-Whole entries are dropped. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat.
+Whole entries are dropped. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat. So do signals,
+except those of the source that has waited longest, which are only shortened.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.views import SubscribedSignal
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.token_counts import CountTokens
 from arbor.quotations import line
@@ -79,6 +81,41 @@ class Clip:
     def _length_of(self, text: str) -> int:
         """Return the length in characters of this text that takes as many tokens as `length` of plain ASCII."""
         return int(self.length * len(text) / (CHARACTERS_PER_TOKEN * max(estimate_tokens(text), 1)))
+
+
+class SignalShed:
+    """Leaves the signals of all sources but the first for the next heartbeat, and shortens those of the first to one line."""
+
+    section = "signals"
+
+    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Drop the last source, then all subjects, then all lines but one for all names; return the number of dropped signals."""
+        signals, sources = situation.signals, signal_sources(situation)
+        if len(sources) > 1:
+            shorter = [signal for signal in signals if signal.source != sources[-1]]
+            return situation.model_copy(update={"signals": shorter}), len(signals) - len(shorter)
+        if any(signal.subjects for signal in signals):
+            shorter = [signal.model_copy(update={"subjects": []}) for signal in signals]
+        elif len(signals) > 1:
+            shorter = [_one_line(signals)]
+        else:
+            return situation, 0
+        return situation.model_copy(update={"signals": shorter}), 0
+
+
+def signal_sources(situation: Situation) -> list[str]:
+    """Return the sources of the signals, in order."""
+    return [*dict.fromkeys(signal.source for signal in situation.signals)]
+
+
+def _one_line(signals: Sequence[SubscribedSignal]) -> SubscribedSignal:
+    """Return one entry for the signals of a source."""
+    return SubscribedSignal(
+        name=", ".join(signal.name for signal in signals),
+        source=signals[0].source,
+        count=sum(signal.count for signal in signals),
+        at=max(signal.at for signal in signals),
+    )
 
 
 # Longer than the note that `line` adds to a cut text.
@@ -221,7 +258,7 @@ def _outcomes() -> Shed:
 
 
 # The reductions of each side, the least important first.
-SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
+SHEDS: Mapping[Side, tuple[Shed | Clip | SignalShed, ...]] = {
     Side.IDENTITY: (
         _listed("capabilities", _last_first),
         _listed("preferences", _last_first),
@@ -242,7 +279,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
     ),
     Side.WORLD_STATE: (
         _listed("peers", _last_first),
-        _listed("signals", _but_the_first),
+        SignalShed(),
         _listed("issues", _last_first),
         _listed("approvals", _last_first),
         _listed("contradictions", _but_the_first),
@@ -257,7 +294,6 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         _listed("contradictions", _last_first),
         _listed("proposals", _last_first),
         _listed("notices", _last_first),
-        _listed("signals", _last_first),
         # Last resort: no model accepts a prompt that is too long.
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),

@@ -68,7 +68,7 @@ def follow_up_text(
 
 def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
     """Return the most characters of a result of a search, and of any other: without room, passages are shed first."""
-    whole = BROUGHT_LENGTH // max(len(results), 1)
+    whole = max(room, BROUGHT_LENGTH) // max(len(results), 1)
     searched = [len(result.brought) for result in results if result.action in _SEARCHES]
     other = [len(result.brought) for result in results if result.action not in _SEARCHES]
     searches = _share(searched, room - sum(min(length, whole) for length in other), whole)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.prompts.cuts import TRUNCATED, CutContext
 from arbor.heartbeat.state import HeartbeatState
 
-#: The source of what actions brought, in the events.
-RESULTS = "results"
 
-
-def with_cuts_audited(
-    heartbeat: HeartbeatState, *, removed: Mapping[str, int], entries: Mapping[str, int], window: int
-) -> HeartbeatState:
-    """Return the state with the audit event of a cut to a window: removed tokens and dropped entries, by section.
+def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int) -> HeartbeatState:
+    """Return the state with the audit event of a cut to a window.
 
     Without a cut, and for the reflex policy, which reads the whole situation, the state is unchanged.
     """
-    if not removed or heartbeat.situation.model_is_reflex:
+    if not cut.removed or heartbeat.situation.model_is_reflex:
         return heartbeat
-    cut = CutContext(removed=removed, entries=entries)
     number, model = heartbeat.situation.beat_number, heartbeat.model
     note = AuditNote(
         action=TRUNCATED,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+from arbor.heartbeat.prompts.cuts import CutContext
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.windows import count_tokens, max_prompt_tokens, quotable
 
+#: The source of what actions brought, in audit events.
+RESULTS = "results"
 #: The share of the estimated room that results get once they did not fit.
 _MARGIN = 0.9
 # How often results are shortened: once is too little where the longest have the fewest tokens.
@@ -16,14 +19,14 @@ _TRIES = 4
 
 
 class FollowUpMessage(NamedTuple):
-    """A message with the results of actions, and the tokens that were clipped from them for want of room."""
+    """A message with the results of actions, empty if it has no room, and what it leaves out of them."""
 
     text: str
-    clipped: int
+    cut: CutContext
 
 
-def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage | None:
-    """Return the message after `spent` tokens of prompts and replies; None if the model has no room for it."""
+def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage:
+    """Return the message after `spent` tokens of prompts and replies, without text if the model has no room for it."""
     message = partial(
         follow_up_text,
         heartbeat.situation_now,
@@ -32,7 +35,9 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         most=heartbeat.turns_allowed,
         nonce=heartbeat.mark,
     )
-    room, left = quotable(heartbeat, spent), max_prompt_tokens(heartbeat) - spent
+    lengths = [len(result.brought) for result in heartbeat.present.results]
+    whole = message(room=len(lengths) * sum(lengths))
+    room, left = min(quotable(heartbeat, spent), BROUGHT_LENGTH), max_prompt_tokens(heartbeat) - spent
     text = message(room=room)
     tokens = count_tokens(heartbeat, text)
     for _ in range(_TRIES):
@@ -42,7 +47,12 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         room = int(room * left / tokens * _MARGIN)
         text = message(room=room)
         tokens = count_tokens(heartbeat, text)
-    if tokens > left:
-        return None
-    clipped = count_tokens(heartbeat, message()) - tokens if room < BROUGHT_LENGTH else 0
-    return FollowUpMessage(text, clipped)
+    fits = tokens <= left
+    shown = tokens if fits else 0
+    lost = count_tokens(heartbeat, whole) - shown if text != whole or not fits else 0
+    cut = CutContext(
+        removed={RESULTS: lost} if lost > 0 else {},
+        entries={} if fits else {RESULTS: sum(length > 0 for length in lengths)},
+        left={RESULTS: shown},
+    )
+    return FollowUpMessage(text if fits else "", cut)

@@ -8,8 +8,9 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
+from arbor.heartbeat.prompts.cuts import CutContext
 from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
-from arbor.heartbeat.prompts.prompt import build_prompt
+from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
 from arbor.heartbeat.prompts.questions import request_json
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -23,7 +24,7 @@ from arbor.heartbeat.replies.turns import (
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
-from arbor.heartbeat.steps.cut_notes import RESULTS, with_cuts_audited
+from arbor.heartbeat.steps.cut_notes import with_cuts_audited
 from arbor.heartbeat.steps.follow_up_messages import follow_up_message
 from arbor.heartbeat.steps.windows import (
     count_tokens,
@@ -64,6 +65,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = replace(
         heartbeat,
         view=_with_shown_percepts(situation, prompt.percepts),
+        signal_positions=_shown_positions(heartbeat, prompt, situation.model_is_reflex),
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
         mark=heartbeat.nonce,
@@ -74,12 +76,27 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     )
     heartbeat = with_cuts_audited(
         heartbeat,
-        removed=prompt.removed,
-        entries={section.name: section.cut for section in prompt.sections if section.cut},
+        CutContext(
+            removed=prompt.removed,
+            entries={section.name: section.cut for section in prompt.sections},
+            left=prompt.sizes,
+        ),
         window=limits.window,
     )
     # The situation is stored with this call and not again at the end, so it must be final.
     return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
+
+
+def _shown_positions(heartbeat: HeartbeatState, prompt: Prompt, is_reflex: bool) -> dict[str, dict[str, str]]:
+    """Return the positions after the shown signals; the others wait for the next heartbeat.
+
+    The reflex policy reads the signals in the situation, which has all of them.
+    """
+    return {
+        source: positions
+        for source, positions in heartbeat.signal_positions.items()
+        if is_reflex or source not in prompt.waiting
+    }
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -242,7 +259,9 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
     message = follow_up_message(heartbeat, spent=tokens)
-    if message is None:
+    window = limits_of(heartbeat, [heartbeat.model]).window
+    heartbeat = with_cuts_audited(heartbeat, message.cut, window=window)
+    if not message.text:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -264,24 +283,19 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         decisions=[],
         vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
     )
-    further = with_cuts_audited(
-        further,
-        removed={RESULTS: message.clipped} if message.clipped > 0 else {},
-        entries={},
-        window=limits_of(further, [further.model]).window,
-    )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 
 def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Mark the percepts and signals of the prompt as received, once."""
+    """Mark the percepts and signals that the prompt showed as received, once."""
     if heartbeat.heard or not (heartbeat.situation.percepts or heartbeat.signal_positions):
         return heartbeat
     received = heartbeat.bringing(
         received_percepts=[UUID(percept.id) for percept in heartbeat.situation.percepts],
         signal_positions=[
             (UUID(subscription), UUID(position))
-            for subscription, position in heartbeat.signal_positions.items()
+            for positions in heartbeat.signal_positions.values()
+            for subscription, position in positions.items()
         ],
     )
     return replace(received, heard=True)

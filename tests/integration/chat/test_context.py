@@ -160,6 +160,11 @@ def test_a_prompt_of_ten_windows_ends_inside_in_order_and_audited(
     sources = cut.detail["sources"]
     assert sources["conversation"]["entries"] > 70
     assert sources["relevant"]["entries"] >= 2
+    for name, source in sources.items():
+        assert source["after"] == tokens[name]
+        assert source["before"] - source["after"] == source["tokens"] > 0
+    # 130 turns of some 590 tokens are before the latest 20, and those are cut too.
+    assert sources["conversation"]["before"] > 145 * 590
 
 
 def test_a_context_without_room_names_its_largest_part(
@@ -212,6 +217,28 @@ def test_the_turns_before_are_read_in_few_statements(agent: Agent, count: int, s
     assert len(queries) == statements
     assert (len(earlier.shown), earlier.not_shown) == (min(count, 20), max(count - 20, 0))
     assert sum(summary.turns for summary in earlier.summaries) == min(earlier.not_shown, 200)
+
+
+@pytest.mark.parametrize("count", [30, 240])
+def test_turns_before_are_counted_whole(agent: Agent, count: int) -> None:
+    """Count characters as tokens: neither the length of a shown turn nor the number of turns that are read is a limit."""
+    session = open_chat(agent)
+    with tenant_transaction(agent.tenant_id):
+        rows = [
+            ChatMessage(
+                tenant_id=agent.tenant_id,
+                session=session,
+                speaker=Speaker.USER,
+                content="gull " * 600,
+                at=BEGAN + timedelta(minutes=n),
+            )
+            for n in range(count + 1)
+        ]
+        turn = ChatMessage.objects.bulk_create(rows)[-1]
+        earlier = turns_before(turn, count=len)
+
+    assert earlier.not_shown == count - len(earlier.shown)
+    assert earlier.not_shown_tokens == earlier.not_shown * 3_000
 
 
 @pytest.mark.parametrize("count", [0, 6, 20])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -175,6 +176,35 @@ def test_many_signals_are_read_in_several_prompts(
         [("memory.goal_created", "Ben", 1)],
         [],
     ]
+
+
+def test_signals_without_room_wait_for_the_next_heartbeat(
+    fleet: Fleet,
+    tenant: Tenant,
+    agent: Agent,
+    peer: Agent,
+    new_agent: Callable[..., Agent],
+    scripted: Script,
+    settings: Any,
+) -> None:
+    model = scripted(REST, repeat=True)
+    later = new_agent(tenant, name="Cleo")
+    for other in (peer, later):
+        follow(agent, "memory.goal_created", peer=other)
+        add_goals(other, *(f"{number} {'reef ' * 20}" for number in range(3)))
+    settings.ARBOR_MODEL_CONTEXT = 4_096
+
+    def sources_shown() -> list[bool]:
+        run(fleet, agent)
+        text = model.requests[-1].messages[0].content
+        return [f"memory.goal_created (about {name})" in text for name in ("Ben", "Cleo")]
+
+    assert sources_shown() == [True, False]
+    with tenant_transaction(agent.tenant_id):
+        (cut,) = AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.TRUNCATED)
+    assert cut.detail["sources"]["signals"]["entries"] == 1
+    assert sources_shown() == [False, True]
+    assert sources_shown() == [False, False]
 
 
 def test_unwanted_signals_are_skipped_for_good(

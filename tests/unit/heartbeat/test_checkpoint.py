@@ -145,7 +145,7 @@ FULL: dict[str, Any] = {
     "moved": MoodShift(valence=0.1, arousal=0.0),
     "next": NextHeartbeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
     "heard": True,
-    "signal_positions": {str(UUID(int=60)): str(UUID(int=61))},
+    "signal_positions": {"Ben": {str(UUID(int=60)): str(UUID(int=61))}},
 }
 #: Set for each leg, committed with the leg, or stored in a separate column.
 STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}

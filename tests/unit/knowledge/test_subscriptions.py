@@ -36,8 +36,26 @@ def test_signals_of_one_name_and_source_are_one_entry() -> None:
         subjects=["Reef", "Ropes", "Tides"],
     )
     assert [(entry.name, entry.source, entry.count) for entry in entries[1:]] == [
-        ("memory.heartbeat", "you", 1),
         ("memory.heartbeat", "Lyra", 1),
+        ("memory.heartbeat", "you", 1),
+    ]
+
+
+def test_the_source_that_waits_longest_comes_first() -> None:
+    entries = coalesce(
+        [
+            read(1, "memory.heartbeat", "Lyra"),
+            read(2, "memory.heartbeat", "Ben"),
+            read(3, "memory.goal_created", "Ben"),
+            read(4, "memory.goal_created", "Lyra"),
+            read(5, "memory.heartbeat", "Lyra"),
+        ]
+    )
+    assert [(entry.source, entry.name) for entry in entries] == [
+        ("Lyra", "memory.heartbeat"),
+        ("Lyra", "memory.goal_created"),
+        ("Ben", "memory.goal_created"),
+        ("Ben", "memory.heartbeat"),
     ]
 
 

@@ -21,7 +21,7 @@ def signals(signals: Sequence[SubscribedSignal], data: Data) -> str:
 
 
 def _line(signal: SubscribedSignal) -> str:
-    # A replay may have names of another version.
+    # Without room, an entry has several names; a replay may have names of another version.
     meaning = CATALOGUE[SignalName(signal.name)].meaning if signal.name in CATALOGUE else "It happened"
     about = (
         f" ({'about you' if signal.source == 'you' else f'about {line(signal.source)}'})"
@@ -30,4 +30,4 @@ def _line(signal: SubscribedSignal) -> str:
     )
     subjects = ", ".join(f"“{line(subject, _SUBJECT_LENGTH)}”" for subject in signal.subjects)
     count = f"{signal.count} times, last " if signal.count > 1 else ""
-    return f"- {signal.name}{about}, {count}{when(signal.at)}: {line(meaning)}{f': {subjects}' if subjects else ''}"
+    return f"- {line(signal.name)}{about}, {count}{when(signal.at)}: {line(meaning)}{f': {subjects}' if subjects else ''}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
@@ -12,7 +15,7 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
-from arbor.heartbeat.replay import replay
+from arbor.heartbeat.replay import prompt_of, replay
 from arbor.heartbeat.situation import Situation
 from arbor.memory.values import NewMemory
 from tests.integration.heartbeats.conftest import REST, run_heartbeat
@@ -46,8 +49,18 @@ def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: S
     assert cut.message.startswith(f"the prompt of heartbeat {heartbeat.number} was cut to the window of ")
     assert cut.detail["heartbeat"] == str(heartbeat.id)
     assert cut.detail["window"] == 4_096
-    assert cut.detail["sources"]["recent"]["tokens"] > 200
-    assert cut.detail["tokens"] == sum(source["tokens"] for source in cut.detail["sources"].values())
+    sources = cut.detail["sources"]
+    assert sources["recent"]["tokens"] > 200
+    assert cut.detail["tokens"] == sum(source["tokens"] for source in sources.values())
+    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat
+    sent, whole = prompt_of(recorded), prompt_of(replace(recorded, window=10**6))
+    assert sent is not None
+    assert whole is not None
+    for name, source in sources.items():
+        assert source["after"] == sent.sizes[name]
+        # The note of how many are not shown takes some tokens.
+        assert source["before"] == pytest.approx(whole.sizes[name], abs=12)
+        assert source["before"] - source["after"] == source["tokens"] > 0
 
 
 def test_a_tokenizer_counts_for_heartbeats_and_their_replays(

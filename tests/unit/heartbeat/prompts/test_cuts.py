@@ -96,9 +96,16 @@ def test_the_error_says_what_would_fit(sizes: dict[str, int], error: str) -> Non
 
 
 def test_cuts_are_told_the_largest_first() -> None:
-    cut = CutContext(removed={"held": 4, "last_beat": 1_200}, entries={"held": 2})
+    cut = CutContext(
+        removed={"held": 4, "last_beat": 1_200}, entries={"held": 2}, left={"held": 6, "goals": 9}
+    )
     assert cut.in_words == "1,204 tokens left out (last beat 1,200, held 4)"
-    assert cut.to_json(model="m", window=9)["sources"]["held"] == {"tokens": 4, "entries": 2}
+    assert cut.to_json(model="m", window=9)["sources"]["held"] == {
+        "tokens": 4,
+        "before": 10,
+        "after": 6,
+        "entries": 2,
+    }
 
 
 def test_tokens_are_counted_by_the_tokenizer_of_the_models() -> None:

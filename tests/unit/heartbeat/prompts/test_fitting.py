@@ -12,7 +12,14 @@ from arbor.heartbeat.prompts.fitting import fit
 from arbor.heartbeat.prompts.prompt import build_prompt, render
 from arbor.heartbeat.prompts.reductions import SHEDS
 from arbor.heartbeat.prompts.token_shares import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
-from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
+from arbor.heartbeat.situation import (
+    ClusterView,
+    Environment,
+    LastHeartbeat,
+    Notice,
+    NoticeKind,
+    Situation,
+)
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.models.windows import window_of
 from arbor.quotations import RenderedSection
@@ -164,7 +171,21 @@ def test_the_least_important_entries_are_cut_first_and_counted(
     assert all(text in whole for text in shown)
     assert not any(text in whole for text in omitted)
     for name, number in cut.items():
-        assert f"Not shown, for want of room: {number}." in texts[name]
+        emptied = f"## Not shown: {name} ({number})"
+        assert texts[name] == emptied or f"Not shown, for want of room: {number}." in texts[name]
+
+
+def test_an_emptied_section_is_a_heading_that_names_it() -> None:
+    view = situation(
+        notices=[Notice(kind=NoticeKind.STAGNATION, text=LONG)],
+        themes=[ClusterView(name=LONG)],
+        recent=[memory("a1", content=LONG)],
+    )
+
+    _, _, texts = fit_situation(view, world_state=10, memory=60)
+
+    assert texts["notices"] == "## Not shown: notices (1)"
+    assert texts["themes"] == "## Not shown: themes (1)"
 
 
 def test_a_side_over_its_share_is_cut_to_fit() -> None:

@@ -1,10 +1,16 @@
-"""Signals stand coalesced in the prompt, as data, and are shed before the parts that press."""
+"""Signals in the prompt: coalesced, as data, and acknowledged only if they are shown."""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from arbor.heartbeat.prompts.prompt import render
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import HeartbeatState
+from arbor.heartbeat.steps.round_trips import build_the_prompt, with_percepts_received
 from arbor.heartbeat.views import SubscribedSignal
 from tests.unit.heartbeat.builders import NOW, situation
+from tests.unit.heartbeat.state_builders import Answers, heartbeat_of, moment_of, rules_of
 
 NONCE = "a" * 16
 
@@ -38,3 +44,71 @@ def test_titles_are_data() -> None:
     text = section(SubscribedSignal(name="memory.goal_created", source="Ben", at=NOW, subjects=[evil]))
     assert text.count(f"</data-{NONCE}>") == 1
     assert "\nObey." not in text
+
+
+SOURCES = ("Ben", "Lyra", "")
+LARGE, SMALL = 32_000, 3_000
+
+
+def changed(source: str, count: int) -> list[SubscribedSignal]:
+    """Return `count` entries of a source, of different names."""
+    names = [f"memory.{source or 'shared'}_{number}" for number in range(count)]
+    return [
+        SubscribedSignal(name=name, source=source, at=NOW, subjects=["tides " * 20] * 3) for name in names
+    ]
+
+
+def built(view: Situation, *, window: int, model: str = "ollama/small") -> HeartbeatState:
+    """Build the prompt of a heartbeat with one subscription to each source."""
+    heartbeat = heartbeat_of(
+        view=view,
+        moment=moment_of(rules=rules_of(model_context=window, default_model=model)),
+        signal_positions={
+            source: {str(UUID(int=number)): str(UUID(int=number + 9))}
+            for number, source in enumerate(SOURCES)
+        },
+    )
+    return Answers().run(build_the_prompt(heartbeat)).state
+
+
+def acknowledged(heartbeat: HeartbeatState) -> list[str]:
+    positions = with_percepts_received(heartbeat).effects.signal_positions
+    return [SOURCES[subscription.int] for subscription, _ in positions]
+
+
+def test_only_sources_that_the_prompt_shows_are_acknowledged() -> None:
+    view = situation(signals=[entry for source in SOURCES for entry in changed(source, 2)])
+    whole = built(view, window=LARGE)
+    assert acknowledged(whole) == [*SOURCES]
+    assert whole.effects.audit == ()
+
+    small = built(view, window=SMALL)
+
+    assert acknowledged(small) == ["Ben", "Lyra"]
+    assert small.prompt is not None
+    assert [f"memory.{name}_" in small.prompt.user for name in ("Ben", "Lyra", "shared")] == [
+        True,
+        True,
+        False,
+    ]
+    (note,) = small.effects.audit
+    assert note.detail["sources"]["signals"]["entries"] == 2
+
+
+def test_signals_of_one_source_are_only_shortened() -> None:
+    """Show at least a line: signals that never fit would be read again and again."""
+    small = built(situation(signals=changed("Ben", 30)), window=SMALL)
+
+    assert acknowledged(small) == [*SOURCES]
+    (note,) = small.effects.audit
+    assert note.detail["sources"]["signals"]["entries"] == 0
+    assert note.detail["sources"]["signals"]["tokens"] > 2_000
+    assert small.prompt is not None
+    assert "- memory.Ben_0, memory.Ben_1, memory.Ben_2, " in small.prompt.user
+    assert "(about Ben), 30 times, last 2026-01-05" in small.prompt.user
+    assert "tides" not in small.prompt.user
+
+
+def test_the_reflex_policy_has_read_all_signals() -> None:
+    view = situation(signals=[entry for source in SOURCES for entry in changed(source, 2)])
+    assert acknowledged(built(view, window=SMALL, model="reflex/default")) == [*SOURCES]

@@ -115,9 +115,34 @@ def test_results_that_the_window_clips_are_audited() -> None:
 
     assert changed == ("goes on to turn 2",)
     (note,) = clipped.effects.audit
-    lost = estimate_tokens(whole.follow_up) - estimate_tokens(clipped.follow_up)
+    before, after = estimate_tokens(whole.follow_up), estimate_tokens(clipped.follow_up)
     assert note.action == "truncated"
-    assert note.detail["sources"] == {"results": {"tokens": lost, "entries": 0}}
+    assert note.detail["sources"] == {
+        "results": {"tokens": before - after, "before": before, "after": after, "entries": 0}
+    }
+
+
+def test_results_without_room_for_a_further_turn_are_audited() -> None:
+    whole, _ = run_follow_up(heartbeat_after_actions())
+    ended, _ = run_follow_up(heartbeat_after_actions(asked_tokens=31_900))
+
+    (note,) = ended.effects.audit
+    tokens = estimate_tokens(whole.follow_up)
+    lost = {"tokens": tokens, "before": tokens, "after": 0, "entries": 1}
+    assert (note.action, note.detail["sources"]) == ("truncated", {"results": lost})
+
+
+def test_results_beyond_the_limit_of_any_window_are_audited() -> None:
+    long = [action_record_of(f"tool_{n}", index=n, brought="ferry " * 3_000, cost=1) for n in range(2)]
+    large = moment_of(rules=rules_of(model_context=200_000))
+    heartbeat, _ = run_follow_up(
+        heartbeat_after_actions(present=TurnRecord(action_records=long), moment=large)
+    )
+
+    assert heartbeat.follow_up.count("(cut; 17999 characters in all)") == 2
+    (note,) = heartbeat.effects.audit
+    # 18,000 characters less 12,000, twice, at four characters a token.
+    assert 2_900 < note.detail["tokens"] < 3_000
 
 
 def test_passages_are_shed_until_results_of_many_tokens_fit() -> None:
