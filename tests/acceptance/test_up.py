@@ -12,8 +12,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -107,8 +108,13 @@ def test_the_log_has_no_secret(installation: Installation) -> None:
 
 def test_no_argument_of_any_process_contains_a_secret(installation: Installation) -> None:
     secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
+    lines = []
     for process in installation.processes():
-        line = " ".join(process.cmdline())
+        # Sessions of the database end at any time.
+        with suppress(psutil.NoSuchProcess):
+            lines.append(" ".join(process.cmdline()))
+    assert any("postgres" in line for line in lines)
+    for line in lines:
         assert not [secret for secret in secrets if secret in line], line
 
 
@@ -141,8 +147,20 @@ def signed_in(installation: Installation) -> Iterator[httpx.Client]:
         yield client
 
 
+def first_agent(installation: Installation) -> dict[str, Any]:
+    """Return an agent of the demo."""
+    agent: dict[str, Any] = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
+    return agent
+
+
+def request_heartbeat(installation: Installation) -> None:
+    """Run a heartbeat of an agent by the workers; one that is requested is never skipped."""
+    result = installation.arbor("agent", "run", first_agent(installation)["name"], "--timeout", "50")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installation) -> None:
-    agent = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
+    agent = first_agent(installation)
     with signed_in(installation) as client:
         page = f"admin/agents/agent/{agent['id']}/chat/"
         message = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
@@ -164,7 +182,8 @@ def test_the_master_key_is_rotated_while_everything_runs(installation: Installat
         assert (page.status_code, page.url.path) == (200, "/admin/sessions/"), "nobody is signed out"
     assert key.read_text() != before
     assert {name: installation.part(name)["pid"] for name in processes} == processes, "no part restarts"
-    installation.wait_for_heartbeats(completed + 1, within_s=FIRST_HEARTBEAT_WITHIN_S)
+    request_heartbeat(installation)
+    assert installation.status()["heartbeats"]["completed"] > completed
     assert json.loads(installation.arbor("doctor", "--json").stdout)["healthy"]
 
 
@@ -190,7 +209,7 @@ def test_a_killed_part_is_restarted(installation: Installation, name: str) -> No
 
 def test_heartbeats_resume_after_the_servers_were_killed(installation: Installation) -> None:
     before = installation.status()["heartbeats"]["completed"]
-    installation.wait_for_heartbeats(before + 1, within_s=FIRST_HEARTBEAT_WITHIN_S)
+    request_heartbeat(installation)
     assert installation.status()["heartbeats"]["completed"] > before
 
 
