@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from arbor.errors import ConfigurationInvalid
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_headings, with_offsets
+from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import shorten
 
 #: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.

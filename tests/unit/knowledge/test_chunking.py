@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, place_of
 from arbor.knowledge.chunking import HEADING_LENGTH, PassageDraft, PassageSize, split_document
+from arbor.models.token_estimates import estimate_tokens
 
 SMALL = PassageSize(target=50, overlap=10)
 
