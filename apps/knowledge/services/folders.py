@@ -206,11 +206,12 @@ def _follow(base: Path, change: Change, path: Path, wish: FileWish) -> Iterator[
 
 def _withdraw(name: str, wish: FileWish) -> Iterator[FileResult]:
     """Withdraw the document of a file that is gone, or the documents of a folder that is."""
+    name = _stored_name(name)
     with tenant_transaction(wish.tenant_id):
         known = Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
-        name = _stored_name(name)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
-        for document in gone:
-            withdraw_document(document_id=document.id, actor=wish.actor)
     for document in gone:
+        # One transaction each: two documents may not be locked in turns.
+        with tenant_transaction(wish.tenant_id):
+            withdraw_document(document_id=document.id, actor=wish.actor)
         yield FileResult(name=document.name, change=FileChange.WITHDRAWN, document_id=document.id)

@@ -24,7 +24,7 @@ from django.db.models.functions import Now
 from apps.knowledge.models import Document, DocumentVersion, Passage
 from apps.knowledge.services.documents import document_facts, locked_document
 from apps.knowledge.services.messages import enqueue_indexing
-from apps.knowledge.services.passages import EmbeddedPassage, replace_passages
+from apps.knowledge.services.passages import embedded_passages, replace_passages
 from apps.memories.services.embedding.embedders import name_of
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import installation_model
@@ -166,9 +166,7 @@ def _index(claimed: _ClaimedDocument) -> IndexedDocument:
     known = _start(claimed, parsed, drafts)
     model = installation_model()
     vectors, error = _embed(claimed, drafts, known)
-    passages = [
-        EmbeddedPassage(draft=draft, vector=vector) for draft, vector in zip(drafts, vectors, strict=True)
-    ]
+    passages = embedded_passages(drafts, vectors)
     with tenant_transaction(claimed.tenant_id):
         document = _locked(claimed)
         replace_passages(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -102,7 +103,7 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
         waiting = list(
             Passage.objects.filter(embedding__isnull=True, embedding_model="")
             .order_by("id")
-            .only("id", "headings", "text")[:most]
+            .only("id", "document_id", "headings", "text")[:most]
         )
     if not waiting:
         return 0
@@ -115,13 +116,17 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
             return _embed_step(tenant_id, len(waiting) // 2)
         return _mark_refused(tenant_id, waiting[0].id, error)
     with tenant_transaction(tenant_id):
-        documents = set()
+        documents = _lock_documents({passage.document_id for passage in waiting})
         for passage, vector in zip(waiting, vectors, strict=True):
             row = Passage.objects.filter(id=passage.id, embedding__isnull=True)
             row.update(embedding=HalfVector(vector), embedding_model=name_of(installation_model()))
-            documents.add(passage.document_id)
         _update_progress(documents)
     return len(waiting)
+
+
+def _lock_documents(document_ids: set[UUID]) -> list[Document]:
+    """Lock documents before their passages, as every other transaction does."""
+    return list(Document.objects.filter(id__in=document_ids).order_by("id").select_for_update())
 
 
 def _mark_refused(tenant_id: UUID, passage_id: UUID, error: EmbeddingFailed) -> int:
@@ -134,9 +139,9 @@ def _mark_refused(tenant_id: UUID, passage_id: UUID, error: EmbeddingFailed) -> 
         )
 
 
-def _update_progress(document_ids: set[UUID]) -> None:
-    """Count the vectors of documents that were indexed without them; the last one clears the error."""
-    for document in Document.objects.filter(id__in=document_ids).order_by("id").select_for_update():
+def _update_progress(documents: Iterable[Document]) -> None:
+    """Count the vectors of locked documents that were indexed without them; the last one clears the error."""
+    for document in documents:
         missing = Passage.objects.filter(document=document, embedding__isnull=True).count()
         document.embedded = document.passages - missing
         if not missing:

@@ -8,16 +8,18 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
-from apps.knowledge.services import indexing
+from apps.knowledge.services import indexing, passages
 from apps.knowledge.services.indexing import MAX_ATTEMPTS, index_document
 from apps.knowledge.services.indexing_job import index_due_documents
 from apps.memories.models import EmbedderFault
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant, TenantStatus
-from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
 from tests.integration.knowledge.conftest import HANDBOOK, Add, Index, reread
@@ -190,6 +192,36 @@ def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: R
     index(document)
     assert 0 < len(remote.asked) - embedded < embedded / 2
     assert "theme 7" in passages_of(document)[-1].text
+
+
+def test_words_are_weighed_before_the_transaction(
+    add: Add, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weigh = passages.document_vector
+    open_transactions = []
+
+    def watched(text: str) -> Any:
+        open_transactions.append(connections[APP].in_atomic_block)
+        return weigh(text)
+
+    monkeypatch.setattr(passages, "document_vector", watched)
+    document = add(content=LONG).document
+    index(document)
+    assert open_transactions == [False] * len(passages_of(document))
+
+
+def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, remote: RemoteEmbedder) -> None:
+    document = add(content=LONG).document
+    remote.away = True
+    index(document)
+    remote.away = False
+    with CaptureQueriesContext(connections[APP]) as statements:
+        index_due_documents()
+    assert reread(document).embedded == len(passages_of(document))
+    written = [query["sql"] for query in statements]
+    lock = next(n for n, sql in enumerate(written) if "knowledge_document" in sql and "FOR UPDATE" in sql)
+    write = next(n for n, sql in enumerate(written) if sql.startswith('UPDATE "knowledge_passage"'))
+    assert lock < write
 
 
 def test_a_failing_embedder_leaves_words(
