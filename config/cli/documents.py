@@ -80,6 +80,7 @@ DOCUMENT_COLUMNS = (
     OutputColumn("indexing", "indexing"),
     OutputColumn("passages", "passages"),
     OutputColumn("embedded"),
+    OutputColumn("refused"),
     OutputColumn("version", "version"),
     OutputColumn("indexed_version"),
     OutputColumn("error", "error", cell=lambda error: escape(error[:80])),
@@ -107,7 +108,7 @@ PASSAGE_COLUMNS = (
     OutputColumn("place", "place", cell=lambda place: escape(place)),
     OutputColumn("tokens", "tokens"),
     OutputColumn("text", "text", cell=lambda text: escape(" ".join(text.split())[:100])),
-    OutputColumn("is_embedded", value=lambda passage: bool(passage.embedding_model)),
+    OutputColumn("is_embedded"),
     OutputColumn("id"),
 )
 

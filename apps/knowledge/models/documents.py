@@ -40,9 +40,11 @@ class Document(TenantModel):
     )
     #: The embedder of the passages, `NAME DIMENSION`; empty until a version is indexed.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
-    #: Passages of the version that is being indexed: all, once it is parsed, and those that are embedded.
+    #: Passages of the version that is being indexed: all, once it is parsed, those that are embedded, and those that the
+    #: embedder refuses, which words alone find. The others wait.
     passages = models.PositiveIntegerField(default=0)
     embedded = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0, db_default=0)
     #: Why the latest version could not be indexed, or why vectors are missing; empty for no error.
     error = models.TextField(blank=True, db_default="")
     #: Failed attempts at the latest version, and the time of the next one.

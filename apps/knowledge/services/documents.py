@@ -188,7 +188,7 @@ def document_by_name(text: str) -> Document:
 def request_indexing(document: Document) -> None:
     """Mark the latest version of a locked document as pending, take it from the worker that has it, and enqueue it."""
     document.indexing = IndexingStatus.PENDING
-    document.passages = document.embedded = document.failures = 0
+    document.passages = document.embedded = document.refused = document.failures = 0
     document.error = ""
     document.lease = document.lease_until = document.retry_at = None
     document.save()

@@ -189,7 +189,7 @@ def _start(
     model = name_of(installation_model())
     with tenant_transaction(claimed.tenant_id):
         document = _locked(claimed)
-        document.passages, document.embedded = len(drafts), 0
+        document.passages, document.embedded, document.refused = len(drafts), 0, 0
         document.save()
         DocumentVersion.objects.filter(id=claimed.version.id).update(text=parsed.text, pages=parsed.pages)
         rows = Passage.objects.filter(document=document, embedding_model=model, embedding__isnull=False)

@@ -13,6 +13,7 @@ from django.db import connections
 from pgvector import HalfVector
 
 from apps.knowledge.models import Document, Passage
+from apps.knowledge.models.passages import REFUSED
 from apps.knowledge.services import queries
 from apps.knowledge.services.indexing import index_document
 from apps.memories.services.embedding.embedders import (
@@ -28,6 +29,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.errors import EmbeddingFailed
+from arbor.knowledge.values import IndexingStatus
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +40,6 @@ _MOST = 50
 _PER_TENANT = 10
 #: Passages that are embedded in one step.
 _STEP = 100
-#: Prefix of the model's name in a passage that the model could not embed, though it embeds others.
-REFUSED = "refused: "
 
 
 def index_due_documents() -> JobRunResult:
@@ -114,7 +114,7 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
             raise
         if len(waiting) > 1:
             return _embed_step(tenant_id, len(waiting) // 2)
-        return _mark_refused(tenant_id, waiting[0].id, error)
+        return _mark_refused(tenant_id, waiting[0], error)
     with tenant_transaction(tenant_id):
         documents = _lock_documents({passage.document_id for passage in waiting})
         for passage, vector in zip(waiting, vectors, strict=True):
@@ -124,26 +124,38 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
     return len(waiting)
 
 
+def _mark_refused(tenant_id: UUID, passage: Passage, error: EmbeddingFailed) -> int:
+    """Mark a passage that its embedder cannot embed, though it embeds others: words find it."""
+    model = installation_model()
+    log.warning("passage_refused", id=str(passage.id), model=str(model), error=str(error))
+    with tenant_transaction(tenant_id):
+        documents = _lock_documents({passage.document_id})
+        rows = Passage.objects.filter(id=passage.id, embedding__isnull=True)
+        marked = rows.update(embedding_model=(REFUSED + name_of(model))[:100])
+        _update_progress(documents, refusal=str(error))
+    return marked
+
+
 def _lock_documents(document_ids: set[UUID]) -> list[Document]:
     """Lock documents before their passages, as every other transaction does."""
     return list(Document.objects.filter(id__in=document_ids).order_by("id").select_for_update())
 
 
-def _mark_refused(tenant_id: UUID, passage_id: UUID, error: EmbeddingFailed) -> int:
-    """Mark a passage that its embedder cannot embed, though it embeds others: words find it."""
-    model = installation_model()
-    log.warning("passage_refused", id=str(passage_id), model=str(model), error=str(error))
-    with tenant_transaction(tenant_id):
-        return Passage.objects.filter(id=passage_id, embedding__isnull=True).update(
-            embedding_model=(REFUSED + name_of(model))[:100]
-        )
+def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> None:
+    """Count the vectors and refusals of locked documents that were indexed without vectors.
 
-
-def _update_progress(documents: Iterable[Document]) -> None:
-    """Count the vectors of locked documents that were indexed without them; the last one clears the error."""
+    A refusal's reason is the document's error; without refusals, the last vector clears the error. Another version that is
+    being indexed, or cannot be, has counts and an error of its own.
+    """
     for document in documents:
-        missing = Passage.objects.filter(document=document, embedding__isnull=True).count()
+        if document.indexing != IndexingStatus.INDEXED:
+            continue
+        rows = Passage.objects.filter(document=document, embedding__isnull=True)
+        missing = rows.count()
+        document.refused = rows.filter(embedding_model__startswith=REFUSED).count()
         document.embedded = document.passages - missing
-        if not missing:
+        if refusal:
+            document.error = f"{document.refused:,} passages are found by words alone, as the embedder refuses them: {refusal}"
+        elif not missing:
             document.error = ""
-        document.save(update_fields=["embedded", "error", "updated_at"])
+        document.save(update_fields=["embedded", "refused", "error", "updated_at"])

@@ -22,6 +22,7 @@ from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
+from arbor.memory.text.lexical import document_vector
 from tests.integration.knowledge.conftest import HANDBOOK, Add, Index, reread
 from tests.integration.memories.conftest import RemoteEmbedder
 from tests.support.document_files import docx, pdf
@@ -197,12 +198,11 @@ def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: R
 def test_words_are_weighed_before_the_transaction(
     add: Add, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weigh = passages.document_vector
     open_transactions = []
 
     def watched(text: str) -> Any:
         open_transactions.append(connections[APP].in_atomic_block)
-        return weigh(text)
+        return document_vector(text)
 
     monkeypatch.setattr(passages, "document_vector", watched)
     document = add(content=LONG).document
@@ -256,9 +256,34 @@ def test_a_text_that_no_embedder_takes_is_marked(add: Add, index: Index, remote:
     passages = passages_of(document)
     assert [passage.id for passage in passages if passage.embedding is None] == [bad.id]
     assert passages[2].embedding_model.startswith("refused: ")
+    stored = reread(document)
+    assert stored.embedded + stored.refused == stored.passages
+    assert (stored.refused, passages[2].is_refused, passages[2].is_embedded) == (1, True, False)
+    assert stored.error.startswith("1 passages are found by words alone, as the embedder refuses them: ")
     asked = len(remote.asked)
     index_due_documents()
     assert len(remote.asked) == asked
+    # Another text is tried again.
+    add(content=LONG.replace(b"topic", b"theme"))
+    index(document)
+    stored = reread(document)
+    assert (stored.embedded, stored.refused, stored.error) == (stored.passages, 0, "")
+
+
+def test_vectors_of_the_version_before_leave_the_counts_of_the_next(
+    add: Add, index: Index, remote: RemoteEmbedder
+) -> None:
+    document = add(name="a.pdf", content=pdf(["Good."])).document
+    remote.away = True
+    index(document)
+    remote.away = False
+    add(name="a.pdf", content=b"%PDF-1.4 broken")
+    index(document)
+    failure = reread(document).error
+    assert index_due_documents().done == 1
+    assert all(passage.is_embedded for passage in passages_of(document))
+    stored = reread(document)
+    assert (stored.passages, stored.embedded, stored.error) == (0, 0, failure)
 
 
 def test_an_attempt_that_takes_long_continues_later(
