@@ -32,7 +32,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import tenant_transaction
 from arbor.adapters.document_formats import FormatLimits
 from arbor.adapters.documents import DocumentReader, ReadingLimits
-from arbor.errors import DocumentUnreadable, EmbeddingFailed, NotFound, StaleLease
+from arbor.errors import DocumentUnreadable, EmbeddingFailed, NotFound, ReaderKilled, StaleLease
 from arbor.knowledge.blocks import ParsedDocument
 from arbor.knowledge.chunking import PassageDraft, PassageSize, split_document
 from arbor.knowledge.files import title_of
@@ -52,6 +52,7 @@ EMBEDDING_TAKES = timedelta(seconds=35)
 MAX_ATTEMPTS = 5
 _FIRST_DELAY = timedelta(seconds=30)
 _ERROR_LENGTH = 1_000
+_OWN_ERROR = "indexing it failed by an error of Arbor's own, which the log of the workers has"
 
 type _Vectors = list[npt.NDArray[np.float32] | None]
 
@@ -96,10 +97,13 @@ def index_document(*, document_id: UUID, tenant_id: UUID) -> IndexedDocument | N
         return None
     except _OutOfTime:
         return _release(claimed)
+    except ReaderKilled as error:
+        log.warning("document_reader_killed", document_id=str(document_id), error=str(error))
+        return _record_attempt(claimed, str(error))
     except Exception:
         # One document must not stop the others, nor be tried for ever.
         log.exception("document_indexing_failed", document_id=str(document_id), tenant_id=str(tenant_id))
-        return _record_attempt(claimed)
+        return _record_attempt(claimed, _OWN_ERROR)
 
 
 def document_reader() -> DocumentReader:
@@ -282,9 +286,8 @@ def _release(claimed: _ClaimedDocument) -> IndexedDocument | None:
     return IndexedDocument(status=IndexingStatus.PENDING)
 
 
-def _record_attempt(claimed: _ClaimedDocument) -> IndexedDocument | None:
+def _record_attempt(claimed: _ClaimedDocument, reason: str) -> IndexedDocument | None:
     """Count a failed attempt of a worker; the next one comes after a growing delay, until there were too many."""
-    reason = "indexing it failed by an error of Arbor's own, which the log of the workers has"
     with tenant_transaction(claimed.tenant_id):
         leased = Document.objects.filter(id=claimed.document_id, lease=claimed.lease)
         failures = leased.values_list("failures", flat=True).first()

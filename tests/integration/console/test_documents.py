@@ -83,6 +83,17 @@ def test_refused_files_are_named_and_the_others_added(person: Client, tenant: Te
     assert (answer.status_code, answer.json()["documents"][0]["name"]) == (201, "b.md")
 
 
+def test_a_failed_document_is_read_again(person: Client, tenant: Tenant) -> None:
+    person.post(reverse(ADD), {"chosen": [file("leave.pdf", b"%PDF-1.4 broken")]})
+    index_due_documents()
+    document = document_of(tenant)
+    page = person.get(page_of(document)).content.decode()
+    assert (document.indexing, "Read again" in page) == ("failed", True)
+    person.post(reverse("admin:document-act", args=[document.id]), {"act": "reindex"})
+    assert document_of(tenant).indexing == "pending"
+    assert "Read again" not in person.get(page_of(document)).content.decode()
+
+
 def test_a_file_above_the_limit_is_refused(person: Client, settings: object) -> None:
     settings.ARBOR_DOCUMENT_MB = 0  # type: ignore[attr-defined]
     page = person.post(reverse(ADD), {"chosen": [file("leave.md")]}).content.decode()

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
 from apps.knowledge.services import indexing, passages
+from apps.knowledge.services.documents import reindex_document
 from apps.knowledge.services.indexing import MAX_ATTEMPTS, index_document
 from apps.knowledge.services.indexing_job import index_due_documents
 from apps.memories.models import EmbedderFault
@@ -20,10 +21,11 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.errors import ReaderKilled
 from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
 from arbor.memory.text.lexical import document_vector
-from tests.integration.knowledge.conftest import HANDBOOK, Add, Index, reread
+from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index, reread
 from tests.integration.memories.conftest import RemoteEmbedder
 from tests.support.document_files import docx, pdf
 
@@ -183,6 +185,33 @@ def test_an_error_of_our_own_is_tried_again_later(
         if attempt == 1:
             # It waits for its time.
             assert index(document) is None
+
+
+def test_a_killed_reader_is_no_refusal(
+    add: Add, index: Index, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = add().document
+
+    class Killed:
+        def read(self, **_: Any) -> Any:
+            raise ReaderKilled("its reader was killed from outside (SIGTERM)")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(indexing, "document_reader", Killed)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            with tenant_transaction(tenant.id):
+                Document.objects.update(retry_at=None)
+            indexed = index(document)
+            assert indexed is not None
+            assert "SIGTERM" in indexed.error
+            assert indexed.status is (
+                IndexingStatus.FAILED if attempt == MAX_ATTEMPTS else IndexingStatus.PENDING
+            )
+    with tenant_transaction(tenant.id):
+        reindex_document(document_id=document.id, actor=ACTOR)
+    index(document)
+    stored = reread(document)
+    assert (stored.indexing, stored.failures, stored.error) == (IndexingStatus.INDEXED, 0, "")
 
 
 def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: RemoteEmbedder) -> None:

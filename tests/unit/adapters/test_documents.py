@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from arbor.adapters import documents
 from arbor.adapters.document_formats import FormatLimits, read_document
 from arbor.adapters.documents import DocumentReader, ReadingLimits
-from arbor.errors import DocumentUnreadable
+from arbor.errors import DocumentUnreadable, ReaderKilled
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
 from arbor.knowledge.values import DocumentKind
 from tests.support.document_files import docx, pdf, zipped
@@ -148,6 +152,27 @@ def test_the_child_reads_as_this_process_does(reader: DocumentReader) -> None:
     with pytest.raises(DocumentUnreadable, match="no PDF"):
         reader.read(kind=DocumentKind.PDF, content=b"x")
     assert texts(reader.read(kind=DocumentKind.TEXT, content=b"again")) == ["again"]
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (signal.SIGTERM, ReaderKilled),
+        (signal.SIGKILL, ReaderKilled),
+        (signal.SIGXCPU, DocumentUnreadable),
+        (signal.SIGSEGV, DocumentUnreadable),
+    ],
+)
+def test_a_child_killed_from_outside_refuses_no_file(
+    number: signal.Signals, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"import os, sys; sys.stdin.buffer.read(4); os.kill(os.getpid(), {number.value})"
+    # Without the imports of site, the process starts in a few milliseconds.
+    start = subprocess.Popen([sys.executable, "-IS", "-c", command], stdin=-1, stdout=-1)
+    monkeypatch.setattr(documents, "_start", lambda: start)
+    with pytest.raises(error, match="its reader was") as raised:
+        DocumentReader(ReadingLimits()).read(kind=DocumentKind.TEXT, content=b"x")
+    assert type(raised.value) is error
 
 
 def test_a_child_that_exceeds_a_limit_is_replaced(reader: DocumentReader) -> None:
