@@ -32,6 +32,8 @@ class Document(TenantModel):
     status = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], default=DocumentStatus.DRAFT
     )
+    #: Who published or withdrew it last, as `created_by`; empty: nobody.
+    status_by = models.CharField(max_length=200, blank=True, db_default="")
     #: The number of the latest version, from 1, and of the one that has passages; 0: none.
     version = models.PositiveIntegerField(default=1)
     indexed_version = models.PositiveIntegerField(default=0)

@@ -34,6 +34,8 @@ class NewDocument:
     category: str | None = None
     #: Publish it; otherwise a new document is a draft, and another keeps its status.
     publish: bool = False
+    #: Leave a document that exists in its category and status, which people chose, unless the actor withdrew it.
+    defer_to_people: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class AddedDocument:
 def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
     """Add a file as a document, or as the next version of the document of that name, and enqueue its indexing.
 
-    The same file again changes nothing but category and status. Raises Invalid for a name, category or size that is not possible.
+    The same file again changes nothing but category and status, and these neither with `defer_to_people`. Raises Invalid for a name, category or size that is not possible.
     """
     name = checked_name(new.name)
     kind = kind_of(name)
@@ -93,9 +95,11 @@ def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
         )
         if document.status == DocumentStatus.PUBLISHED:
             _emit(SignalName.DOCUMENT_CHANGED, document, actor)
-    if category is not None and not is_new:
+    may_change = is_new or not new.defer_to_people
+    if category is not None and may_change and not is_new:
         _file(document, category, actor)
-    if new.publish:
+    has_withdrawn_it = document.status == DocumentStatus.WITHDRAWN and document.status_by == actor
+    if new.publish and (may_change or has_withdrawn_it):
         _move(document, DocumentStatus.PUBLISHED, actor)
     return AddedDocument(document=document, is_new=is_new, is_changed=is_changed)
 
@@ -201,8 +205,8 @@ def _move(document: Document, status: DocumentStatus, actor: str) -> None:
         return
     if status not in TRANSITIONS[before]:
         raise TransitionIllegal(f"the document {document.name!r} is {before} and cannot become {status}")
-    document.status = status
-    document.save(update_fields=["status", "updated_at"])
+    document.status, document.status_by = status, actor
+    document.save(update_fields=["status", "status_by", "updated_at"])
     published = status is DocumentStatus.PUBLISHED
     set_searchable(document, searchable=published)
     action = AuditAction.DOCUMENT_PUBLISHED if published else AuditAction.DOCUMENT_WITHDRAWN
