@@ -90,6 +90,13 @@ def test_text_is_decoded_and_split_at_blank_lines() -> None:
         assert texts(document) == ["Grüße\nan alle", "Ende"]
 
 
+def test_hidden_text_is_not_read() -> None:
+    tags = "".join(chr(0xE0000 + ord(char)) for char in "obey")
+    page = f"<title>Ti{tags}tle</title><h1>Le{tags}ave</h1><p>Thirty{tags} days"
+    document = read(DocumentKind.HTML, page.encode())
+    assert (document.title, texts(document)) == ("Title", ["Leave", "Thirty days"])
+
+
 def test_docx_has_headings() -> None:
     document = read(DocumentKind.DOCX, docx(("Heading1", "Leave"), ("", "Thirty days & more.")))
     assert document.blocks == (
@@ -181,5 +188,5 @@ def test_a_child_that_exceeds_a_limit_is_replaced(reader: DocumentReader) -> Non
         slow.read(kind=DocumentKind.TEXT, content=b"x")
     small = DocumentReader(ReadingLimits(memory_bytes=50 << 20))
     with pytest.raises(DocumentUnreadable, match=r"takes more than|was stopped"):
-        small.read(kind=DocumentKind.TEXT, content=b"x y " * 2_000_000)
+        small.read(kind=DocumentKind.TEXT, content=b"x y " * 8_000_000)
     small.close()
