@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from apps.knowledge.models import Document
 from apps.knowledge.services.folders import FileChange, FileWish, watch_folder, watching_actor
@@ -14,6 +16,9 @@ from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
+from config.cli.checks.documents import check_documents
+from config.cli.checks.finding import CheckVerdict, ok
+from tests.factories.knowledge import DocumentFactory
 from tests.integration.cli.conftest import Arbor
 from tests.support.document_files import docx, pdf
 
@@ -97,6 +102,35 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     assert "is deleted" in arbor("document", "delete", "note-1.md").out
     missing = arbor("document", "show", "note-1.md")
     assert (missing.code, "'note-1.md'" in missing.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "fault"),
+    [
+        ({"indexing": "indexed", "passages": 3, "embedded": 2, "refused": 1}, ""),
+        ({"indexing": "indexed", "passages": 3, "embedded": 2}, "found by words alone for long"),
+        ({"indexing": "failed"}, "cannot be read"),
+        ({"indexing": "pending"}, "not indexed for long"),
+        ({"indexing": "pending", "retry_at": "2100-01-01T00:00Z"}, ""),
+        ({"indexing": "indexing", "lease_until": "2100-01-01T00:00Z"}, ""),
+        ({"indexing": "indexing", "lease_until": "2024-01-01T00:00Z"}, "not indexed for long"),
+    ],
+)
+def test_doctor_names_documents_with_faults(tenant: Tenant, state: dict[str, Any], fault: str) -> None:
+    with tenant_transaction(tenant.id):
+        document = DocumentFactory.create(name="a.md")
+        rows = Document.objects.filter(id=document.id)
+        rows.update(updated_at="2024-01-01T00:00Z", **state)
+    found = check_documents()
+    if fault:
+        assert (found.verdict, found.detail) == (CheckVerdict.WARN, f"{fault}: {tenant.slug}/a.md")
+    else:
+        assert found == ok("documents", "all documents are indexed")
+    with tenant_transaction(tenant.id):
+        rows.update(updated_at=Now(), retry_at=None, lease_until=None)
+    assert check_documents().verdict is (
+        CheckVerdict.WARN if state["indexing"] == "failed" else CheckVerdict.OK
+    )
 
 
 def test_an_agent_is_limited(arbor: Arbor, vega: str) -> None:
