@@ -34,7 +34,7 @@ class NewDocument:
     category: str | None = None
     #: Publish it; otherwise a new document is a draft, and another keeps its status.
     publish: bool = False
-    #: Leave a document that exists in its category and status, which people chose, unless the actor withdrew it.
+    #: Leave category and status of a document that exists as people chose them; one that the actor withdrew is published again.
     defer_to_people: bool = False
 
 
@@ -52,7 +52,7 @@ class AddedDocument:
 def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
     """Add a file as a document, or as the next version of the document of that name, and enqueue its indexing.
 
-    The same file again changes nothing but category and status, and these neither with `defer_to_people`. Raises Invalid for a name, category or size that is not possible.
+    The same file again changes nothing but category and status. Raises Invalid for a name, category or size that is not possible.
     """
     name = checked_name(new.name)
     kind = kind_of(name)

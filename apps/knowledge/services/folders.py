@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
@@ -17,7 +18,7 @@ from apps.knowledge.models import Document
 from apps.knowledge.services.documents import NewDocument, add_document, check_size, withdraw_document
 from apps.knowledge.services.indexing import index_document
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import Invalid
+from arbor.errors import Invalid, NotFound
 from arbor.knowledge.files import checked_name, has_known_ending
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
@@ -62,7 +63,7 @@ class FileWish:
     publish: bool = False
     #: Index each document in this process too, instead of leaving it to the workers.
     index: bool = True
-    #: Leave documents that exist in the category and status that people chose.
+    #: Leave category and status of documents that exist as people chose them.
     defer_to_people: bool = False
     #: Withdraw all documents of a folder that has no file left; otherwise that is refused.
     allow_empty: bool = False
@@ -255,7 +256,7 @@ def _withdraw(name: str, wish: FileWish) -> Iterator[FileResult]:
         known = _known(wish)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
     for document in gone:
-        # One transaction each: two documents may not be locked in turns.
-        with tenant_transaction(wish.tenant_id):
+        # One transaction each: two documents may not be locked in turns. A person may delete one meanwhile.
+        with suppress(NotFound), tenant_transaction(wish.tenant_id):
             withdraw_document(document_id=document.id, actor=wish.actor)
         yield FileResult(name=document.name, change=FileChange.WITHDRAWN, document_id=document.id)
