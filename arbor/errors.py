@@ -51,7 +51,8 @@ ArborError
 ├── StaleLease                another worker has taken the heartbeat over
 ├── ApprovalLost              an approval was withdrawn or expired while its action ran; nothing was written
 └── ServerError               an embedded server or a process of the platform failed
-    └── AlreadyRunning        another supervisor runs from this data folder
+    ├── AlreadyRunning        another supervisor runs from this data folder
+    └── ReaderKilled          the process that reads files of documents was killed from outside
 """
 
 from __future__ import annotations
@@ -326,3 +327,7 @@ class ServerError(ArborError):
 
 class AlreadyRunning(ServerError):
     """Another supervisor runs from this data folder."""
+
+
+class ReaderKilled(ServerError):
+    """The process that reads files of documents was killed from outside; another attempt may succeed."""

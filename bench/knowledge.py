@@ -26,7 +26,7 @@ from apps.knowledge.services.passage_search import (
     query_vector_of,
     search_passages,
 )
-from apps.knowledge.services.passages import EmbeddedPassage, replace_passages
+from apps.knowledge.services.passages import embedded_passages, replace_passages
 from apps.memories.services.embedding.embedders import name_of
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import installation_model
@@ -107,15 +107,13 @@ def _store(libraries: Sequence[_Library], chunks: int) -> float:
     for library in libraries:
         for number, texts in enumerate(batched(library.texts, _PER_DOCUMENT, strict=False)):
             vectors = embed_texts(tenant_id=library.tenant_id, texts=texts)
+            passages = embedded_passages([_draft(text) for text in texts], list(vectors))
             with tenant_transaction(library.tenant_id):
                 document, version = _new_document(library.tenant_id, number)
                 replace_passages(
                     document=document,
                     version=version,
-                    passages=[
-                        EmbeddedPassage(draft=_draft(text), vector=vector)
-                        for text, vector in zip(texts, vectors, strict=True)
-                    ],
+                    passages=passages,
                     embedding_model=name_of(installation_model()),
                 )
             stored += len(texts)

@@ -92,6 +92,7 @@ SECTIONS: tuple[Section, ...] = (
                 "agent-capabilities",
                 "agent-trust",
                 "agent-skills",
+                "agent-documents",
                 "agent-subscriptions",
             ),
             _list("Agent states", "agents_agentstate"),

@@ -29,6 +29,7 @@ from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
 from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
+from apps.console.operator.agent_documents import show_agent_documents
 from apps.console.operator.approvals import decide_approval
 from apps.console.operator.audit_chain import export_lines, show_chain
 from apps.console.operator.capabilities import show_capabilities
@@ -209,6 +210,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "agents/agent/<uuid:agent_id>/skills/",
                 self.admin_view(show_agent_skills),
                 name="agent-skills",
+            ),
+            path(
+                "agents/agent/<uuid:agent_id>/documents/",
+                self.admin_view(show_agent_documents),
+                name="agent-documents",
             ),
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import io
 import re
-import unicodedata
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ import yaml
 from arbor.adapters.document_html import decode, html_blocks, read_html
 from arbor.errors import DocumentUnreadable
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
+from arbor.knowledge.files import visible_text
 from arbor.knowledge.values import DocumentKind
-from arbor.models.json_text import storable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,22 +57,13 @@ def read_document(kind: DocumentKind, content: bytes, limits: FormatLimits) -> P
             "it has no text"
             + (": its pages may be scans, which have to be recognized first" if scanned else "")
         )
-    return ParsedDocument(blocks=blocks, title=storable(parsed.title), pages=parsed.pages)
+    return ParsedDocument(blocks=blocks, title=visible_text(parsed.title), pages=parsed.pages)
 
 
 def _cleaned(blocks: Iterable[Block]) -> Iterator[Block]:
     for block in blocks:
-        text = "".join(char for char in block.text if char in "\n\t" or not _is_control(char))
-        if text := storable(text.strip()):
+        if text := visible_text(block.text).strip():
             yield Block(kind=block.kind, text=text, level=block.level, page=block.page)
-
-
-def _is_control(char: str) -> bool:
-    """Return whether a character is invisible and changes how others are read; joiners of scripts and emoji stay."""
-    return (
-        unicodedata.category(char) in {"Cc", "Cs", "Co"}
-        or char in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\u200b\u00ad"
-    )
 
 
 def _bounded(blocks: Iterable[Block], most: int) -> Iterator[Block]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import IO, Any
 import arbor
 from arbor.adapters.document_child import LENGTH, write_frame
 from arbor.adapters.document_formats import FormatLimits
-from arbor.errors import DocumentUnreadable
+from arbor.errors import DocumentUnreadable, ReaderKilled
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
 from arbor.knowledge.values import DocumentKind
 
@@ -26,6 +27,8 @@ _READS = 200
 #: The variables of the environment that a Python process may need; no other is handed to the child.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH")
 _PART = 1 << 16
+#: Signals that a shutdown or a lack of the machine's memory sends. The child's own limits end it by others.
+_FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGKILL})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +51,7 @@ class DocumentReader:
         self._read = 0
 
     def read(self, *, kind: DocumentKind, content: bytes) -> ParsedDocument:
-        """Read a file. Raises DocumentUnreadable, also for one that exceeds a limit."""
+        """Read a file. Raises DocumentUnreadable, also for one that exceeds a limit, and ReaderKilled."""
         with self._lock:
             try:
                 answer = self._ask(self._running(), kind, content)
@@ -108,6 +111,11 @@ class DocumentReader:
         answer = self._receive(child.stdout, deadline)
         if answer is None:
             child.wait(timeout=5)
+            if -child.returncode in _FROM_OUTSIDE:
+                name = signal.Signals(-child.returncode).name
+                raise ReaderKilled(
+                    f"its reader was killed from outside ({name}), as at a shutdown or when the machine has no memory left"
+                )
             raise DocumentUnreadable(
                 f"its reader was stopped (exit code {child.returncode}): reading it takes more than"
                 f" {self._limits.seconds:g} s of computing, or more memory than it may have"

@@ -18,9 +18,10 @@ from arbor.contacts.chat_summary import speaker_of
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView, TurnView
 from arbor.heartbeat.prompts.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.prompts.sections import knowledge, moment, selfhood
-from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of
+from arbor.heartbeat.prompts.token_shares import room_of
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import Data, RenderedSection, line
 
 SCHEMA_NAME = "answer"

@@ -18,13 +18,13 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide, refuse
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
 from arbor.heartbeat.situation import Environment, Situation, Terms
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.selves.boundaries import BoundaryRule
 
 #: The compared fields of a decision; results are not compared.

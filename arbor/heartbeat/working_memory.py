@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from arbor.clock import when
 from arbor.errors import WorkingMemoryOverflow
+from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
 from arbor.quotations import shorten
 
 VERSION = 3
@@ -39,8 +40,6 @@ TALK_UNTIL_CONSOLIDATION = 10
 
 #: The default limit of a working memory's text in a prompt, in tokens.
 PROMPT_TOKENS = 800
-#: A rule of thumb for English and most models.
-CHARACTERS_PER_TOKEN = 4
 #: The time of a thought that an earlier version stored without one.
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from arbor.errors import ConfigurationInvalid
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, with_headings, with_offsets
+from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.quotations import shorten
 
 #: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.
@@ -182,9 +182,11 @@ def _ends(block: Block) -> list[int]:
 
 def _bounded(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int, int]]:
     """Yield the span with its tokens, cut at white space, or anywhere, if it is longer than a passage."""
-    while (tokens := estimate_tokens(text[start:end])) > target:
+    # That many characters are more than a passage in any script. Tokens of a whole span are never counted: the work stays linear.
+    most = target * CHARACTERS_PER_TOKEN + 1
+    while (tokens := estimate_tokens(text[start : min(end, start + most)])) > target:
         # The estimate is linear enough that a share of the characters has about that share of the tokens.
-        cut = start + max(1, (end - start) * target // (tokens + 1))
+        cut = start + max(1, min(end - start, most) * target // (tokens + 1))
         spaces = [match.end() for match in _WHITE.finditer(text, start, cut) if match.end() > start]
         if spaces and spaces[-1] > start + (cut - start) // 2:
             cut = spaces[-1]

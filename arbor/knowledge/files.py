@@ -1,13 +1,14 @@
-"""Names of documents' files: the kind by the ending or the media type, titles, and what may be a name."""
+"""Names of documents' files: the kind by the ending or the media type, titles, what may be a name, and visible text."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from pathlib import PurePosixPath
 
 from arbor.errors import Invalid
 from arbor.knowledge.values import CATEGORY_LENGTH, NAME_LENGTH, TITLE_LENGTH, DocumentKind
-from arbor.memory.content import check_line
+from arbor.memory.content import check_line, check_text
 
 _KINDS = {
     ".md": DocumentKind.MARKDOWN,
@@ -20,6 +21,11 @@ _KINDS = {
     ".docx": DocumentKind.DOCX,
     ".pdf": DocumentKind.PDF,
 }
+#: Characters that are invisible and change how others are read, or hide a text: control characters except line breaks and tabs, soft
+#: hyphens, directions, surrogates, private use, and plane 14, the tags. Joiners of scripts and emoji are not among them.
+_HIDDEN = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u202a-\u202e\u2066-\u2069\ufeff\ud800-\uf8ff\U000e0000-\U0010ffff]"
+)
 #: The endings of files that are read.
 ENDINGS = frozenset(_KINDS)
 
@@ -40,9 +46,15 @@ def kind_of(name: str) -> DocumentKind:
     return kind
 
 
+def visible_text(text: str) -> str:
+    """Return the text without the characters that are invisible and change how others are read."""
+    return _HIDDEN.sub("", text)
+
+
 def checked_name(name: str) -> str:
     """Return the name of a document with forward slashes. Raises Invalid for one that is empty, too long or leads outside."""
-    cleaned = unicodedata.normalize("NFC", name.replace("\\", "/")).strip().lstrip("/")
+    check_text("a document's name", name)
+    cleaned = visible_text(unicodedata.normalize("NFC", name.replace("\\", "/"))).strip().lstrip("/")
     check_line("a document's name", cleaned, NAME_LENGTH)
     parts = PurePosixPath(cleaned).parts
     if not parts or ".." in parts or any(not char.isprintable() for char in cleaned):
@@ -52,12 +64,13 @@ def checked_name(name: str) -> str:
 
 def checked_category(category: str) -> str:
     """Return the category in one line, empty for none. Raises Invalid if it is too long."""
-    cleaned = " ".join(unicodedata.normalize("NFC", category).split())
+    check_text("a category", category)
+    cleaned = " ".join(visible_text(unicodedata.normalize("NFC", category)).split())
     check_line("a category", cleaned, CATEGORY_LENGTH)
     return cleaned
 
 
 def title_of(name: str, *stated: str) -> str:
     """Return the first of the titles that is not empty, else the name of the file without its ending."""
-    titles = [" ".join(title.split()) for title in stated]
+    titles = [" ".join(visible_text(title).split()) for title in stated]
     return next(filter(None, titles), PurePosixPath(name).stem)[:TITLE_LENGTH]

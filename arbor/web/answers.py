@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.prompts.token_shares import REPLY_SHARE, estimate_tokens, room_of
-from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+from arbor.heartbeat.prompts.token_shares import REPLY_SHARE, room_of
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 from arbor.models.json_text import Broken, find_objects, storable
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.quotations import Data, line
 from arbor.web.ports import Page
 

@@ -17,6 +17,7 @@ from config.cli.checks.database import (
     check_role,
     check_vectors,
 )
+from config.cli.checks.documents import check_documents
 from config.cli.checks.finding import CheckVerdict, Finding, fail, ok
 from config.cli.checks.models import (
     check_backlog,
@@ -52,7 +53,7 @@ _MARKS = {
 
 
 def doctor(as_json: bool) -> ExitCode:
-    """Check interpreter, database, roles, vectors, keys, agents, scheduler, workers, broker, API, model and embedder."""
+    """Check interpreter, database, roles, vectors, keys, agents, documents, scheduler, workers, broker, API, model and embedder."""
     findings = []
     for finding in diagnose():
         findings.append(finding)
@@ -101,6 +102,7 @@ _IN_DATABASE = (
     check_keys,
     check_agents,
     check_skills,
+    check_documents,
     check_minds,
     check_backlog,
     check_scheduler,

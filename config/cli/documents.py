@@ -80,6 +80,7 @@ DOCUMENT_COLUMNS = (
     OutputColumn("indexing", "indexing"),
     OutputColumn("passages", "passages"),
     OutputColumn("embedded"),
+    OutputColumn("refused"),
     OutputColumn("version", "version"),
     OutputColumn("indexed_version"),
     OutputColumn("error", "error", cell=lambda error: escape(error[:80])),
@@ -107,7 +108,7 @@ PASSAGE_COLUMNS = (
     OutputColumn("place", "place", cell=lambda place: escape(place)),
     OutputColumn("tokens", "tokens"),
     OutputColumn("text", "text", cell=lambda text: escape(" ".join(text.split())[:100])),
-    OutputColumn("is_embedded", value=lambda passage: bool(passage.embedding_model)),
+    OutputColumn("is_embedded"),
     OutputColumn("id"),
 )
 
@@ -186,14 +187,26 @@ def _summary(results: Sequence[FileResult]) -> Output:
 
 
 def follow(
-    folder: Path, category: str | None, draft: bool, once: bool, tenant_slug: str | None, as_json: bool
+    folder: Path,
+    *,
+    category: str | None,
+    draft: bool,
+    once: bool,
+    allow_empty: bool,
+    tenant_slug: str | None,
+    as_json: bool,
 ) -> Output | None:
     """Follow a folder, one line for each change; with `once`, take it over and end."""
     tenant = choose_tenant(tenant_slug)
     if not folder.is_dir():
         raise Invalid(f"there is no folder {folder}")
     wish = FileWish(
-        tenant_id=tenant.id, actor=watching_actor(folder), category=category, publish=not draft, index=True
+        tenant_id=tenant.id,
+        actor=watching_actor(folder),
+        category=category,
+        publish=not draft,
+        defer_to_people=True,
+        allow_empty=allow_empty,
     )
     if once:
         return _summary(list(synchronize_folder(folder, wish)))

@@ -57,6 +57,7 @@ class World:
             f"{reverse('admin:model-usage')}?agent={agent}&by=agent",
             reverse("admin:agent-capabilities", args=[agent]),
             reverse("admin:agent-trust", args=[agent]),
+            reverse("admin:agent-documents", args=[agent]),
             reverse("admin:models"),
             reverse("admin:operations"),
             reverse("admin:template-edit"),

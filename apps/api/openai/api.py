@@ -28,7 +28,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.client_messages import check_client_name, read_client_turn
 from arbor.errors import Invalid, NotFound
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.usage import Usage
 
 PATH = "/v1"

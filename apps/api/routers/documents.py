@@ -63,6 +63,7 @@ class DocumentResource(Schema):
     indexing: IndexingStatus = Field(description="The progress of the latest version.")
     passages: int = Field(description="The passages of the version that is being indexed, or was.")
     embedded: int = Field(description="How many of them have their vectors.")
+    refused: int = Field(description="How many of them the embedder refuses; words alone find them.")
     error: str = Field(
         description="Why the latest version cannot be indexed, or why vectors are missing; empty for no error."
     )
@@ -121,8 +122,7 @@ class PassageResource(Schema):
     @classmethod
     def of(cls, passage: Passage) -> PassageResource:
         """Return the view of a row."""
-        plain = {name: getattr(passage, name) for name in cls.model_fields if name != "is_embedded"}
-        return cls(**plain, is_embedded=bool(passage.embedding_model))
+        return cls(**{name: getattr(passage, name) for name in cls.model_fields})
 
 
 class DocumentTextResource(Schema):

@@ -13,10 +13,10 @@ from apps.calls.services.leased_calls import LeasedCall
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import change
 from arbor.errors import ModelError, ModelRefused
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.ids import uuid7
 from arbor.models.json_text import storable
 from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.usage import Usage
 
 #: Characters of a model name in the ledger at most.

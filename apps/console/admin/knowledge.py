@@ -36,7 +36,7 @@ _INDEXING_LOOKS = {"indexed": "good", "failed": "bad", "indexing": "busy", "pend
 def _progress(document: Document) -> object:
     if document.indexing == IndexingStatus.FAILED or not document.passages:
         return "–"
-    return cells.meter(document.embedded, document.passages)
+    return cells.meter(document.embedded + document.refused, document.passages)
 
 
 @admin.register(Document)

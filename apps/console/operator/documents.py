@@ -53,7 +53,8 @@ class DocumentPage:
     more_passages: int
     categories: list[str]
     is_published: bool
-    #: The share of passages with vectors, in percent.
+    #: Passages that wait for no vector any more, and their share in percent.
+    settled: int
     percent: int
 
 
@@ -127,6 +128,7 @@ def read_document(document: Document) -> DocumentPage:
     """Return the page of a document. Three queries."""
     passages = list(passages_of(document.id)[: PASSAGES_SHOWN + 1])
     whole = document.passages or len(passages)
+    settled = document.embedded + document.refused
     return DocumentPage(
         document=document,
         versions=list(versions_of(document.id)[:_VERSIONS_SHOWN]),
@@ -134,7 +136,8 @@ def read_document(document: Document) -> DocumentPage:
         more_passages=max(0, whole - PASSAGES_SHOWN) if len(passages) > PASSAGES_SHOWN else 0,
         categories=known_categories(),
         is_published=document.status == DocumentStatus.PUBLISHED,
-        percent=round(100 * document.embedded / document.passages) if document.passages else 0,
+        settled=settled,
+        percent=round(100 * settled / document.passages) if document.passages else 0,
     )
 
 

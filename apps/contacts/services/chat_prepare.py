@@ -46,7 +46,6 @@ from arbor.contacts.chat_room import cut_of, reply_limit, require_room
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts.cuts import CutContext
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
@@ -56,6 +55,7 @@ from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits, window_of
 from arbor.selves.boundary_check import BoundaryMatch
 from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of

@@ -32,6 +32,8 @@ class Document(TenantModel):
     status = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], default=DocumentStatus.DRAFT
     )
+    #: Who published or withdrew it last, as `created_by`; empty: nobody.
+    status_by = models.CharField(max_length=200, blank=True, db_default="")
     #: The number of the latest version, from 1, and of the one that has passages; 0: none.
     version = models.PositiveIntegerField(default=1)
     indexed_version = models.PositiveIntegerField(default=0)
@@ -40,9 +42,11 @@ class Document(TenantModel):
     )
     #: The embedder of the passages, `NAME DIMENSION`; empty until a version is indexed.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
-    #: Passages of the version that is being indexed: all, once it is parsed, and those that are embedded.
+    #: Passages of the version that is being indexed: all, once it is parsed, those that are embedded, and those that the
+    #: embedder refuses, which words alone find. The others wait.
     passages = models.PositiveIntegerField(default=0)
     embedded = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0, db_default=0)
     #: Why the latest version could not be indexed, or why vectors are missing; empty for no error.
     error = models.TextField(blank=True, db_default="")
     #: Failed attempts at the latest version, and the time of the next one.

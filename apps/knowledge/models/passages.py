@@ -16,6 +16,9 @@ from arbor.knowledge.blocks import place_of, with_headings
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
+#: Prefix of the model's name in a passage that the model could not embed, though it embeds others.
+REFUSED = "refused: "
+
 
 class Passage(TenantModel):
     """A passage of a document's indexed version, with its place and what it is found by.
@@ -53,7 +56,7 @@ class Passage(TenantModel):
     written_at = models.DateTimeField()
     #: Empty until the text is embedded, for which the embedder may have to come back; until then words find it.
     embedding = HalfVectorField(null=True)
-    #: `NAME DIMENSION`; vectors of another model than the query's are not compared with it.
+    #: `NAME DIMENSION`, after `refused: ` where there is no vector; other models' vectors are not compared with the query's.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
     #: BM25 document weights by hashed term, of headings and text.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS)
@@ -87,6 +90,16 @@ class Passage(TenantModel):
     def context(self) -> str:
         """Return the text with the headings above it: what it is embedded by."""
         return with_headings(self.text, self.headings)
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the embedder refuses the text, so that words alone find it."""
+        return self.embedding_model.startswith(REFUSED)
+
+    @property
+    def is_embedded(self) -> bool:
+        """Return whether the text has a vector."""
+        return bool(self.embedding_model) and not self.is_refused
 
     @property
     def place(self) -> str:

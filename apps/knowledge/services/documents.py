@@ -34,6 +34,8 @@ class NewDocument:
     category: str | None = None
     #: Publish it; otherwise a new document is a draft, and another keeps its status.
     publish: bool = False
+    #: Leave category and status of a document that exists as people chose them; one that the actor withdrew is published again.
+    defer_to_people: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +95,11 @@ def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
         )
         if document.status == DocumentStatus.PUBLISHED:
             _emit(SignalName.DOCUMENT_CHANGED, document, actor)
-    if category is not None and not is_new:
+    may_change = is_new or not new.defer_to_people
+    if category is not None and may_change and not is_new:
         _file(document, category, actor)
-    if new.publish:
+    has_withdrawn_it = document.status == DocumentStatus.WITHDRAWN and document.status_by == actor
+    if new.publish and (may_change or has_withdrawn_it):
         _move(document, DocumentStatus.PUBLISHED, actor)
     return AddedDocument(document=document, is_new=is_new, is_changed=is_changed)
 
@@ -188,7 +192,7 @@ def document_by_name(text: str) -> Document:
 def request_indexing(document: Document) -> None:
     """Mark the latest version of a locked document as pending, take it from the worker that has it, and enqueue it."""
     document.indexing = IndexingStatus.PENDING
-    document.passages = document.embedded = document.failures = 0
+    document.passages = document.embedded = document.refused = document.failures = 0
     document.error = ""
     document.lease = document.lease_until = document.retry_at = None
     document.save()
@@ -201,8 +205,8 @@ def _move(document: Document, status: DocumentStatus, actor: str) -> None:
         return
     if status not in TRANSITIONS[before]:
         raise TransitionIllegal(f"the document {document.name!r} is {before} and cannot become {status}")
-    document.status = status
-    document.save(update_fields=["status", "updated_at"])
+    document.status, document.status_by = status, actor
+    document.save(update_fields=["status", "status_by", "updated_at"])
     published = status is DocumentStatus.PUBLISHED
     set_searchable(document, searchable=published)
     action = AuditAction.DOCUMENT_PUBLISHED if published else AuditAction.DOCUMENT_WITHDRAWN

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from uuid import UUID
 
+from django.db.models import QuerySet
 from watchfiles import Change, DefaultFilter, watch
 
 from apps.knowledge.models import Document
 from apps.knowledge.services.documents import NewDocument, add_document, check_size, withdraw_document
 from apps.knowledge.services.indexing import index_document
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import Invalid
+from arbor.errors import Invalid, NotFound
 from arbor.knowledge.files import checked_name, has_known_ending
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
 _ACTOR_LENGTH = 200
 #: Milliseconds within which changes of a folder are taken together.
 _GATHERED_MS = 800
+#: Milliseconds without a change after which an empty batch is returned.
+_QUIET_MS = 500
 
 
 class FileChange(StrEnum):
@@ -58,6 +63,10 @@ class FileWish:
     publish: bool = False
     #: Index each document in this process too, instead of leaving it to the workers.
     index: bool = True
+    #: Leave category and status of documents that exist as people chose them.
+    defer_to_people: bool = False
+    #: Withdraw all documents of a folder that has no file left; otherwise that is refused.
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +125,13 @@ def add_file(file: FolderFile, wish: FileWish) -> FileResult:
         check_size(file.path.stat().st_size)
         content = file.path.read_bytes()
         with tenant_transaction(wish.tenant_id):
-            new = NewDocument(name=file.name, content=content, category=wish.category, publish=wish.publish)
+            new = NewDocument(
+                name=file.name,
+                content=content,
+                category=wish.category,
+                publish=wish.publish,
+                defer_to_people=wish.defer_to_people,
+            )
             added = add_document(new=new, actor=wish.actor)
     except (Invalid, OSError) as error:
         return FileResult(name=file.name, change=FileChange.REFUSED, error=str(error))
@@ -156,7 +171,7 @@ def watching_actor(folder: Path) -> str:
 def synchronize_folder(folder: Path, wish: FileWish) -> Iterator[FileResult]:
     """Add what is new or changed below a folder, and withdraw documents that it had and has no longer.
 
-    `wish.actor` is the `watching_actor` of the folder.
+    `wish.actor` is the `watching_actor` of the folder. Raises Invalid for a folder without files of which there are documents.
     """
     present = set()
     for file in _below(folder):
@@ -165,10 +180,30 @@ def synchronize_folder(folder: Path, wish: FileWish) -> Iterator[FileResult]:
         if result.change is not FileChange.UNCHANGED or result.is_broken:
             yield result
     with tenant_transaction(wish.tenant_id):
-        known = Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
-        gone = [name for name in known.values_list("name", flat=True) if name not in present]
+        gone = [name for name in _known(wish).values_list("name", flat=True) if name not in present]
+    if gone:
+        _require_files(folder, wish)
     for name in gone:
         yield from _withdraw(name, wish)
+
+
+def _known(wish: FileWish) -> QuerySet[Document]:
+    """Return the documents of the watched folder that are not withdrawn."""
+    return Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
+
+
+def _require_files(folder: Path, wish: FileWish) -> None:
+    """Refuse to withdraw all documents of a folder that is gone or empty: its disk may not be mounted. Raises Invalid."""
+    if wish.allow_empty or any(_file_at(folder, path) for path in folder.rglob("*")):
+        return
+    with tenant_transaction(wish.tenant_id):
+        documents = _known(wish).count()
+    if documents:
+        fault = "has no file of a document" if folder.is_dir() else "is gone"
+        raise Invalid(
+            f"the folder {folder} {fault}, so that {documents:,} documents would be withdrawn: see that its disk is mounted, or"
+            " allow it by --allow-empty"
+        )
 
 
 def _stored_name(name: str) -> str:
@@ -180,12 +215,22 @@ def _stored_name(name: str) -> str:
 
 
 def watch_folder(folder: Path, wish: FileWish, *, stop: threading.Event) -> Iterator[FileResult]:
-    """Follow the changes below a folder until `stop` is set, beginning with what changed before."""
-    yield from synchronize_folder(folder, wish)
+    """Follow the changes below a folder until `stop` is set, beginning with what changed before. Raises as `synchronize_folder`."""
     base = folder.resolve()
-    for changes in watch(
-        base, watch_filter=DefaultFilter(), debounce=_GATHERED_MS, stop_event=stop, yield_on_timeout=False
-    ):
+    batches = watch(
+        base,
+        watch_filter=DefaultFilter(),
+        debounce=_GATHERED_MS,
+        rust_timeout=_QUIET_MS,
+        stop_event=stop,
+        yield_on_timeout=True,
+    )
+    # The first batch, often empty, begins the watching: changes during the synchronization are in the batches after it.
+    first = next(batches, set())
+    yield from synchronize_folder(folder, wish)
+    for changes in chain([first], batches):
+        if any(change is Change.deleted for change, _ in changes):
+            _require_files(base, wish)
         for change, text in sorted(changes):
             yield from _follow(base, change, Path(text), wish)
 
@@ -206,11 +251,12 @@ def _follow(base: Path, change: Change, path: Path, wish: FileWish) -> Iterator[
 
 def _withdraw(name: str, wish: FileWish) -> Iterator[FileResult]:
     """Withdraw the document of a file that is gone, or the documents of a folder that is."""
+    name = _stored_name(name)
     with tenant_transaction(wish.tenant_id):
-        known = Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
-        name = _stored_name(name)
+        known = _known(wish)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
-        for document in gone:
-            withdraw_document(document_id=document.id, actor=wish.actor)
     for document in gone:
+        # One transaction each: two documents may not be locked in turns. A person may delete one meanwhile.
+        with suppress(NotFound), tenant_transaction(wish.tenant_id):
+            withdraw_document(document_id=document.id, actor=wish.actor)
         yield FileResult(name=document.name, change=FileChange.WITHDRAWN, document_id=document.id)

@@ -24,7 +24,7 @@ from django.db.models.functions import Now
 from apps.knowledge.models import Document, DocumentVersion, Passage
 from apps.knowledge.services.documents import document_facts, locked_document
 from apps.knowledge.services.messages import enqueue_indexing
-from apps.knowledge.services.passages import EmbeddedPassage, replace_passages
+from apps.knowledge.services.passages import embedded_passages, replace_passages
 from apps.memories.services.embedding.embedders import name_of
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import installation_model
@@ -32,7 +32,7 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import tenant_transaction
 from arbor.adapters.document_formats import FormatLimits
 from arbor.adapters.documents import DocumentReader, ReadingLimits
-from arbor.errors import DocumentUnreadable, EmbeddingFailed, NotFound, StaleLease
+from arbor.errors import DocumentUnreadable, EmbeddingFailed, NotFound, ReaderKilled, StaleLease
 from arbor.knowledge.blocks import ParsedDocument
 from arbor.knowledge.chunking import PassageDraft, PassageSize, split_document
 from arbor.knowledge.files import title_of
@@ -52,6 +52,7 @@ EMBEDDING_TAKES = timedelta(seconds=35)
 MAX_ATTEMPTS = 5
 _FIRST_DELAY = timedelta(seconds=30)
 _ERROR_LENGTH = 1_000
+_OWN_ERROR = "indexing it failed by an error of Arbor's own, which the log of the workers has"
 
 type _Vectors = list[npt.NDArray[np.float32] | None]
 
@@ -96,10 +97,13 @@ def index_document(*, document_id: UUID, tenant_id: UUID) -> IndexedDocument | N
         return None
     except _OutOfTime:
         return _release(claimed)
+    except ReaderKilled as error:
+        log.warning("document_reader_killed", document_id=str(document_id), error=str(error))
+        return _record_attempt(claimed, str(error))
     except Exception:
         # One document must not stop the others, nor be tried for ever.
         log.exception("document_indexing_failed", document_id=str(document_id), tenant_id=str(tenant_id))
-        return _record_attempt(claimed)
+        return _record_attempt(claimed, _OWN_ERROR)
 
 
 def document_reader() -> DocumentReader:
@@ -166,9 +170,7 @@ def _index(claimed: _ClaimedDocument) -> IndexedDocument:
     known = _start(claimed, parsed, drafts)
     model = installation_model()
     vectors, error = _embed(claimed, drafts, known)
-    passages = [
-        EmbeddedPassage(draft=draft, vector=vector) for draft, vector in zip(drafts, vectors, strict=True)
-    ]
+    passages = embedded_passages(drafts, vectors)
     with tenant_transaction(claimed.tenant_id):
         document = _locked(claimed)
         replace_passages(
@@ -191,7 +193,7 @@ def _start(
     model = name_of(installation_model())
     with tenant_transaction(claimed.tenant_id):
         document = _locked(claimed)
-        document.passages, document.embedded = len(drafts), 0
+        document.passages, document.embedded, document.refused = len(drafts), 0, 0
         document.save()
         DocumentVersion.objects.filter(id=claimed.version.id).update(text=parsed.text, pages=parsed.pages)
         rows = Passage.objects.filter(document=document, embedding_model=model, embedding__isnull=False)
@@ -284,9 +286,8 @@ def _release(claimed: _ClaimedDocument) -> IndexedDocument | None:
     return IndexedDocument(status=IndexingStatus.PENDING)
 
 
-def _record_attempt(claimed: _ClaimedDocument) -> IndexedDocument | None:
+def _record_attempt(claimed: _ClaimedDocument, reason: str) -> IndexedDocument | None:
     """Count a failed attempt of a worker; the next one comes after a growing delay, until there were too many."""
-    reason = "indexing it failed by an error of Arbor's own, which the log of the workers has"
     with tenant_transaction(claimed.tenant_id):
         leased = Document.objects.filter(id=claimed.document_id, lease=claimed.lease)
         failures = leased.values_list("failures", flat=True).first()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from django.db import connections
 from pgvector import HalfVector
 
 from apps.knowledge.models import Document, Passage
+from apps.knowledge.models.passages import REFUSED
 from apps.knowledge.services import queries
 from apps.knowledge.services.indexing import index_document
 from apps.memories.services.embedding.embedders import (
@@ -27,6 +29,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.errors import EmbeddingFailed
+from arbor.knowledge.values import IndexingStatus
 
 log = structlog.get_logger(__name__)
 
@@ -37,8 +40,6 @@ _MOST = 50
 _PER_TENANT = 10
 #: Passages that are embedded in one step.
 _STEP = 100
-#: Prefix of the model's name in a passage that the model could not embed, though it embeds others.
-REFUSED = "refused: "
 
 
 def index_due_documents() -> JobRunResult:
@@ -102,7 +103,7 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
         waiting = list(
             Passage.objects.filter(embedding__isnull=True, embedding_model="")
             .order_by("id")
-            .only("id", "headings", "text")[:most]
+            .only("id", "document_id", "headings", "text")[:most]
         )
     if not waiting:
         return 0
@@ -113,32 +114,48 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
             raise
         if len(waiting) > 1:
             return _embed_step(tenant_id, len(waiting) // 2)
-        return _mark_refused(tenant_id, waiting[0].id, error)
+        return _mark_refused(tenant_id, waiting[0], error)
     with tenant_transaction(tenant_id):
-        documents = set()
+        documents = _lock_documents({passage.document_id for passage in waiting})
         for passage, vector in zip(waiting, vectors, strict=True):
             row = Passage.objects.filter(id=passage.id, embedding__isnull=True)
             row.update(embedding=HalfVector(vector), embedding_model=name_of(installation_model()))
-            documents.add(passage.document_id)
         _update_progress(documents)
     return len(waiting)
 
 
-def _mark_refused(tenant_id: UUID, passage_id: UUID, error: EmbeddingFailed) -> int:
+def _mark_refused(tenant_id: UUID, passage: Passage, error: EmbeddingFailed) -> int:
     """Mark a passage that its embedder cannot embed, though it embeds others: words find it."""
     model = installation_model()
-    log.warning("passage_refused", id=str(passage_id), model=str(model), error=str(error))
+    log.warning("passage_refused", id=str(passage.id), model=str(model), error=str(error))
     with tenant_transaction(tenant_id):
-        return Passage.objects.filter(id=passage_id, embedding__isnull=True).update(
-            embedding_model=(REFUSED + name_of(model))[:100]
-        )
+        documents = _lock_documents({passage.document_id})
+        rows = Passage.objects.filter(id=passage.id, embedding__isnull=True)
+        marked = rows.update(embedding_model=(REFUSED + name_of(model))[:100])
+        _update_progress(documents, refusal=str(error))
+    return marked
 
 
-def _update_progress(document_ids: set[UUID]) -> None:
-    """Count the vectors of documents that were indexed without them; the last one clears the error."""
-    for document in Document.objects.filter(id__in=document_ids).order_by("id").select_for_update():
-        missing = Passage.objects.filter(document=document, embedding__isnull=True).count()
+def _lock_documents(document_ids: set[UUID]) -> list[Document]:
+    """Lock documents before their passages, as every other transaction does."""
+    return list(Document.objects.filter(id__in=document_ids).order_by("id").select_for_update())
+
+
+def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> None:
+    """Count the vectors and refusals of locked documents that were indexed without vectors.
+
+    A refusal's reason is the document's error; without refusals, the last vector clears the error. Another version that is
+    being indexed, or cannot be, has counts and an error of its own.
+    """
+    for document in documents:
+        if document.indexing != IndexingStatus.INDEXED:
+            continue
+        rows = Passage.objects.filter(document=document, embedding__isnull=True)
+        missing = rows.count()
+        document.refused = rows.filter(embedding_model__startswith=REFUSED).count()
         document.embedded = document.passages - missing
-        if not missing:
+        if refusal:
+            document.error = f"{document.refused:,} passages are found by words alone, as the embedder refuses them: {refusal}"
+        elif not missing:
             document.error = ""
-        document.save(update_fields=["embedded", "error", "updated_at"])
+        document.save(update_fields=["embedded", "refused", "error", "updated_at"])

@@ -29,10 +29,23 @@ _ROWS = 250
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedPassage:
-    """A passage, with its vector where there is one."""
+    """A passage with what it is found by, computed before a transaction opens."""
 
     draft: PassageDraft
+    #: None where the embedder did not answer.
     vector: npt.NDArray[np.float32] | None
+    #: BM25 document weights by hashed term.
+    words: Mapping[int, float]
+
+
+def embedded_passages(
+    drafts: Sequence[PassageDraft], vectors: Sequence[npt.NDArray[np.float32] | None]
+) -> list[EmbeddedPassage]:
+    """Return the passages with their vectors, and compute the weights of their words."""
+    return [
+        EmbeddedPassage(draft=draft, vector=vector, words=document_vector(draft.context))
+        for draft, vector in zip(drafts, vectors, strict=True)
+    ]
 
 
 def replace_passages(
@@ -48,9 +61,8 @@ def replace_passages(
     terms: Counter[int] = Counter()
     rows = []
     for position, passage in enumerate(passages):
-        words = document_vector(passage.draft.context)
-        terms.update(words.keys())
-        row = _row(document, version, passage, words)
+        terms.update(passage.words.keys())
+        row = _row(document, version, passage)
         row.position, row.searchable = position, searchable
         row.embedding_model = embedding_model if passage.vector is not None else ""
         rows.append(row)
@@ -59,9 +71,7 @@ def replace_passages(
         _count(terms, len(rows))
 
 
-def _row(
-    document: Document, version: DocumentVersion, passage: EmbeddedPassage, words: Mapping[int, float]
-) -> Passage:
+def _row(document: Document, version: DocumentVersion, passage: EmbeddedPassage) -> Passage:
     draft = passage.draft
     return Passage(
         tenant_id=document.tenant_id,
@@ -78,7 +88,9 @@ def _row(
         written_at=version.created_at,
         embedding=None if passage.vector is None else HalfVector(passage.vector),
         # pgvector counts places from 0 here, and from 1 in the database.
-        lexical=SparseVector({place - 1: weight for place, weight in words.items()}, LEXICAL_DIMENSIONS),
+        lexical=SparseVector(
+            {place - 1: weight for place, weight in passage.words.items()}, LEXICAL_DIMENSIONS
+        ),
     )
 
 

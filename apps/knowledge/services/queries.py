@@ -40,3 +40,18 @@ WHERE t.status = 'active' AND EXISTS (
     SELECT FROM knowledge_passage WHERE tenant_id = t.id AND embedding IS NULL AND embedding_model = ''
 ) ORDER BY random()
 """
+
+# Documents of all active tenants with a fault, by kind: their number, and the first of them. Progress renews the lease, or the
+# time of the change.
+DOCUMENT_FAULTS = """
+SELECT kind, count(*), (array_agg(name ORDER BY name))[1:%(named)s] FROM (
+    SELECT t.slug || '/' || d.name AS name, CASE
+        WHEN d.indexing = 'failed' THEN 'failed'
+        WHEN d.indexing = 'pending' AND greatest(d.updated_at, d.retry_at) < now() - %(late)s
+            OR d.indexing = 'indexing' AND d.lease_until < now() - %(late)s THEN 'stuck'
+        WHEN d.indexing = 'indexed' AND d.embedded + d.refused < d.passages AND d.updated_at < now() - %(late)s
+            THEN 'without_vectors'
+    END AS kind
+    FROM tenants_tenant t JOIN knowledge_document d ON d.tenant_id = t.id WHERE t.status = 'active'
+) found WHERE kind IS NOT NULL GROUP BY kind
+"""

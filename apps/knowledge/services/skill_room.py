@@ -17,10 +17,11 @@ from arbor.errors import LimitReached
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.fitting import is_small
 from arbor.heartbeat.prompts.instructions import instructions
-from arbor.heartbeat.prompts.token_shares import estimate_tokens, reply_room
+from arbor.heartbeat.prompts.token_shares import reply_room
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.knowledge.skills import SkillRoom, check_room
 from arbor.models.handles import REFLEX
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits
 
 #: The tokens that a situation needs at least: the smallest shares of its sides, and the short sections that are never cut.

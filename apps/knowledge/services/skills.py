@@ -18,8 +18,8 @@ from apps.knowledge.services.skill_room import check_agents_have_room
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, NotFound
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.knowledge.skills import SkillFile, parse_skill
+from arbor.models.token_estimates import estimate_tokens
 from arbor.signals import SignalName, signal
 
 #: Names of agents that a message lists.

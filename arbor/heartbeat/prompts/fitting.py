@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.goals.plans import OPEN_STEPS
 from arbor.heartbeat.prompts.reductions import SHEDS
-from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens, room_of, side_of
+from arbor.heartbeat.prompts.token_shares import Side, room_of, side_of
 from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import RenderedSection
 
 #: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.

@@ -25,10 +25,11 @@ from arbor.heartbeat.prompts.sections import (
     tools,
 )
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
-from arbor.heartbeat.prompts.token_shares import estimate_tokens, room_of, shares, side_of
+from arbor.heartbeat.prompts.token_shares import room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
 from arbor.heartbeat.situation import Situation
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import Data, RenderedSection
 
 # Limits of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.

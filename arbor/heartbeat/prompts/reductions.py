@@ -12,11 +12,11 @@ from typing import Any
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
-from arbor.heartbeat.prompts.token_shares import Side, estimate_tokens
+from arbor.heartbeat.prompts.token_shares import Side
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.views import SubscribedSignal
-from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.quotations import line
 
 # Tokens of an entry's id, date and punctuation.

@@ -20,8 +20,8 @@ from arbor.heartbeat.dialogue import (
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.windows import MESSAGE_OVERHEAD, count_tokens, max_prompt_tokens
-from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 

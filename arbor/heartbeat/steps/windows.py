@@ -8,12 +8,12 @@ from typing import Any
 
 from arbor.heartbeat.prompts.cuts import without_room
 from arbor.heartbeat.prompts.prompt import retry_note
-from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, estimate_tokens, reply_room, room_of
+from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.models.handles import REFLEX
 from arbor.models.ports import PromptMessage
 from arbor.models.token_counts import CountTokens
+from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
 
 #: Tokens of a further message beside the texts that it quotes.

@@ -49,6 +49,8 @@ class Document:
     indexing: str
     passages: int
     embedded: int
+    #: Passages that the embedder refuses; words alone find them.
+    refused: int
     #: Why the latest version cannot be indexed, or why vectors are missing; empty for no error.
     error: str
     created_by: str

@@ -41,10 +41,14 @@ _document = group(
         "watch",
         "Follow a folder: add what is new or changed, and withdraw what is gone. Ctrl-C stops it.",
         argument("folder", type=click.Path(path_type=Path)),
-        _CATEGORY,
+        option("--category", metavar="NAME", help="File new documents under this category.  [default: none]"),
         option("--draft", is_flag=True, help="Add new documents as drafts instead of publishing them."),
         option("--once", is_flag=True, help="Take the folder over as it is now, and end."),
+        option(
+            "--allow-empty", is_flag=True, help="Withdraw all documents of a folder that has no file left."
+        ),
         run="documents:follow",
+        details="A document that exists keeps the category and status that people chose.",
         examples=("arbor document watch ~/wiki --category wiki", "arbor document watch ~/wiki --once --json"),
     ),
     tenant_command(

@@ -5,14 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from apps.knowledge.models import Document
 from apps.knowledge.services.folders import FileChange, FileWish, watch_folder, watching_actor
 from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from config.cli.checks.documents import check_documents
+from config.cli.checks.finding import CheckVerdict, ok
+from tests.factories.knowledge import DocumentFactory
 from tests.integration.cli.conftest import Arbor
 from tests.support.document_files import docx, pdf
 
@@ -98,6 +104,35 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     assert (missing.code, "'note-1.md'" in missing.err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("state", "fault"),
+    [
+        ({"indexing": "indexed", "passages": 3, "embedded": 2, "refused": 1}, ""),
+        ({"indexing": "indexed", "passages": 3, "embedded": 2}, "found by words alone for long"),
+        ({"indexing": "failed"}, "cannot be read"),
+        ({"indexing": "pending"}, "not indexed for long"),
+        ({"indexing": "pending", "retry_at": "2100-01-01T00:00Z"}, ""),
+        ({"indexing": "indexing", "lease_until": "2100-01-01T00:00Z"}, ""),
+        ({"indexing": "indexing", "lease_until": "2024-01-01T00:00Z"}, "not indexed for long"),
+    ],
+)
+def test_doctor_names_documents_with_faults(tenant: Tenant, state: dict[str, Any], fault: str) -> None:
+    with tenant_transaction(tenant.id):
+        document = DocumentFactory.create(name="a.md")
+        rows = Document.objects.filter(id=document.id)
+        rows.update(updated_at="2024-01-01T00:00Z", **state)
+    found = check_documents()
+    if fault:
+        assert (found.verdict, found.detail) == (CheckVerdict.WARN, f"{fault}: {tenant.slug}/a.md")
+    else:
+        assert found == ok("documents", "all documents are indexed")
+    with tenant_transaction(tenant.id):
+        rows.update(updated_at=Now(), retry_at=None, lease_until=None)
+    assert check_documents().verdict is (
+        CheckVerdict.WARN if state["indexing"] == "failed" else CheckVerdict.OK
+    )
+
+
 def test_an_agent_is_limited(arbor: Arbor, vega: str) -> None:
     def limit(*options: str) -> object:
         return arbor("document", "limit", vega, *options, "--json").json["categories"]
@@ -118,25 +153,87 @@ def test_a_folder_is_taken_over(arbor: Arbor, one_tenant: str, folder: Path) -> 
     (folder / "note-1.md").write_text("# Note 1\n\nAbout another topic.")
     second = arbor("document", "watch", str(folder), "--once", "--json").json
     assert (second["withdrawn"], second["changed"], second["added"]) == (1, 1, 0)
-    listed = arbor("document", "list", "--status", "withdrawn", "--json").json["documents"]
-    assert [document["name"] for document in listed] == ["note-0.md"]
+    assert _names(arbor, "--status", "withdrawn") == ["note-0.md"]
     (folder / "note-0.md").write_text("# Note 0\n\nIt is back.")
+    (folder / "note-9.md").write_text("# Note 9\n\nIt is new.")
     arbor("document", "watch", str(folder), "--once", "--draft")
-    assert arbor("document", "watch", str(folder / "nowhere")).code == 1
+    assert _names(arbor, "--status", "draft") == ["note-9.md"]
+    assert _names(arbor, "--status", "withdrawn") == ["note-0.md"]
+    missing = arbor("document", "watch", str(folder / "nowhere"))
+    assert (missing.code, "there is no folder" in missing.err) == (1, True)
+    assert len(_names(arbor, "--status", "published")) == 9
+
+
+def _names(arbor: Arbor, *options: str) -> list[str]:
+    return [row["name"] for row in arbor("document", "list", *options, "--json").json["documents"]]
+
+
+def test_a_persons_decision_outlasts_the_next_sync(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    watch = ("document", "watch", str(tmp_path), "--once", "--category", "wiki")
+    for number in range(3):
+        (tmp_path / f"note-{number}.md").write_text(f"About topic {number}.")
+    arbor(*watch)
+    arbor("document", "withdraw", "note-0.md")
+    arbor("document", "file", "note-1.md", "secret")
+    (tmp_path / "note-2.md").rename(tmp_path / "away")
+    arbor(*watch)
+    assert _names(arbor, "--status", "withdrawn", "--text", "note-2") == ["note-2.md"]
+    # A file that comes back is published again, because no person withdrew its document.
+    (tmp_path / "away").rename(tmp_path / "note-2.md")
+    (tmp_path / "note-1.md").write_text("About another topic.")
+    arbor(*watch)
+    assert _names(arbor, "--status", "withdrawn") == ["note-0.md"]
+    assert _names(arbor, "--category", "secret", "--status", "published") == ["note-1.md"]
+    assert _names(arbor, "--category", "wiki", "--status", "published") == ["note-2.md"]
+
+
+def test_an_empty_folder_withdraws_nothing_unasked(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    watch = ("document", "watch", str(tmp_path), "--once")
+    assert arbor(*watch).code == 0
+    (tmp_path / "a.md").write_text("One.")
+    arbor(*watch)
+    (tmp_path / "a.md").unlink()
+    refused = arbor(*watch)
+    assert (refused.code, "1 documents would be withdrawn" in refused.err) == (1, True)
+    assert _names(arbor, "--status", "published") == ["a.md"]
+    assert arbor(*watch, "--allow-empty").code == 0
+    assert _names(arbor, "--status", "withdrawn") == ["a.md"]
+
+
+def _wish(tenant: Tenant, folder: Path) -> FileWish:
+    return FileWish(tenant_id=tenant.id, actor=watching_actor(folder), publish=True)
 
 
 def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
-    wish = FileWish(tenant_id=tenant.id, actor=watching_actor(tmp_path), publish=True)
     stop = threading.Event()
     (tmp_path / "a.md").write_text("One.")
-    results = watch_folder(tmp_path, wish, stop=stop)
-    assert next(results).change is FileChange.ADDED
-    timer = threading.Timer(0.3, lambda: (tmp_path / "a.md").write_text("Two."))
-    timer.start()
+    (tmp_path / "b.md").write_text("It stays.")
+    results = watch_folder(tmp_path, _wish(tenant, tmp_path), stop=stop)
+    assert [(found.name, found.change) for found in (next(results), next(results))] == [
+        ("a.md", FileChange.ADDED),
+        ("b.md", FileChange.ADDED),
+    ]
+    (tmp_path / "a.md").write_text("Two.")
     assert next(results).change is FileChange.CHANGED
     (tmp_path / "a.md").unlink()
     assert next(results).change is FileChange.WITHDRAWN
+    (tmp_path / "b.md").unlink()
+    with pytest.raises(Invalid, match="1 documents would be withdrawn"):
+        next(results)
+    with tenant_transaction(tenant.id):
+        assert dict(Document.objects.values_list("name", "status")) == {
+            "a.md": "withdrawn",
+            "b.md": "published",
+        }
+
+
+def test_changes_during_the_first_sync_are_found(tenant: Tenant, tmp_path: Path) -> None:
+    stop = threading.Event()
+    (tmp_path / "b.md").write_text("One.")
+    results = watch_folder(tmp_path, _wish(tenant, tmp_path), stop=stop)
+    assert next(results).name == "b.md"
+    # The synchronization has listed the folder, and has not ended.
+    (tmp_path / "a.md").write_text("Two.")
+    assert next(results).name == "a.md"
     stop.set()
     assert list(results) == []
-    with tenant_transaction(tenant.id):
-        assert Document.objects.get().status == "withdrawn"

@@ -10,11 +10,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.knowledge.models import Document
+from apps.knowledge.services.categories import categories_of
 from apps.knowledge.services.indexing_job import index_due_documents
 from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
+from tests.factories.agents import AgentStateFactory
 from tests.factories.users import UserFactory
 from tests.support.console import page_of, sign_in
 
@@ -83,6 +85,17 @@ def test_refused_files_are_named_and_the_others_added(person: Client, tenant: Te
     assert (answer.status_code, answer.json()["documents"][0]["name"]) == (201, "b.md")
 
 
+def test_a_failed_document_is_read_again(person: Client, tenant: Tenant) -> None:
+    person.post(reverse(ADD), {"chosen": [file("leave.pdf", b"%PDF-1.4 broken")]})
+    index_due_documents()
+    document = document_of(tenant)
+    page = person.get(page_of(document)).content.decode()
+    assert (document.indexing, "Read again" in page) == ("failed", True)
+    person.post(reverse("admin:document-act", args=[document.id]), {"act": "reindex"})
+    assert document_of(tenant).indexing == "pending"
+    assert "Read again" not in person.get(page_of(document)).content.decode()
+
+
 def test_a_file_above_the_limit_is_refused(person: Client, settings: object) -> None:
     settings.ARBOR_DOCUMENT_MB = 0  # type: ignore[attr-defined]
     page = person.post(reverse(ADD), {"chosen": [file("leave.md")]}).content.decode()
@@ -113,3 +126,36 @@ def test_operators_act_and_viewers_look(person: Client, tenant: Tenant) -> None:
     assert person.post(act, {"act": "delete"}).headers["Location"] == reverse(LIST)
     with tenant_transaction(tenant.id):
         assert not Document.objects.exists()
+
+
+def test_an_operator_limits_an_agent_to_categories(person: Client, tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        agent = AgentStateFactory.create().agent
+    address = reverse("admin:agent-documents", args=[agent.id])
+    assert "No category to choose from" in person.get(address).content.decode()
+    assert address in person.get(page_of(agent)).content.decode()
+    person.post(reverse(ADD), {"chosen": [file("leave.md")], "category": "policies", "publish": "on"})
+    person.post(reverse(ADD), {"chosen": [file("notes.md")]})
+
+    def choose(**posted: object) -> tuple[str, list[str] | None]:
+        page = person.post(address, posted, follow=True).content.decode()
+        with tenant_transaction(tenant.id):
+            return page, categories_of(agent.id)
+
+    page, found = choose(scope="chosen", category=["policies", ""])
+    assert found == ["", "policies"]
+    assert f"{agent.name} finds documents of no category, policies." in page
+    assert 'value="policies" checked' in page
+    assert "1 published" in page
+    page, found = choose(scope="chosen")
+    assert (found, "finds no document" in page) == ([], True)
+    page, found = choose(scope="chosen", category=["later"])
+    assert (found, 'value="later" checked' in page) == (["later"], True)
+    page, found = choose(scope="some")
+    assert (found, "the scope must be all or chosen" in page) == (["later"], True)
+    viewer = _member(tenant, Role.VIEWER)
+    assert viewer.post(address, {"scope": "all"}).status_code == 403
+    shown = viewer.get(address).content.decode()
+    assert ('value="later" checked disabled' in shown, "Save" in shown) == (True, False)
+    page, found = choose(scope="all")
+    assert (found, "finds all published documents" in page) == (None, True)

@@ -8,19 +8,24 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
-from apps.knowledge.services import indexing
+from apps.knowledge.services import indexing, passages
+from apps.knowledge.services.documents import reindex_document
 from apps.knowledge.services.indexing import MAX_ATTEMPTS, index_document
 from apps.knowledge.services.indexing_job import index_due_documents
 from apps.memories.models import EmbedderFault
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant, TenantStatus
-from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.errors import ReaderKilled
 from arbor.knowledge.chunking import split_document
 from arbor.knowledge.values import IndexingStatus
-from tests.integration.knowledge.conftest import HANDBOOK, Add, Index, reread
+from arbor.memory.text.lexical import document_vector
+from tests.integration.knowledge.conftest import ACTOR, HANDBOOK, Add, Index, reread
 from tests.support.document_files import docx, pdf
 from tests.support.embedders import RemoteEmbedder
 
@@ -182,6 +187,33 @@ def test_an_error_of_our_own_is_tried_again_later(
             assert index(document) is None
 
 
+def test_a_killed_reader_is_no_refusal(
+    add: Add, index: Index, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = add().document
+
+    class Killed:
+        def read(self, **_: Any) -> Any:
+            raise ReaderKilled("its reader was killed from outside (SIGTERM)")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(indexing, "document_reader", Killed)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            with tenant_transaction(tenant.id):
+                Document.objects.update(retry_at=None)
+            indexed = index(document)
+            assert indexed is not None
+            assert "SIGTERM" in indexed.error
+            assert indexed.status is (
+                IndexingStatus.FAILED if attempt == MAX_ATTEMPTS else IndexingStatus.PENDING
+            )
+    with tenant_transaction(tenant.id):
+        reindex_document(document_id=document.id, actor=ACTOR)
+    index(document)
+    stored = reread(document)
+    assert (stored.indexing, stored.failures, stored.error) == (IndexingStatus.INDEXED, 0, "")
+
+
 def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: RemoteEmbedder) -> None:
     document = add(content=LONG).document
     index(document)
@@ -190,6 +222,35 @@ def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: R
     index(document)
     assert 0 < len(remote.asked) - embedded < embedded / 2
     assert "theme 7" in passages_of(document)[-1].text
+
+
+def test_words_are_weighed_before_the_transaction(
+    add: Add, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_transactions = []
+
+    def watched(text: str) -> Any:
+        open_transactions.append(connections[APP].in_atomic_block)
+        return document_vector(text)
+
+    monkeypatch.setattr(passages, "document_vector", watched)
+    document = add(content=LONG).document
+    index(document)
+    assert open_transactions == [False] * len(passages_of(document))
+
+
+def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, remote: RemoteEmbedder) -> None:
+    document = add(content=LONG).document
+    remote.away = True
+    index(document)
+    remote.away = False
+    with CaptureQueriesContext(connections[APP]) as statements:
+        index_due_documents()
+    assert reread(document).embedded == len(passages_of(document))
+    written = [query["sql"] for query in statements]
+    lock = next(n for n, sql in enumerate(written) if "knowledge_document" in sql and "FOR UPDATE" in sql)
+    write = next(n for n, sql in enumerate(written) if sql.startswith('UPDATE "knowledge_passage"'))
+    assert lock < write
 
 
 def test_a_failing_embedder_leaves_words(
@@ -224,9 +285,34 @@ def test_a_text_that_no_embedder_takes_is_marked(add: Add, index: Index, remote:
     passages = passages_of(document)
     assert [passage.id for passage in passages if passage.embedding is None] == [bad.id]
     assert passages[2].embedding_model.startswith("refused: ")
+    stored = reread(document)
+    assert stored.embedded + stored.refused == stored.passages
+    assert (stored.refused, passages[2].is_refused, passages[2].is_embedded) == (1, True, False)
+    assert stored.error.startswith("1 passages are found by words alone, as the embedder refuses them: ")
     asked = len(remote.asked)
     index_due_documents()
     assert len(remote.asked) == asked
+    # Another text is tried again.
+    add(content=LONG.replace(b"topic", b"theme"))
+    index(document)
+    stored = reread(document)
+    assert (stored.embedded, stored.refused, stored.error) == (stored.passages, 0, "")
+
+
+def test_vectors_of_the_version_before_leave_the_counts_of_the_next(
+    add: Add, index: Index, remote: RemoteEmbedder
+) -> None:
+    document = add(name="a.pdf", content=pdf(["Good."])).document
+    remote.away = True
+    index(document)
+    remote.away = False
+    add(name="a.pdf", content=b"%PDF-1.4 broken")
+    index(document)
+    failure = reread(document).error
+    assert index_due_documents().done == 1
+    assert all(passage.is_embedded for passage in passages_of(document))
+    stored = reread(document)
+    assert (stored.passages, stored.embedded, stored.error) == (0, 0, failure)
 
 
 def test_an_attempt_that_takes_long_continues_later(

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.knowledge.models import Passage, PassageTerm
+from apps.knowledge.models import DocumentVersion, Passage, PassageTerm
 from apps.knowledge.services.categories import set_categories
 from apps.knowledge.services.documents import withdraw_document
 from apps.knowledge.services.passage_search import PassageQuery, passage_candidates, search_passages
+from apps.knowledge.services.search import search_my_memories
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.text.lexical import query_terms, query_vector
 from tests.integration.knowledge.conftest import ACTOR, Add, Index
+from tests.support.document_files import pdf
 from tests.support.embedders import RemoteEmbedder
 
 FILES = {
@@ -49,6 +51,45 @@ def test_the_passage_about_a_text_comes_first_and_is_cited(tenant: Tenant, libra
     assert best.similarity is not None
     assert best.similarity > 0.2
     assert best.words > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "citation"),
+    [
+        (
+            "trips.md",
+            b"# Trips\n\n## By air\n\nFlights need a permit.",
+            "Trips, version 2, Trips › By air, characters ",
+        ),
+        (
+            "trips.pdf",
+            pdf(
+                ["A page about trains."],
+                [*(f"The train {n} leaves." for n in range(80)), "Flights need a permit."],
+            ),
+            "trips, version 2, page 2, characters ",
+        ),
+    ],
+)
+def test_every_answer_cites_document_version_headings_and_page(
+    name: str, content: bytes, citation: str, tenant: Tenant, add: Add, index: Index, agent: Agent
+) -> None:
+    asked = "Which flights need a permit?"
+    index(add(name, content.replace(b"permit", b"ticket")).document)
+    index(add(name, content).document)
+    with tenant_transaction(tenant.id):
+        text = DocumentVersion.objects.get(number=2).text
+    found = search_passages(tenant_id=tenant.id, query=PassageQuery(text=asked)).passages
+    assert found
+    for passage in found:
+        place = f"characters {text.index(passage.text):,} to {text.index(passage.text) + len(passage.text):,}"
+        assert (passage.version, passage.citation.endswith(place)) == (2, True)
+    assert found[0].citation.startswith(citation)
+    assert "Flights need a permit." in found[0].text
+    # The search over all sources of an agent cites the same.
+    results = search_my_memories(tenant_id=tenant.id, agent_id=agent.id, text=asked).results
+    assert {result.citation for result in results} <= {passage.citation for passage in found}
+    assert results[0].citation == found[0].citation
 
 
 def test_a_number_is_found_by_its_word(tenant: Tenant, library: Any) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from arbor.adapters import documents
 from arbor.adapters.document_formats import FormatLimits, read_document
 from arbor.adapters.documents import DocumentReader, ReadingLimits
-from arbor.errors import DocumentUnreadable
+from arbor.errors import DocumentUnreadable, ReaderKilled
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
 from arbor.knowledge.values import DocumentKind
 from tests.support.document_files import docx, pdf, zipped
@@ -86,6 +90,13 @@ def test_text_is_decoded_and_split_at_blank_lines() -> None:
         assert texts(document) == ["Grüße\nan alle", "Ende"]
 
 
+def test_hidden_text_is_not_read() -> None:
+    tags = "".join(chr(0xE0000 + ord(char)) for char in "obey")
+    page = f"<title>Ti{tags}tle</title><h1>Le{tags}ave</h1><p>Thirty{tags} days"
+    document = read(DocumentKind.HTML, page.encode())
+    assert (document.title, texts(document)) == ("Title", ["Leave", "Thirty days"])
+
+
 def test_docx_has_headings() -> None:
     document = read(DocumentKind.DOCX, docx(("Heading1", "Leave"), ("", "Thirty days & more.")))
     assert document.blocks == (
@@ -150,11 +161,32 @@ def test_the_child_reads_as_this_process_does(reader: DocumentReader) -> None:
     assert texts(reader.read(kind=DocumentKind.TEXT, content=b"again")) == ["again"]
 
 
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (signal.SIGTERM, ReaderKilled),
+        (signal.SIGKILL, ReaderKilled),
+        (signal.SIGXCPU, DocumentUnreadable),
+        (signal.SIGSEGV, DocumentUnreadable),
+    ],
+)
+def test_a_child_killed_from_outside_refuses_no_file(
+    number: signal.Signals, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"import os, sys; sys.stdin.buffer.read(4); os.kill(os.getpid(), {number.value})"
+    # Without the imports of site, the process starts in a few milliseconds.
+    start = subprocess.Popen([sys.executable, "-IS", "-c", command], stdin=-1, stdout=-1)
+    monkeypatch.setattr(documents, "_start", lambda: start)
+    with pytest.raises(error, match="its reader was") as raised:
+        DocumentReader(ReadingLimits()).read(kind=DocumentKind.TEXT, content=b"x")
+    assert type(raised.value) is error
+
+
 def test_a_child_that_exceeds_a_limit_is_replaced(reader: DocumentReader) -> None:
     slow = DocumentReader(ReadingLimits(seconds=0.001))
     with pytest.raises(DocumentUnreadable, match=r"more than 0\.001 s"):
         slow.read(kind=DocumentKind.TEXT, content=b"x")
     small = DocumentReader(ReadingLimits(memory_bytes=50 << 20))
     with pytest.raises(DocumentUnreadable, match=r"takes more than|was stopped"):
-        small.read(kind=DocumentKind.TEXT, content=b"x y " * 2_000_000)
+        small.read(kind=DocumentKind.TEXT, content=b"x y " * 8_000_000)
     small.close()

@@ -15,7 +15,7 @@ from arbor.contacts.chat_view import ChatView, TurnView
 from arbor.contacts.values import Speaker
 from arbor.errors import ContextTooLarge
 from arbor.heartbeat.prompts.prompt import Prompt, PromptSection
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import PromptLimits
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.knowledge import chunking
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument, place_of
 from arbor.knowledge.chunking import HEADING_LENGTH, PassageDraft, PassageSize, split_document
+from arbor.models.token_estimates import estimate_tokens
 
 SMALL = PassageSize(target=50, overlap=10)
 
@@ -51,6 +52,21 @@ def test_sections_are_passages_with_their_headings() -> None:
     ]
     assert all(passage.text.startswith(passage.headings[-1]) for passage in passages)
     assert passages[2].context.startswith("Handbook\nLeave\nSick days\n")
+
+
+@pytest.mark.parametrize("text", ["word " * 100_000, "x" * 500_000, "漢" * 500_000])
+def test_the_work_on_a_long_paragraph_is_linear(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+
+    def count(part: str) -> int:
+        nonlocal counted
+        counted += len(part)
+        return estimate_tokens(part)
+
+    monkeypatch.setattr(chunking, "estimate_tokens", count)
+    passages = split(prose(text), size=PassageSize())
+    assert len(passages) > 300
+    assert counted < 10 * len(text)
 
 
 def test_passages_repeat_the_beginning_of_a_long_heading() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from arbor.errors import Invalid
-from arbor.knowledge.files import checked_category, checked_name, has_known_ending, kind_of, title_of
+from arbor.knowledge.files import (
+    checked_category,
+    checked_name,
+    has_known_ending,
+    kind_of,
+    title_of,
+    visible_text,
+)
 from arbor.knowledge.values import CATEGORY_LENGTH, NAME_LENGTH, TRANSITIONS, DocumentKind, DocumentStatus
 
 
@@ -56,6 +63,24 @@ def test_a_category_is_one_line() -> None:
 def test_a_title_is_stated_or_the_name() -> None:
     assert title_of("files/hand.md", "", " The \n Handbook ") == "The Handbook"
     assert title_of("files/hand.md", "", "") == "hand"
+
+
+_TAGS = "".join(chr(0xE0000 + ord(char)) for char in "hidden")
+
+
+@pytest.mark.parametrize(
+    "hidden", [_TAGS, "\u202e", "\u200b", "\ufeff", "\xad", "\ue000", "\x07", "\U000e0101"]
+)
+def test_hidden_characters_are_left_out(hidden: str) -> None:
+    assert checked_name(f"hand{hidden}book.md") == "handbook.md"
+    assert checked_category(f"po{hidden}licies {hidden}") == "policies"
+    assert title_of("a.md", hidden, f"Hand{hidden}book") == "Handbook"
+    assert visible_text(f"a\n\tb{hidden}") == "a\n\tb"
+
+
+@pytest.mark.parametrize("text", ["नमस्ते क्‍ष", "👩‍👩‍👧 ☂️", "Größe 漢字\t1"])
+def test_joiners_of_scripts_and_emoji_stay(text: str) -> None:
+    assert visible_text(text) == text
 
 
 def test_each_status_has_its_transitions() -> None:

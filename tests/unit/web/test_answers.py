@@ -7,7 +7,7 @@ import json
 import pytest
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
+from arbor.models.token_estimates import estimate_tokens
 from arbor.web.answers import (
     InquiryAnswer,
     answer_request,

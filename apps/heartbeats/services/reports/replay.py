@@ -22,12 +22,12 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.prompts.questions import request_of, sections_of
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.history import Record, setting_of
 from arbor.models.handles import REFLEX, Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import window_of
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force

@@ -11,7 +11,7 @@ from arbor.heartbeat.prompts import token_shares
 from arbor.heartbeat.prompts.fitting import fit
 from arbor.heartbeat.prompts.prompt import build_prompt, render
 from arbor.heartbeat.prompts.reductions import SHEDS
-from arbor.heartbeat.prompts.token_shares import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
+from arbor.heartbeat.prompts.token_shares import LEAST_SCALE, SHARES, Side, shares, side_of
 from arbor.heartbeat.situation import (
     ClusterView,
     Environment,
@@ -21,6 +21,7 @@ from arbor.heartbeat.situation import (
     Situation,
 )
 from arbor.heartbeat.views import MatchedBoundary
+from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import window_of
 from arbor.quotations import RenderedSection
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation

@@ -13,7 +13,6 @@ from arbor.heartbeat.prompts.instructions import FURTHER_FORMAT
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt, retry_note
 from arbor.heartbeat.prompts.prompt import render as render_sections
 from arbor.heartbeat.prompts.sections.moment import DIRECTIVES
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replies.reply import (
     COMMON_KEYS,
     MAX_ACTIONS,
@@ -28,6 +27,7 @@ from arbor.heartbeat.replies.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.situation import ClusterView, LastHeartbeat, Mode, Situation
 from arbor.heartbeat.views import AspectView, BeliefView, PeerView, ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import Data
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory

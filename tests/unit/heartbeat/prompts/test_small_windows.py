@@ -16,7 +16,6 @@ from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
 from arbor.heartbeat.prompts.instructions import COMPACT_FORMAT, COMPACT_RULES, RESPONSE_FORMAT
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_of
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replay import RecordedHeartbeat, prompt_of, replay
 from arbor.heartbeat.replies.reply import COMMON_KEYS, Reply
 from arbor.heartbeat.results import TurnRecord
@@ -34,6 +33,7 @@ from arbor.heartbeat.views import (
     StepView,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.models.token_estimates import estimate_tokens
 from arbor.pipeline.engine import NodeOutcome
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.prompts.token_shares import estimate_tokens
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
+from arbor.models.token_estimates import estimate_tokens
 from tests.unit.heartbeat.builders import NONCE, percept, situation
 from tests.unit.heartbeat.state_builders import (
     CALL,
