@@ -177,6 +177,8 @@ def _sentence(slug: str, report: ChainReport) -> str:
     name = escape(slug or "the installation")
     verified = f"{report.seals} seals over {report.events} records and {report.heartbeats} heartbeats"
     aged = f", {report.aged} deleted by age or with their agent" if report.aged else ""
+    if report.aged_unsealed:
+        aged += f" ({report.aged_unsealed} by a record that is not sealed yet)"
     unsealed = (
         f"; not sealed yet: {report.unsealed_events} records and {report.unsealed_heartbeats} heartbeats"
         if report.unsealed_events or report.unsealed_heartbeats

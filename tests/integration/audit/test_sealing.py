@@ -18,10 +18,12 @@ from apps.audit.models import AuditAction, AuditEvent, AuditSeal
 from apps.audit.services import record
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.positions import continue_audit_positions, functions_from
+from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.fleet.audit_heads import HeadFile, HeadUrl, configured_sinks, export_heads, head_json, read_heads
 from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_audit
-from apps.fleet.history import sweep_history
+from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.fleet.lifecycle import destroy_agent
+from apps.heartbeats.services.reports.digests import digest_heartbeats
 from apps.memories.services.jobs.job_runs import record_job_run
 from apps.queues import Task
 from apps.tenants.models import Tenant
@@ -32,6 +34,7 @@ from arbor.audit.chain import NO_SEAL
 from arbor.audit.faults import FaultKind, RowKind
 from arbor.audit.levels import AuditLevel
 from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
+from arbor.history import Record
 from arbor.ids import uuid7
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.audit.conftest import check, note, note_platform, seal
@@ -127,6 +130,55 @@ def test_the_heartbeats_of_a_destroyed_agent_are_explained(
     assert (report.heartbeats, report.aged, report.fault_count) == (0, 1, 0)
 
 
+def test_the_destruction_of_an_agent_explains_its_heartbeats_once_sealed(
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], cleaner: psycopg.Connection[Any]
+) -> None:
+    scripted(REST, repeat=True)
+    heartbeat = run_heartbeat(fleet, agent)
+    seal()
+    cleaner.execute("DELETE FROM heartbeats_heartbeat")
+    head = AuditChain(tenant_id=tenant.id).head()
+    assert head is not None
+    with tenant_transaction(tenant.id):
+        AuditEvent.objects.create(
+            tenant_id=tenant.id, action=AuditAction.AGENT_DESTROYED, actor="x", message="x", agent_id=agent.id
+        )
+    assert check(tenant).aged_unsealed == 1
+    # Put under a seal that was there before, the record explains nothing.
+    cleaner.execute(
+        "UPDATE audit_auditevent SET position = %s WHERE message = 'x'", [head.header.position - 1]
+    )
+    report = check(tenant)
+    assert (FaultKind.ROW_MISSING, heartbeat.id) in {(fault.kind, fault.id) for fault in report.faults}
+    assert report.aged == 0
+
+
+def test_old_heartbeats_are_explained_by_their_deletion_whatever_the_settings_say_today(
+    agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, cleaner: psycopg.Connection[Any]
+) -> None:
+    ages = settings.ARBOR_HISTORY_AGES
+    old, young = _heartbeats_of_days_ago(agent, 20, 2), _heartbeats_of_days_ago(agent, 5, RETAINED_HEARTBEATS)
+    with tenant_transaction(tenant.id):
+        ended = EndedHeartbeats(rows=list(digest_heartbeats([*old, *young]).values()))
+    chain = AuditChain(tenant_id=tenant.id)
+    add_seal(chain, after=chain.head(), heartbeats=ended, signer=system_key, now=datetime.now(UTC))
+    settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: timedelta(days=10)}
+    assert sweep_history().done == len(old)
+    assert sweep_history().done == 0
+    seal()
+    with tenant_transaction(tenant.id):
+        # All steps up to a day have one record.
+        assert AuditEvent.objects.get(action=AuditAction.AUDIT_DELETED).detail["rows"] == "heartbeats"
+    settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: None}
+    report = check(tenant)
+    assert (report.aged, report.fault_count) == (len(old), 0)
+    cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE id = %s", [young[0]])
+    settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: timedelta(days=1)}
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.id) == (FaultKind.ROW_MISSING, young[0])
+
+
 def test_records_deleted_by_age_leave_a_chain_that_verifies(
     tenant: Tenant, cleaner: psycopg.Connection[Any]
 ) -> None:
@@ -157,6 +209,18 @@ def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, cleaner: psyco
     assert (report.seals, report.aged, report.fault_count) == (2, 2, 0)
     with transaction.atomic(using=OPS):
         assert AuditChain(tenant_id=tenant.id).blocks().count() == 1
+
+
+def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
+    """Store ended heartbeats, with ids of their time."""
+    ids = []
+    with tenant_transaction(agent.tenant_id):
+        for number in range(count):
+            at = datetime.now(UTC) - timedelta(days=days, minutes=-number)
+            row_id = UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
+            HeartbeatFactory(id=row_id, agent=agent, slot_at=at, started_at=at, ended_at=at)
+            ids.append(row_id)
+    return ids
 
 
 def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -> list[UUID]:
