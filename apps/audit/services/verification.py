@@ -46,6 +46,8 @@ class ChainReport:
     #: The time of the first record that is not sealed yet.
     unsealed_since: datetime | None = None
     head: Seal | None = None
+    #: Exported heads that the chain was compared with.
+    heads: int = 0
     #: The sealed heartbeats, and the time since when all that ended are known: that of the first seal whose digests remain.
     sealed_heartbeats: set[UUID] = field(default_factory=set)
     complete_since: datetime | None = None
@@ -75,6 +77,7 @@ class ChainReport:
             "unsealed_heartbeats": self.unsealed_heartbeats,
             "unsealed_since": self.unsealed_since,
             "head": self.head.digest.hex() if self.head else None,
+            "heads_compared": self.heads,
         }
 
     def add(self, faults: Iterator[ChainFault]) -> None:
@@ -151,6 +154,7 @@ def _verify_seals(
     report = ChainReport(chain=chain.name)
     first = before.header.number if before else 0
     exported = {number: digest for number, digest in heads.items() if number > first}
+    report.heads = len(exported)
     seals_after = chain.seals().filter(number__gt=first).order_by("number")
     for rows in batched(seals_after.iterator(chunk_size=1_000), _SEALS_AT_ONCE, strict=False):
         seals = [chain.seal_of(row) for row in rows]

@@ -12,6 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from django.db import connections, transaction
+from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, AuditSeal
@@ -19,7 +20,15 @@ from apps.audit.services import record
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.positions import continue_audit_positions, functions_from
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
-from apps.fleet.audit_heads import HeadFile, HeadUrl, configured_sinks, export_heads, head_json, read_heads
+from apps.fleet.audit_heads import (
+    HeadFile,
+    HeadLog,
+    HeadUrl,
+    configured_sinks,
+    export_heads,
+    head_json,
+    read_heads,
+)
 from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_audit
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.fleet.lifecycle import destroy_agent
@@ -130,7 +139,7 @@ def test_the_heartbeats_of_a_destroyed_agent_are_explained(
     assert (report.heartbeats, report.aged, report.fault_count) == (0, 1, 0)
 
 
-def test_the_destruction_of_an_agent_explains_its_heartbeats_once_sealed(
+def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
     agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], cleaner: psycopg.Connection[Any]
 ) -> None:
     scripted(REST, repeat=True)
@@ -153,7 +162,7 @@ def test_the_destruction_of_an_agent_explains_its_heartbeats_once_sealed(
     assert report.aged == 0
 
 
-def test_old_heartbeats_are_explained_by_their_deletion_whatever_the_settings_say_today(
+def test_recorded_deletions_explain_heartbeats_not_todays_ages(
     agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, cleaner: psycopg.Connection[Any]
 ) -> None:
     ages = settings.ARBOR_HISTORY_AGES
@@ -264,6 +273,29 @@ def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> Non
     assert check(tenant, heads=heads[str(tenant.id)]).fault_count == 0
 
 
+def test_new_heads_are_logged_for_a_comparison(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+    note(tenant, "first")
+    seal()
+    note(tenant, "second")
+    with capture_logs() as logs:
+        seal_audit()
+    lines = ["12:00 outbox | " + json.dumps(line) for line in logs if line["event"] == "audit_head_sealed"]
+    heads = read_heads(lines)[str(tenant.id)]
+    assert check(tenant, heads=heads).fault_count == 0
+    # Whoever cuts the end off needs no key: the job seals the rest.
+    cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'second'")
+    cleaner.execute(
+        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 2"
+    )
+    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 2")
+    note(tenant, "third")
+    seal()
+    assert check(tenant).fault_count == 0
+    report = check(tenant, heads=heads)
+    assert [fault.kind for fault in report.faults] == [FaultKind.HEAD_REPLACED]
+    assert report.as_json()["heads_compared"] == 1
+
+
 def test_a_head_names_all_that_its_digest_and_signature_are_over(
     tenant: Tenant, system_key: SigningKey
 ) -> None:
@@ -339,10 +371,11 @@ def test_a_record_has_the_level_of_its_act_unless_another_is_named(tenant: Tenan
 
 
 def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:
-    assert configured_sinks() == []
+    (log,) = configured_sinks()
+    assert type(log) is HeadLog
     settings.ARBOR_AUDIT_HEADS_FILE = str(tmp_path / "heads.jsonl")
     settings.ARBOR_AUDIT_HEADS_URL = "https://example.org/heads"
-    file, url = configured_sinks()
+    _, file, url = configured_sinks()
     assert (type(file), type(url)) == (HeadFile, HeadUrl)
     posted: list[tuple[str, bytes]] = []
     url._webhook.post = lambda target, *, body, headers: posted.append((target, body))  # type: ignore[attr-defined]
