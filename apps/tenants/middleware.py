@@ -40,7 +40,7 @@ _OPEN_WHEN_SUSPENDED = frozenset(
 
 
 #: The addresses of forms whose views open their own transactions, because they ask a server of somebody else, or read files.
-_OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act"})
+_OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act", "audit-verification"})
 
 
 class TenantMiddleware:
