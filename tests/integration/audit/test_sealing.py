@@ -18,8 +18,10 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, AuditSeal
 from apps.audit.services import record
 from apps.audit.services.chains import AuditChain
+from apps.audit.services.export import export_audit
 from apps.audit.services.positions import continue_audit_positions, functions_from
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
+from apps.audit.services.search import AuditFilter
 from apps.fleet.audit_heads import (
     HeadFile,
     HeadLog,
@@ -66,6 +68,26 @@ def test_rows_behind_an_open_transaction_wait_for_a_seal(
     assert seal() >= 1
     report = check(tenant)
     assert (report.unsealed_events, report.fault_count) == (0, 0)
+
+
+def test_an_export_leaves_no_gap_that_a_later_commit_fills(
+    tenant: Tenant, cleaner: psycopg.Connection[Any]
+) -> None:
+    def exported() -> list[str]:
+        lines = "".join(export_audit(tenant.id, wanted=AuditFilter(), actor="user:nora")).splitlines()
+        return [json.loads(line)["message"] for line in lines]
+
+    note(tenant, "first")
+    with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
+        slow.execute(
+            "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail)"
+            " VALUES (%s, %s, now(), 'denied', 'user:slow', 'slow', '{}')",
+            [tenant.id, uuid7()],
+        )
+        note(tenant, "second")
+        assert exported() == ["first"]
+        slow.commit()
+    assert exported() == ["first", "slow", "second", "exported the audit log", "exported the audit log"]
 
 
 def test_a_row_is_sealed_once(tenant: Tenant) -> None:
