@@ -5,46 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
-import pytest
 from django.db import connections, transaction
-from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, AuditSeal
-from apps.audit.services import record
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.export import export_audit
 from apps.audit.services.positions import continue_audit_positions, functions_from
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.audit.services.search import AuditFilter
-from apps.fleet.audit_heads import (
-    HeadFile,
-    HeadLog,
-    HeadUrl,
-    configured_sinks,
-    export_heads,
-    head_json,
-    read_heads,
-)
-from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_audit
+from apps.fleet.audit_seals import seal_tenant, verify_audit
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.fleet.lifecycle import destroy_agent
 from apps.heartbeats.services.reports.digests import digest_heartbeats
-from apps.memories.services.jobs.job_runs import record_job_run
-from apps.queues import Task
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, OWNER, tenant_transaction
-from arbor.agents.identity import verify
 from arbor.agents.keys import SigningKey
 from arbor.audit.chain import NO_SEAL
 from arbor.audit.faults import FaultKind, RowKind
-from arbor.audit.levels import AuditLevel
-from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
 from arbor.history import Record
 from arbor.ids import uuid7
 from tests.factories.heartbeats import HeartbeatFactory
@@ -277,86 +259,6 @@ def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -
     return [row.id for row in rows]
 
 
-def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> None:
-    path = tmp_path / "heads.jsonl"
-    note_platform("first")
-    note(tenant, "first")
-    seal_audit(sinks=[HeadFile(path)])
-    record_job_run(name=Task.SEAL_AUDIT.value, period_s=30, seconds=0.0)
-    first = path.read_text().splitlines()
-    chains = {json.loads(line)["chain"] for line in first}
-    assert chains == {str(tenant.id), "platform"}
-    seal_audit(sinks=[HeadFile(path)])
-    assert path.read_text().splitlines() == first
-    note(tenant, "second")
-    seal_audit(sinks=[HeadFile(path)])
-    heads = read_heads(path.read_text().splitlines())
-    assert sorted(heads[str(tenant.id)]) == [1, 2]
-    assert check(tenant, heads=heads[str(tenant.id)]).fault_count == 0
-
-
-def test_new_heads_are_logged_for_a_comparison(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
-    note(tenant, "first")
-    seal()
-    note(tenant, "second")
-    with capture_logs() as logs:
-        seal_audit()
-    lines = ["12:00 outbox | " + json.dumps(line) for line in logs if line["event"] == "audit_head_sealed"]
-    heads = read_heads(lines)[str(tenant.id)]
-    assert check(tenant, heads=heads).fault_count == 0
-    # Whoever cuts the end off needs no key: the job seals the rest.
-    cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'second'")
-    cleaner.execute(
-        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 2"
-    )
-    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 2")
-    note(tenant, "third")
-    seal()
-    assert check(tenant).fault_count == 0
-    report = check(tenant, heads=heads)
-    assert [fault.kind for fault in report.faults] == [FaultKind.HEAD_REPLACED]
-    assert report.as_json()["heads_compared"] == 1
-
-
-def test_a_head_names_all_that_its_digest_and_signature_are_over(
-    tenant: Tenant, system_key: SigningKey
-) -> None:
-    note(tenant, "only")
-    seal()
-    chain = AuditChain(tenant_id=tenant.id)
-    head = chain.head()
-    assert head is not None
-    exported = head_json(chain, head)
-    assert exported["digest"] == head.header.digest.hex()
-    assert verify(system_key.public, head.header.signed_bytes, bytes.fromhex(exported["signature"]))
-
-
-class RefusingSink:
-    """A place that accepts nothing."""
-
-    def accept(self, heads: Any) -> None:
-        """Refuse."""
-        raise DeliveryFailed("example.org answered 503")
-
-
-def test_a_sink_that_refuses_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
-    path = tmp_path / "heads.jsonl"
-    note(tenant, "only")
-    note_platform("only")
-    with pytest.raises(DeliveryFailed):
-        seal_audit(sinks=[RefusingSink(), HeadFile(path)])
-    assert len(path.read_text().splitlines()) == 2  # the other sink is served
-    assert export_heads([HeadFile(path)]) == 2
-
-
-def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) -> None:
-    note(tenant, "only")
-    with pytest.raises(ConfigurationInvalid, match="ARBOR_AUDIT_HEADS_FILE must be a file"):
-        seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
-    with pytest.raises(Invalid, match="line 1 is no exported head"):
-        read_heads(["[]"])
-
-
 def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
     cleaner.execute(functions_from(10_000_000))
     note(tenant, "before")
@@ -383,27 +285,3 @@ def test_sealing_costs_few_statements(
         django_assert_max_num_queries(3, connection=connections[APP]),
     ):
         assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 20
-
-
-def test_a_record_has_the_level_of_its_act_unless_another_is_named(tenant: Tenant) -> None:
-    with tenant_transaction(tenant.id):
-        truncated = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut")
-        other = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut", level=AuditLevel.ERROR)
-    assert (truncated.level, other.level) == ("warning", "error")
-
-
-def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:
-    (log,) = configured_sinks()
-    assert type(log) is HeadLog
-    settings.ARBOR_AUDIT_HEADS_FILE = str(tmp_path / "heads.jsonl")
-    settings.ARBOR_AUDIT_HEADS_URL = "https://example.org/heads"
-    _, file, url = configured_sinks()
-    assert (type(file), type(url)) == (HeadFile, HeadUrl)
-    posted: list[tuple[str, bytes]] = []
-    url._webhook.post = lambda target, *, body, headers: posted.append((target, body))  # type: ignore[attr-defined]
-    note(tenant, "only")
-    seal_audit(sinks=[file, url])
-    ((target, body),) = posted
-    assert target == "https://example.org/heads"
-    assert json.loads(body)["heads"][0]["number"] == 1
-    assert read_heads((tmp_path / "heads.jsonl").read_text().splitlines())

@@ -132,7 +132,7 @@ def test_the_six_originals_keep_tier_traits_goals_and_requests(name: str) -> Non
     assert spec.genome is None
 
 
-def test_those_who_look_for_causes_request_the_audit_log() -> None:
+def test_templates_that_look_for_causes_request_the_audit_log() -> None:
     requesting = {
         name
         for name, spec in TEMPLATES.items()
