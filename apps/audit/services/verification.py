@@ -17,6 +17,8 @@ from arbor.audit.faults import ChainFault, FaultKind, RowKind, block_faults, row
 
 #: Seals that are compared with their rows at once.
 _SEALS_AT_ONCE = 100
+#: Times that a chain is read while records of deletions turn out to be forged, or come in.
+_MOST_WALKS = 4
 #: Faults that a report lists; it counts all.
 _MOST_FAULTS = 100
 
@@ -100,7 +102,7 @@ def _fault_json(fault: ChainFault) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Evidence:
-    """The records of deletions: which they are, what they explain, and what those explain that are sealed."""
+    """The records of deletions: their ids, what all of them explain, and what the sealed ones explain."""
 
     ids: Set[UUID]
     recorded: Deletions
@@ -122,20 +124,25 @@ def verify_chain(
     explained by the record of a deletion that is itself as it was sealed, or is not sealed yet.
     """
     before = _last_but(chain, latest) if latest is not None else None
-    recorded = recorded_deletions(chain, after=_later(before, chain.last_aged()))
-    unsealed = recorded_deletions(chain, after=chain.head()).keys()
-    while True:
+    forged: set[UUID] = set()
+    first = _later(before, chain.last_aged())
+    recorded = recorded_deletions(chain, after=first)
+    for _ in range(_MOST_WALKS):
+        unsealed = recorded_deletions(chain, after=chain.head()).keys()
         evidence = _Evidence(
             ids=recorded.keys(),
             recorded=Deletions(recorded.values()),
             sealed=Deletions(deletion for row_id, deletion in recorded.items() if row_id not in unsealed),
         )
         report = _verify_seals(chain, before, evidence, keys, heartbeat_digests, heads or {})
-        forged = recorded.keys() - report.sealed_deletions - unsealed
-        if not forged:
-            break
         # A record that was added or changed after its place was sealed explains nothing.
-        recorded = {row_id: deletion for row_id, deletion in recorded.items() if row_id not in forged}
+        forged |= recorded.keys() - report.sealed_deletions - unsealed
+        # Rows may have been deleted since the records were read.
+        latest_recorded = recorded_deletions(chain, after=first) if report.faults or forged else recorded
+        trusted = {row_id: deletion for row_id, deletion in latest_recorded.items() if row_id not in forged}
+        if trusted.keys() == recorded.keys():
+            break
+        recorded = trusted
     rest = chain.events_after(report.head)
     report.unsealed_events = rest.count()
     oldest = rest.order_by("at").values_list("at", flat=True).first() if report.unsealed_events else None

@@ -38,7 +38,7 @@ def show_chain(request: HttpRequest) -> HttpResponse:
 def verify_seals(request: HttpRequest) -> HttpResponse:
     """Verify the latest seals and the rows under them, for owners: it reads the log of the whole tenant.
 
-    The middleware opens no transaction for this view; each hundred seals have their own.
+    The middleware opens no transaction for this view, which may read for long.
     """
     access = access_of(request)
     if access is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,12 +12,14 @@ import psycopg
 from django.db import connections, transaction
 
 from apps.agents.models import Agent
+from apps.agents.services.authority import authority_public_keys
 from apps.audit.models import AuditAction, AuditEvent, AuditSeal
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.export import export_audit
 from apps.audit.services.positions import continue_audit_positions, functions_from
 from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.audit.services.search import AuditFilter
+from apps.audit.services.verification import verify_chain
 from apps.fleet.audit_seals import seal_tenant, verify_audit
 from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.fleet.lifecycle import destroy_agent
@@ -164,6 +166,27 @@ def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
     report = check(tenant)
     assert (FaultKind.ROW_MISSING, heartbeat.id) in {(fault.kind, fault.id) for fault in report.faults}
     assert report.aged == 0
+
+
+def test_a_deletion_during_a_verification_is_no_fault(
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any]
+) -> None:
+    scripted(REST, repeat=True)
+    run_heartbeat(fleet, agent)
+    seal()
+
+    def destroy_before_reading(tenant_id: UUID, ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
+        with tenant_transaction(tenant_id):
+            if Agent.objects.filter(id=agent.id).exists():
+                destroy_agent(agent_id=agent.id, confirm=agent.name, actor="cli:nora", saves_seed=False)
+        return {}
+
+    report = verify_chain(
+        AuditChain(tenant_id=tenant.id),
+        keys=authority_public_keys(),
+        heartbeat_digests=destroy_before_reading,
+    )
+    assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
 
 
 def test_recorded_deletions_explain_heartbeats_not_todays_ages(
