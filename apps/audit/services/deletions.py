@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, QuerySet
 
-from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.audit.models import AuditAction, AuditEvent, AuditPosition, PlatformEvent
 from apps.audit.services.chains import AuditChain
 from apps.tenants.scope import OPS
 from arbor.audit.chain import Seal
@@ -40,7 +40,9 @@ def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime
 def recorded_deletions(chain: AuditChain, *, after: Seal | None) -> dict[UUID, Deletion]:
     """Return the deletions that a chain's audit records after a seal state, by the ids of these records. One statement."""
     actions = [AuditAction.AUDIT_DELETED, AuditAction.AGENT_DESTROYED]
-    rows = chain.events_after(after).filter(action__in=actions)
+    # A record behind all transactions so far would never be sealed.
+    so_far = AuditPosition(output_field=BigIntegerField())
+    rows = chain.events_after(after).filter(action__in=actions, position__lte=so_far)
     found = {row.id: _deletion_of(row) for row in rows.iterator(chunk_size=1_000)}
     return {row_id: deletion for row_id, deletion in found.items() if deletion}
 

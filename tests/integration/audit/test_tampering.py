@@ -169,6 +169,14 @@ def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 0)
 
 
+def test_a_deletion_that_is_never_sealed_explains_nothing(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1000000000")
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    assert [fault.kind for fault in check(tenant).faults] == [FaultKind.ROW_MISSING]
+
+
 def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:
     note_platform("act 1")
     seal()
