@@ -31,7 +31,7 @@ from apps.console.live import REFRESH_S, is_own_request, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.agent_documents import show_agent_documents
 from apps.console.operator.approvals import decide_approval
-from apps.console.operator.audit_chain import export_lines, show_chain
+from apps.console.operator.audit_chain import export_lines, show_chain, verify_seals
 from apps.console.operator.capabilities import show_capabilities
 from apps.console.operator.documents import act_on_document, download_document
 from apps.console.operator.first_steps import create_tenant, show_first_steps
@@ -219,6 +219,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("operations/", self.admin_view(show_operations), name="operations"),
             path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
             path("audit/chain/", self.admin_view(show_chain), name="audit-chain"),
+            path("audit/verification/", self.admin_view(verify_seals), name="audit-verification"),
             path("audit/lines/", self.admin_view(export_lines), name="audit-lines"),
             path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),
             path("selves/rollback/", self.admin_view(roll_back_posted), name="self-rollback"),

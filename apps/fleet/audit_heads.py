@@ -1,7 +1,7 @@
-"""Export the heads of the chains to places outside of the database: a file, a URL.
+"""Export the heads of the chains to places outside of the database: the log of the worker, a file, a URL.
 
-A head vouches for all that is sealed before it, so a lost one is made good by the next. With an exported head, even who controls the
-database and the master key cannot cut the end off a chain unnoticed.
+A head vouches for all that is sealed before it, so a lost one is made good by the next. The end of a chain can be cut off by whoever controls the
+database: the job then seals what is left, and only a comparison with an exported head shows it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import batched
 from pathlib import Path
 from typing import Any, Protocol
 
+import structlog
 from django.conf import settings
 from django.db import connections
 
@@ -26,6 +27,10 @@ from arbor.adapters.webhook import Webhook
 from arbor.audit.chain import Seal, moment
 from arbor.errors import ConfigurationInvalid, Invalid
 
+log = structlog.get_logger(__name__)
+
+#: The event of a head in the log.
+HEAD_EVENT = "audit_head_sealed"
 #: Heads of one request.
 _HEADS_AT_ONCE = 500
 
@@ -43,6 +48,15 @@ class HeadSink(Protocol):
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
         """Store heads. Raises DeliveryFailed or ConfigurationInvalid."""
+
+
+class HeadLog:
+    """The log of the worker, a line for each head: kept outside of the database, though where the worker's owner can change it."""
+
+    def accept(self, heads: Sequence[dict[str, Any]]) -> None:
+        """Log what a comparison needs of each head."""
+        for head in heads:
+            log.info(HEAD_EVENT, chain=head["chain"], number=head["number"], digest=head["digest"])
 
 
 class HeadFile:
@@ -82,8 +96,8 @@ class HeadUrl:
 
 
 def configured_sinks() -> list[HeadSink]:
-    """Return the places that the settings name."""
-    sinks: list[HeadSink] = []
+    """Return the log, and the places that the settings name."""
+    sinks: list[HeadSink] = [HeadLog()]
     if settings.ARBOR_AUDIT_HEADS_FILE:
         sinks.append(HeadFile(Path(settings.ARBOR_AUDIT_HEADS_FILE)))
     if settings.ARBOR_AUDIT_HEADS_URL:
@@ -96,8 +110,6 @@ def export_heads(sinks: Sequence[HeadSink]) -> int:
 
     Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried; the next run exports the same heads again.
     """
-    if not sinks:
-        return 0
     heads = [head_json(chain, seal) for chain, seal in _new_heads()]
     failures: list[Exception] = []
     for sink in sinks if heads else ():
@@ -132,13 +144,16 @@ def head_json(chain: AuditChain, seal: Seal) -> dict[str, Any]:
 
 
 def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
-    """Return exported heads by chain: the digests by number. Raises Invalid for a line that is no head."""
+    """Return exported heads by chain: the digests by number. A line of a log in JSON is one too, whatever stands before the object.
+
+    Raises Invalid for a line that is no head.
+    """
     heads: dict[str, dict[int, str]] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            head = json.loads(line)
+            head = json.loads(line[line.index("{") :])
             heads.setdefault(str(head["chain"]), {})[int(head["number"])] = str(head["digest"])
         except (ValueError, KeyError, TypeError) as error:
             raise Invalid(

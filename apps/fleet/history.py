@@ -19,8 +19,10 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from apps.access.idempotency import delete_expired_requests
 from apps.agents.models import Percept
-from apps.audit.models import AuditAction, AuditEvent, PlatformBlock, PlatformEvent, SealedBlock
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent, SealedBlock
 from apps.audit.services import build_event
+from apps.audit.services.chains import AuditChain
+from apps.audit.services.deletions import ACTOR, record_age_deletion
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
 from apps.fleet.seeds.saving import sweep_saved_seeds
@@ -31,8 +33,9 @@ from apps.memories.models import JobRun
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.models import SignalBatch
 from apps.tenants.models import ConsoleSession
-from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.workflows.models import WorkflowRun
+from arbor.audit.deletions import DeletedRows
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.hooks import UNSENT
 from arbor.contacts.values import DeliveryStatus
@@ -43,7 +46,6 @@ from arbor.history import AUDIT_SPAN, Record
 
 log = structlog.get_logger(__name__)
 
-ACTOR = "system:history"
 #: Rows that one step deletes, each in a transaction of its own; a heartbeat takes its calls along.
 STEP = 500
 _NARROW_STEP = 2000
@@ -112,7 +114,8 @@ class _Sweep:
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
     """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
     now = (clock or SystemClock()).now()
-    results = [*(_sweep(record, now) for record in _SWEEPS), _sweep_blocks(now)]
+    # Digests before the audit records that explain why rows under them are gone.
+    results = [_sweep_blocks(now), *(_sweep(record, now) for record in _SWEEPS)]
     results.append(delete_uncounted_uses(now=now, max_duration=_JOB_RUN_DURATION))
     _delete_platform_events(now)
     _delete_sessions_and_jobs(now)
@@ -124,11 +127,19 @@ def sweep_history(clock: Clock | None = None) -> JobRunResult:
     )
 
 
-def _sweep(record: Record, now: datetime) -> JobRunResult:
+def _before(record: Record, now: datetime) -> datetime | None:
+    """Return the time before which rows have reached their age; whole days for what is sealed, so that one record a day states the deletions."""
     age = settings.ARBOR_HISTORY_AGES[record]
     if age is None:
+        return None
+    sealed = record in (Record.AUDIT, Record.HEARTBEATS)
+    return (now.replace(hour=0, minute=0, second=0, microsecond=0) if sealed else now) - age
+
+
+def _sweep(record: Record, now: datetime) -> JobRunResult:
+    before = _before(record, now)
+    if before is None:
         return JobRunResult()
-    before = now - age
     sweep = _SWEEPS[record]
     # The audit log is read by the month, and what records a deletion is one record among many.
     oldest = before - AUDIT_SPAN if record is Record.AUDIT else before
@@ -158,6 +169,9 @@ def _delete_heartbeats(tenant_id: UUID, agent_id: UUID, before: datetime) -> int
         Percept.objects.filter(heartbeat_id__in=ids).delete()
         ExternalCall.objects.filter(heartbeat_id__in=ids).delete()
         Heartbeat.objects.filter(id__in=ids).delete()
+        if ids:
+            chain = AuditChain(tenant_id=tenant_id)
+            record_age_deletion(chain, DeletedRows.HEARTBEATS, until=before, using=APP)
         return len(ids)
 
 
@@ -242,35 +256,37 @@ def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
 
 def _sweep_blocks(now: datetime) -> JobRunResult:
     """Delete the digests of rows under old seals; the seals themselves stay, so that the chains still verify."""
-    age = settings.ARBOR_HISTORY_AGES[Record.AUDIT]
-    if age is None:
+    before = _before(Record.AUDIT, now)
+    if before is None:
         return JobRunResult()
-    before = now - age
-    _delete_old_blocks(PlatformBlock, before)
+    _delete_old_blocks(AuditChain(), before)
     return run_job(
         "history of seals",
         waiting=_TENANTS.format(
             table=SealedBlock._meta.db_table, column="at", ended="true", before=before.isoformat()
         ),
-        step=lambda tenant_id, _: _delete_old_blocks(SealedBlock, before, tenant_id=tenant_id),
+        step=lambda tenant_id, _: _delete_old_blocks(AuditChain(tenant_id=tenant_id), before),
         max_duration=_JOB_RUN_DURATION,
     )
 
 
-def _delete_old_blocks(model: type[Model], before: datetime, **owner: UUID) -> int:
-    rows: QuerySet[Any] = QuerySet(model, using=OPS).filter(at__lt=before, **owner)
+def _delete_old_blocks(chain: AuditChain, before: datetime) -> int:
+    rows = chain.blocks().filter(at__lt=before)
     with transaction.atomic(using=OPS):
         ids = list(rows.order_by("at").values_list("pk", flat=True)[:_NARROW_STEP])
-        return rows.filter(pk__in=ids)._raw_delete(OPS)
+        deleted = rows.filter(pk__in=ids)._raw_delete(OPS)
+        if deleted:
+            record_age_deletion(chain, DeletedRows.DIGESTS, until=before)
+    return deleted
 
 
 def _delete_platform_events(now: datetime) -> None:
-    age = settings.ARBOR_HISTORY_AGES[Record.AUDIT]
+    before = _before(Record.AUDIT, now)
     rows: QuerySet[PlatformEvent] = QuerySet(PlatformEvent, using=OPS)
-    if age is None or not rows.filter(at__lt=now - age - AUDIT_SPAN).exists():
+    if before is None or not rows.filter(at__lt=before - AUDIT_SPAN).exists():
         return
     with transaction.atomic(using=OPS):
-        deleted = _delete_events(rows, now - age)
+        deleted = _delete_events(rows, before)
         if deleted:
             rows.bulk_create([PlatformEvent(**_record_of(deleted))])
 
@@ -294,6 +310,7 @@ def _record_of(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any]:
         "actor": ACTOR,
         "message": f"deleted {len(deleted)} audit records from {first:%Y-%m-%d} to {last:%Y-%m-%d}, by age",
         "detail": {
+            "rows": DeletedRows.EVENTS.value,
             "from": first.isoformat(),
             "until": last.isoformat(),
             "actions": dict(Counter(action for *_, action in deleted)),

@@ -39,8 +39,8 @@ _OPEN_WHEN_SUSPENDED = frozenset(
 )
 
 
-#: The addresses of forms whose views open their own transactions, because they ask a server of somebody else, or read files.
-_OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act"})
+#: The addresses of forms whose views open their own transactions, because they ask a server of somebody else, read files, or read for long.
+_OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act", "audit-verification"})
 
 
 class TenantMiddleware:

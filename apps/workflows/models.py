@@ -199,7 +199,7 @@ class WorkflowStep(TenantModel):
         verbose_name = "workflow step"
         ordering = ["number"]
         indexes = [
-            # `search_steps` reads the latest outputs first. No trigram index: under row-level security PostgreSQL uses
+            # `steps_with` reads the latest outputs first. No trigram index: under row-level security PostgreSQL uses
             # none for ILIKE, because that operator is not leakproof.
             models.Index(
                 fields=["tenant", "-completed_at"],

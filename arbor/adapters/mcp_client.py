@@ -84,6 +84,7 @@ class McpClient:
         try:
             return anyio.run(partial(self._use, server, use, deadline_s))
         except Exception as error:
+            # The library, its transport and task groups raise errors of many classes; all of them mean that the server was of no use.
             raise ToolFailed(_reason(error, host=host, deadline_s=deadline_s)) from error
 
     async def _use[T](

@@ -19,7 +19,7 @@ class AuditLevel(StrEnum):
 
 
 #: The levels of acts (`apps.audit.models.AuditAction`) that are more than information.
-_LEVELS: Mapping[str, AuditLevel] = MappingProxyType(
+LEVELS: Mapping[str, AuditLevel] = MappingProxyType(
     {
         "denied": AuditLevel.WARNING,
         "boundary": AuditLevel.WARNING,
@@ -42,4 +42,4 @@ _LEVELS: Mapping[str, AuditLevel] = MappingProxyType(
 
 def level_of(action: str) -> AuditLevel:
     """Return the level of an act whose recorder names none."""
-    return _LEVELS.get(action, AuditLevel.INFO)
+    return LEVELS.get(action, AuditLevel.INFO)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Any, TextIO
 from uuid import UUID
@@ -110,12 +110,24 @@ def verify(*, every: bool, heads: TextIO | None, tenant_slug: str | None) -> Out
         for slug, chain in _chains(every=every, tenant_slug=tenant_slug)
     ]
     broken = any(report.faults for _, report in reports)
+    if heads:
+        _print_uncompared(exported.keys(), reports, every=every)
     text = "\n".join(_sentence(slug, report) for slug, report in reports)
     return Output(
         {"intact": not broken, "chains": [_report_json(slug, report) for slug, report in reports]},
         text=text,
         code=ExitCode.FAILED if broken else ExitCode.DONE,
     )
+
+
+def _print_uncompared(exported: Set[str], reports: Sequence[tuple[str, ChainReport]], *, every: bool) -> None:
+    """Name the chains whose ends were not compared, and the exported heads whose chains are gone."""
+    bare = [slug or "the installation" for slug, report in reports if not report.heads]
+    if bare:
+        print_note(f"no exported head of {', '.join(bare)}: a cut-off end would not be found")
+    gone = sorted(exported - {report.chain for _, report in reports}) if every else []
+    if gone:
+        print_note(f"there is no chain {', '.join(gone)}: deleted with its tenant, or by force")
 
 
 def show_heads(*, every: bool, tenant_slug: str | None) -> Output:
@@ -177,6 +189,8 @@ def _sentence(slug: str, report: ChainReport) -> str:
     name = escape(slug or "the installation")
     verified = f"{report.seals} seals over {report.events} records and {report.heartbeats} heartbeats"
     aged = f", {report.aged} deleted by age or with their agent" if report.aged else ""
+    if report.aged_unsealed:
+        aged += f" ({report.aged_unsealed} by a record that is not sealed yet)"
     unsealed = (
         f"; not sealed yet: {report.unsealed_events} records and {report.unsealed_heartbeats} heartbeats"
         if report.unsealed_events or report.unsealed_heartbeats

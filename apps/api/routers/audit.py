@@ -98,6 +98,9 @@ class ChainResource(Schema):
     events: int = Field(description="Sealed records that are as they were.")
     heartbeats: int = Field(description="Sealed heartbeats that are as they were.")
     aged: int = Field(description="Sealed rows that were deleted by age, or with their agent.")
+    aged_unsealed: int = Field(
+        description="Those of them whose deletion is stated by a record that is not sealed yet."
+    )
     unsealed_events: int
     unsealed_heartbeats: int
     unsealed_since: datetime | None

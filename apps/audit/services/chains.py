@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Subquery
 
 from apps.audit.models import (
     AuditEvent,
@@ -51,6 +51,12 @@ class AuditChain:
     def head(self) -> Seal | None:
         """Return the last seal, or none."""
         row = self.seals().order_by("-number").first()
+        return self.seal_of(row) if row else None
+
+    def last_aged(self) -> Seal | None:
+        """Return the seal before the oldest digests: rows up to it can no longer be compared with theirs."""
+        oldest = self.blocks().order_by("at").values_list("seal__number", flat=True)[:1]
+        row = self.seals().filter(number__lt=Subquery(oldest)).order_by("-number").first()
         return self.seal_of(row) if row else None
 
     def events_after(self, seal: Seal | None) -> QuerySet[Any]:

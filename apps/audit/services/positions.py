@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import connections, transaction
 
-from apps.tenants.scope import OPS, OWNER
+from apps.tenants.scope import APP, OPS, OWNER
 
 # `{base}` is added to the number of the transaction.
 _FUNCTIONS = """
@@ -32,6 +32,13 @@ SELECT coalesce(max(position), 0) FROM (
 def functions_from(base: int) -> str:
     """Return the statements that create the two functions, with positions counted from a base."""
     return _FUNCTIONS.format(base=int(base))
+
+
+def audit_horizon() -> int:
+    """Return the position before which no running transaction can add an audit record."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute("SELECT audit_horizon()")
+        return int(cursor.fetchone()[0])
 
 
 def continue_audit_positions() -> bool:

@@ -15,23 +15,8 @@ from apps.tenants.scope import current_tenant
 from arbor.audit.levels import AuditLevel
 from arbor.errors import Invalid, NotFound
 
-#: Records that a search by an agent returns at most.
-MOST_FOUND = 50
 #: Characters of a searched text at most.
 TERM_LENGTH = 200
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AuditRecord:
-    """An audited act as a search for an agent returns it (source 2 of seed 001)."""
-
-    id: UUID
-    action: str
-    message: str
-    meta: dict[str, Any]
-    timestamp: datetime
-    actor: str
-    level: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +25,7 @@ class AuditFilter:
 
     #: Words, all of which the message has, in any case.
     words: str = ""
-    #: The beginning of an actor, or a person's name.
+    #: The beginning of an actor, such as `user:` or `user:nora`.
     actor: str = ""
     actions: Sequence[AuditAction] = ()
     levels: Sequence[AuditLevel] = ()
@@ -50,13 +35,13 @@ class AuditFilter:
 
     def in_message(self) -> Q:
         """Return the condition that the message has all words. Raises Invalid for a text that is too long."""
-        return Q(*(Q(message__icontains=word) for word in searched(self.words).split()))
+        return Q(*(Q(message__icontains=word) for word in _searched(self.words).split()))
 
     def applied[M: QuerySet[Any]](self, rows: M) -> M:
         """Return the wanted ones among rows of the audit log. Raises Invalid for a text that is too long."""
         rows = rows.filter(self.in_message())
         if self.actor:
-            rows = rows.filter(actor__startswith=searched(self.actor))
+            rows = rows.filter(actor__startswith=_searched(self.actor))
         if self.actions:
             rows = rows.filter(action__in=[AuditAction(action) for action in self.actions])
         if self.levels:
@@ -85,41 +70,18 @@ def find_event(row_id: UUID) -> AuditEvent:
     return row
 
 
-def search_audit(*, term: str, limit: int = 10) -> list[AuditRecord]:
-    """Return the latest acts of the tenant whose message contains a text, in any case. One statement.
-
-    The caller checks that the agent may read the audit log. Raises Invalid for an empty or too long text, and for a limit that is not 1
-    to MOST_FOUND.
-    """
-    wanted = searched(term)
-    if not wanted:
-        raise Invalid("name a text to search the audit log for")
-    if not 1 <= limit <= MOST_FOUND:
-        raise Invalid(f"a search of the audit log returns 1 to {MOST_FOUND} records, got {limit}")
-    rows = events_with(wanted)[:limit]
-    return [
-        AuditRecord(
-            id=row.id,
-            action=row.action,
-            message=row.message,
-            meta=row.detail,
-            timestamp=row.at,
-            actor=row.actor,
-            level=row.level,
-        )
-        for row in rows.only("id", "action", "message", "detail", "at", "actor", "level")
-    ]
-
-
 def events_with(term: str) -> QuerySet[AuditEvent]:
-    """Return the acts of the current tenant whose message contains a text, in any case, the latest first."""
+    """Return the acts of the current tenant whose message contains a text, in any case, the latest first (source 2 of seed 001).
+
+    The caller checks that the agent may read the audit log.
+    """
     rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(
         tenant_id=current_tenant(), message__icontains=term
     ).order_by("-at")
     return rows
 
 
-def searched(text: str) -> str:
+def _searched(text: str) -> str:
     """Return a searched text without the space around it. Raises Invalid for one that is too long, or has a NUL character."""
     wanted = text.strip()
     if len(wanted) > TERM_LENGTH or "\0" in wanted:

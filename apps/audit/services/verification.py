@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import batched
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-
-from apps.audit.models import AuditAction
 from apps.audit.services.chains import AuditChain
-from arbor.audit.chain import Seal, SealedRow, unpacked_events, unpacked_heartbeats
+from apps.audit.services.deletions import recorded_deletions
+from arbor.audit.chain import Seal, unpacked_events, unpacked_heartbeats
+from arbor.audit.deletions import Deletions
 from arbor.audit.faults import ChainFault, FaultKind, RowKind, block_faults, row_faults, seal_faults
-from arbor.history import LEAST_AUDIT_AGE, Record
-from arbor.ids import time_of
 
 #: Seals that are compared with their rows at once.
 _SEALS_AT_ONCE = 100
+#: Times that a chain is read while records of deletions turn out to be forged, or come in.
+_MOST_WALKS = 4
 #: Faults that a report lists; it counts all.
 _MOST_FAULTS = 100
-#: Records of deletions that are looked at: each reaches further than the one before.
-_DELETIONS_READ = 50
 
 #: Returns the digests of ended heartbeats of a tenant by their ids.
 type HeartbeatDigests = Callable[[UUID, Sequence[UUID]], Mapping[UUID, bytes]]
@@ -40,6 +37,8 @@ class ChainReport:
     heartbeats: int = 0
     #: Sealed rows that were deleted by age, or with their agent; their seals remain.
     aged: int = 0
+    #: Those of them whose deletion is recorded, but not sealed yet.
+    aged_unsealed: int = 0
     #: The first faults, in the order of the chain; `fault_count` counts all.
     faults: list[ChainFault] = field(default_factory=list)
     fault_count: int = 0
@@ -49,9 +48,13 @@ class ChainReport:
     #: The time of the first record that is not sealed yet.
     unsealed_since: datetime | None = None
     head: Seal | None = None
+    #: Exported heads that the chain was compared with.
+    heads: int = 0
     #: The sealed heartbeats, and the time since when all that ended are known: that of the first seal whose digests remain.
     sealed_heartbeats: set[UUID] = field(default_factory=set)
     complete_since: datetime | None = None
+    #: The records of deletions that are as they were sealed.
+    sealed_deletions: set[UUID] = field(default_factory=set)
 
     @property
     def broken_at(self) -> ChainFault | None:
@@ -71,10 +74,12 @@ class ChainReport:
             "events": self.events,
             "heartbeats": self.heartbeats,
             "aged": self.aged,
+            "aged_unsealed": self.aged_unsealed,
             "unsealed_events": self.unsealed_events,
             "unsealed_heartbeats": self.unsealed_heartbeats,
             "unsealed_since": self.unsealed_since,
             "head": self.head.digest.hex() if self.head else None,
+            "heads_compared": self.heads,
         }
 
     def add(self, faults: Iterator[ChainFault]) -> None:
@@ -95,25 +100,68 @@ def _fault_json(fault: ChainFault) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Evidence:
+    """The records of deletions: their ids, what all of them explain, and what the sealed ones explain."""
+
+    ids: Set[UUID]
+    recorded: Deletions
+    sealed: Deletions
+
+
 def verify_chain(
     chain: AuditChain,
     *,
     keys: Mapping[int, bytes],
     heartbeat_digests: HeartbeatDigests,
-    now: datetime,
     heads: Mapping[int, str] | None = None,
     latest: int | None = None,
 ) -> ChainReport:
     """Verify the seals of a chain, the rows under them, and the heads that were exported before, by number.
 
     All seals, or the `latest` ones: then the seal before them is taken as it is, and heads before it are not compared.
-    `keys` are the System Authority's public keys, each checked against its private half. Four statements for a hundred seals.
+    `keys` are the System Authority's public keys, each checked against its private half. Four statements for a hundred seals. A missing row is
+    explained by the record of a deletion that is itself as it was sealed, or is not sealed yet.
     """
-    report = ChainReport(chain=chain.name)
-    lawful = _Lawful(chain, now)
     before = _last_but(chain, latest) if latest is not None else None
+    forged: set[UUID] = set()
+    first = _later(before, chain.last_aged())
+    recorded = recorded_deletions(chain, after=first)
+    for _ in range(_MOST_WALKS):
+        unsealed = recorded_deletions(chain, after=chain.head()).keys()
+        evidence = _Evidence(
+            ids=recorded.keys(),
+            recorded=Deletions(recorded.values()),
+            sealed=Deletions(deletion for row_id, deletion in recorded.items() if row_id not in unsealed),
+        )
+        report = _verify_seals(chain, before, evidence, keys, heartbeat_digests, heads or {})
+        # A record that was added or changed after its place was sealed explains nothing.
+        forged |= recorded.keys() - report.sealed_deletions - unsealed
+        # Rows may have been deleted since the records were read.
+        latest_recorded = recorded_deletions(chain, after=first) if report.faults or forged else recorded
+        trusted = {row_id: deletion for row_id, deletion in latest_recorded.items() if row_id not in forged}
+        if trusted.keys() == recorded.keys():
+            break
+        recorded = trusted
+    rest = chain.events_after(report.head)
+    report.unsealed_events = rest.count()
+    oldest = rest.order_by("at").values_list("at", flat=True).first() if report.unsealed_events else None
+    report.unsealed_since = oldest
+    return report
+
+
+def _verify_seals(
+    chain: AuditChain,
+    before: Seal | None,
+    evidence: _Evidence,
+    keys: Mapping[int, bytes],
+    heartbeat_digests: HeartbeatDigests,
+    heads: Mapping[int, str],
+) -> ChainReport:
+    report = ChainReport(chain=chain.name)
     first = before.header.number if before else 0
-    exported = {number: digest for number, digest in (heads or {}).items() if number > first}
+    exported = {number: digest for number, digest in heads.items() if number > first}
+    report.heads = len(exported)
     seals_after = chain.seals().filter(number__gt=first).order_by("number")
     for rows in batched(seals_after.iterator(chunk_size=1_000), _SEALS_AT_ONCE, strict=False):
         seals = [chain.seal_of(row) for row in rows]
@@ -127,23 +175,36 @@ def verify_chain(
             report.add(seal_faults(seal, before=before, keys=keys))
             if exported.pop(seal.header.number, seal.digest.hex()) != seal.digest.hex():
                 report.add(iter([ChainFault(kind=FaultKind.HEAD_REPLACED, number=seal.header.number)]))
-            _verify_block(
-                report, seal, blocks.get(row.id), events=events, heartbeats=heartbeats, lawful=lawful
-            )
+            block = blocks.get(row.id)
+            if block is None:
+                _count_aged_block(report, seal, evidence)
+            else:
+                _verify_block(report, seal, block, events=events, heartbeats=heartbeats, evidence=evidence)
             before = seal
     report.add(ChainFault(kind=FaultKind.HEAD_REPLACED, number=number) for number in sorted(exported))
     report.head = before
-    unsealed = chain.events_after(before)
-    report.unsealed_events = unsealed.count()
-    oldest = unsealed.order_by("at").values_list("at", flat=True).first() if report.unsealed_events else None
-    report.unsealed_since = oldest
     return report
+
+
+def _later(one: Seal | None, other: Seal | None) -> Seal | None:
+    return max((one, other), key=lambda seal: seal.header.number if seal else 0)
 
 
 def _last_but(chain: AuditChain, latest: int) -> Seal | None:
     """Return the seal before the latest ones, or none."""
     row = chain.seals().order_by("-number")[latest : latest + 1].first()
     return chain.seal_of(row) if row else None
+
+
+def _count_aged_block(report: ChainReport, seal: Seal, evidence: _Evidence) -> None:
+    """Count the rows under a seal whose digests are gone."""
+    report.complete_since = None
+    if not evidence.recorded.explain_digests(seal):
+        report.add(iter([ChainFault(kind=FaultKind.BLOCK_MISSING, number=seal.header.number)]))
+        return
+    rows = seal.header.events + seal.header.heartbeats
+    report.aged += rows
+    report.aged_unsealed += 0 if evidence.sealed.explain_digests(seal) else rows
 
 
 def _verify_block(
@@ -153,40 +214,29 @@ def _verify_block(
     *,
     events: Mapping[UUID, bytes],
     heartbeats: Mapping[UUID, bytes],
-    lawful: _Lawful,
+    evidence: _Evidence,
 ) -> None:
     number = seal.header.number
-    if block is None:
-        if not lawful.is_aged_block(seal):
-            report.add(iter([ChainFault(kind=FaultKind.BLOCK_MISSING, number=number)]))
-        report.aged += seal.header.events + seal.header.heartbeats
-        report.complete_since = None
-        return
     report.complete_since = report.complete_since or seal.header.at
     packed, packed_heartbeats = bytes(block.events), bytes(block.heartbeats)
-    faults = list(block_faults(seal, events=packed, heartbeats=packed_heartbeats))
-    report.add(iter(faults))
+    report.add(block_faults(seal, events=packed, heartbeats=packed_heartbeats))
+    recorded, known = evidence.recorded, evidence.sealed
     sealed, sealed_heartbeats = unpacked_events(packed), unpacked_heartbeats(packed_heartbeats)
-    report.add(
-        row_faults(number, RowKind.EVENT, sealed=sealed, found=events, explained=lawful.is_deleted_event)
-    )
-    report.sealed_heartbeats |= {row.id for row in sealed_heartbeats}
     own = {row.id: heartbeats[row.id] for row in sealed_heartbeats if row.id in heartbeats}
-    report.add(
-        row_faults(
-            number,
-            RowKind.HEARTBEAT,
-            sealed=sealed_heartbeats,
-            found=own,
-            explained=lawful.is_deleted_heartbeat,
-        )
-    )
+    report.sealed_heartbeats |= {row.id for row in sealed_heartbeats}
+    report.sealed_deletions |= {
+        row.id for row in sealed if row.id in evidence.ids and events.get(row.id) == row.digest
+    }
+    for kind, rows, found, explained, proven in (
+        (RowKind.EVENT, sealed, events, recorded.explain_event, known.explain_event),
+        (RowKind.HEARTBEAT, sealed_heartbeats, own, recorded.explain_heartbeat, known.explain_heartbeat),
+    ):
+        report.add(row_faults(number, kind, sealed=rows, found=found, explained=explained))
+        aged = [row for row in rows if row.id not in found and explained(row)]
+        report.aged += len(aged)
+        report.aged_unsealed += sum(1 for row in aged if not proven(row))
     report.events += sum(1 for row in sealed if events.get(row.id) == row.digest)
     report.heartbeats += sum(1 for row in sealed_heartbeats if own.get(row.id) == row.digest)
-    report.aged += sum(1 for row in sealed if row.id not in events and lawful.is_deleted_event(row))
-    report.aged += sum(
-        1 for row in sealed_heartbeats if row.id not in own and lawful.is_deleted_heartbeat(row)
-    )
 
 
 def _found_events(chain: AuditChain, before: Seal | None, seals: Sequence[Seal]) -> list[dict[UUID, bytes]]:
@@ -214,43 +264,3 @@ def _found_heartbeats(
 ) -> Mapping[UUID, bytes]:
     ids = [row.id for block in blocks for row in unpacked_heartbeats(bytes(block.heartbeats))]
     return digests(chain.tenant_id, ids) if ids and chain.tenant_id else {}
-
-
-class _Lawful:
-    """Tells whether the absence of a sealed row has a lawful cause: its age, or the destruction of its agent."""
-
-    def __init__(self, chain: AuditChain, now: datetime) -> None:
-        self._now = now
-        self._events_until = _deleted_until(chain)
-        self._destroyed: set[UUID] = (
-            set(chain.events().filter(action=AuditAction.AGENT_DESTROYED).values_list("agent_id", flat=True))
-            if chain.tenant_id
-            else set()
-        )
-
-    def is_deleted_event(self, row: SealedRow) -> bool:
-        """Return whether a recorded deletion by age covers an audit record."""
-        return self._events_until is not None and time_of(row.id) <= self._events_until
-
-    def is_deleted_heartbeat(self, row: SealedRow) -> bool:
-        """Return whether a heartbeat is older than heartbeats are kept, or its agent was destroyed."""
-        return row.agent_id in self._destroyed or self._is_older(time_of(row.id), Record.HEARTBEATS)
-
-    def is_aged_block(self, seal: Seal) -> bool:
-        """Return whether the digests under a seal are older than the audit log is kept."""
-        return self._is_older(seal.header.at, Record.AUDIT)
-
-    def _is_older(self, at: datetime, record: Record) -> bool:
-        age: timedelta | None = settings.ARBOR_HISTORY_AGES[record]
-        return age is not None and at < self._now - age
-
-
-def _deleted_until(chain: AuditChain) -> datetime | None:
-    """Return the time up to which records of deletions by age explain missing rows; never later than the least age allows."""
-    rows = chain.events().filter(action=AuditAction.AUDIT_DELETED).order_by("-at")[:_DELETIONS_READ]
-    until = [
-        min(datetime.fromisoformat(row.detail["until"]), row.at - LEAST_AUDIT_AGE)
-        for row in rows
-        if "until" in row.detail
-    ]
-    return max(until, default=None)

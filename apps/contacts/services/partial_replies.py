@@ -61,7 +61,7 @@ class ReplyPublisher:
             log.warning("reply_publication_ended", call_id=str(self._call.call_id), error=str(error))
             self._is_over = True
         except Exception:
-            # The reply is shown when it is stored.
+            # An error of the preview must not fail the call: the whole reply is shown when it is stored.
             log.exception("reply_publication_failed", call_id=str(self._call.call_id))
             self._is_over = True
 

@@ -86,8 +86,8 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
         # A database error: the call is recovered when its lease expires.
         raise
     except Exception as error:
+        # An unexpected error counts as a failed try: it must not repeat forever, nor block other calls.
         if not isinstance(error, ReplyInvalid):
-            # An unexpected error counts as a failed try: it must not repeat forever, nor block other calls.
             log.exception("maintenance_call_crashed", call_id=str(call.call_id), purpose=call.request.purpose)
         with tenant_transaction(call.tenant_id):
             record_truncation(call, reply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,15 +27,11 @@ class FoundStep:
     completed_at: datetime
 
 
-def search_steps(*, term: str, limit: int = 5) -> Sequence[FoundStep]:
-    """Return the latest completed steps of the current tenant whose output contains `term`. One statement."""
-    if not term.strip():
-        return ()
-    return steps_of(steps_with(term)[:limit])
-
-
 def steps_with(term: str) -> QuerySet[WorkflowStep, Any]:
-    """Return the completed steps of the current tenant whose output contains `term`, the latest first, as `steps_of` reads them."""
+    """Return a row for each succeeded step of the current tenant whose output contains a text, in any case, the latest first.
+
+    `steps_of` makes values of the rows.
+    """
     found: QuerySet[WorkflowStep, Any] = (
         WorkflowStep.objects.filter(
             tenant_id=current_tenant(), status=WorkflowStepStatus.SUCCEEDED, output__icontains=term

@@ -90,10 +90,10 @@ _audit = group(
         option(
             "--heads",
             type=click.File("r", encoding="utf-8"),
-            help="Exported heads that the chain must contain, as ARBOR_AUDIT_HEADS_FILE has them.",
+            help="Exported heads that the chain must contain: ARBOR_AUDIT_HEADS_FILE, or lines `audit_head_sealed` of a log in JSON.",
         ),
         run="audit:verify",
-        details="Reads all sealed rows again. The exit code is 1 if a link is broken.",
+        details="Reads all sealed rows again. The exit code is 1 if a link is broken. A cut-off end is found with --heads alone.",
         examples=("arbor audit verify --tenant acme", "arbor audit verify --all --heads heads.jsonl --json"),
     ),
     tenant_command(

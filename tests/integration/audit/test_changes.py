@@ -1,4 +1,4 @@
-"""Records of acts with the values before and after, by the services that change rows."""
+"""Records of acts: their levels, the values before and after, and the search of agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.audit.models import AuditEvent, PlatformEvent
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.audit.services import record
+from apps.audit.services.search import events_with
 from apps.authority.services.grants import grant_capability, revoke_capability
 from apps.authority.services.modes import clear_mode, set_mode, set_preset
 from apps.authority.services.trust_tiers import set_tier
@@ -18,8 +20,10 @@ from apps.fleet.policy import set_policy
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.template import TrustTier
+from arbor.audit.levels import LEVELS, AuditLevel, level_of
 from arbor.authority.modes import TrustMode, TrustPreset
 from tests.factories.users import UserFactory
+from tests.integration.audit.conftest import note
 
 ACTOR = "user:nora"
 
@@ -31,6 +35,27 @@ def changed(tenant: Tenant, act: Callable[..., Any], **arguments: Any) -> tuple[
         row = AuditEvent.objects.filter(actor=ACTOR).order_by("position", "id").last()
     assert row is not None
     return row.before, row.after
+
+
+def test_a_record_has_the_level_of_its_act_unless_another_is_named(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        truncated = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut")
+        other = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut", level=AuditLevel.ERROR)
+    # Seed 001: a warning whenever something is truncated.
+    assert (truncated.level, other.level) == ("warning", "error")
+
+
+def test_acts_with_a_level_of_their_own_exist() -> None:
+    assert LEVELS.keys() <= set(AuditAction.values)
+    assert {level_of(action) for action in AuditAction.values} == set(AuditLevel)
+
+
+def test_agents_find_the_latest_acts_by_a_text_in_any_case(tenant: Tenant, other_tenant: Tenant) -> None:
+    note(tenant, "raised the Limit", "100% done", "lowered the limit")
+    note(other_tenant, "no limit")
+    with tenant_transaction(tenant.id):
+        assert [act.message for act in events_with("LIMIT")] == ["lowered the limit", "raised the Limit"]
+        assert [act.message for act in events_with("0%")] == ["100% done"]
 
 
 def test_policies_and_status(agent: Agent, tenant: Tenant) -> None:

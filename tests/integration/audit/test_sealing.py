@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
-import pytest
 from django.db import connections, transaction
 
 from apps.agents.models import Agent
+from apps.agents.services.authority import authority_public_keys
 from apps.audit.models import AuditAction, AuditEvent, AuditSeal
-from apps.audit.services import record
 from apps.audit.services.chains import AuditChain
+from apps.audit.services.export import export_audit
 from apps.audit.services.positions import continue_audit_positions, functions_from
-from apps.fleet.audit_heads import HeadFile, HeadUrl, configured_sinks, export_heads, head_json, read_heads
-from apps.fleet.audit_seals import seal_audit, seal_tenant, verify_audit
-from apps.fleet.history import sweep_history
+from apps.audit.services.sealing import EndedHeartbeats, add_seal
+from apps.audit.services.search import AuditFilter
+from apps.audit.services.verification import verify_chain
+from apps.fleet.audit_seals import seal_tenant, verify_audit
+from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
 from apps.fleet.lifecycle import destroy_agent
-from apps.memories.services.jobs.job_runs import record_job_run
-from apps.queues import Task
+from apps.heartbeats.services.reports.digests import digest_heartbeats
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, OWNER, tenant_transaction
-from arbor.agents.identity import verify
 from arbor.agents.keys import SigningKey
 from arbor.audit.chain import NO_SEAL
 from arbor.audit.faults import FaultKind, RowKind
-from arbor.audit.levels import AuditLevel
-from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
+from arbor.history import Record
 from arbor.ids import uuid7
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.audit.conftest import check, note, note_platform, seal
@@ -54,6 +52,26 @@ def test_rows_behind_an_open_transaction_wait_for_a_seal(
     assert seal() >= 1
     report = check(tenant)
     assert (report.unsealed_events, report.fault_count) == (0, 0)
+
+
+def test_an_export_leaves_no_gap_that_a_later_commit_fills(
+    tenant: Tenant, cleaner: psycopg.Connection[Any]
+) -> None:
+    def exported() -> list[str]:
+        lines = "".join(export_audit(tenant.id, wanted=AuditFilter(), actor="user:nora")).splitlines()
+        return [json.loads(line)["message"] for line in lines]
+
+    note(tenant, "first")
+    with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
+        slow.execute(
+            "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail)"
+            " VALUES (%s, %s, now(), 'denied', 'user:slow', 'slow', '{}')",
+            [tenant.id, uuid7()],
+        )
+        note(tenant, "second")
+        assert exported() == ["first"]
+        slow.commit()
+    assert exported() == ["first", "slow", "second", "exported the audit log", "exported the audit log"]
 
 
 def test_a_row_is_sealed_once(tenant: Tenant) -> None:
@@ -127,6 +145,76 @@ def test_the_heartbeats_of_a_destroyed_agent_are_explained(
     assert (report.heartbeats, report.aged, report.fault_count) == (0, 1, 0)
 
 
+def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], cleaner: psycopg.Connection[Any]
+) -> None:
+    scripted(REST, repeat=True)
+    heartbeat = run_heartbeat(fleet, agent)
+    seal()
+    cleaner.execute("DELETE FROM heartbeats_heartbeat")
+    head = AuditChain(tenant_id=tenant.id).head()
+    assert head is not None
+    with tenant_transaction(tenant.id):
+        AuditEvent.objects.create(
+            tenant_id=tenant.id, action=AuditAction.AGENT_DESTROYED, actor="x", message="x", agent_id=agent.id
+        )
+    assert check(tenant).aged_unsealed == 1
+    # Put under a seal that was there before, the record explains nothing.
+    cleaner.execute(
+        "UPDATE audit_auditevent SET position = %s WHERE message = 'x'", [head.header.position - 1]
+    )
+    report = check(tenant)
+    assert (FaultKind.ROW_MISSING, heartbeat.id) in {(fault.kind, fault.id) for fault in report.faults}
+    assert report.aged == 0
+
+
+def test_a_deletion_during_a_verification_is_no_fault(
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any]
+) -> None:
+    scripted(REST, repeat=True)
+    run_heartbeat(fleet, agent)
+    seal()
+
+    def destroy_before_reading(tenant_id: UUID, ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
+        with tenant_transaction(tenant_id):
+            if Agent.objects.filter(id=agent.id).exists():
+                destroy_agent(agent_id=agent.id, confirm=agent.name, actor="cli:nora", saves_seed=False)
+        return {}
+
+    report = verify_chain(
+        AuditChain(tenant_id=tenant.id),
+        keys=authority_public_keys(),
+        heartbeat_digests=destroy_before_reading,
+    )
+    assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
+
+
+def test_recorded_deletions_explain_heartbeats_not_todays_ages(
+    agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, cleaner: psycopg.Connection[Any]
+) -> None:
+    ages = settings.ARBOR_HISTORY_AGES
+    old, young = _heartbeats_of_days_ago(agent, 20, 2), _heartbeats_of_days_ago(agent, 5, RETAINED_HEARTBEATS)
+    with tenant_transaction(tenant.id):
+        ended = EndedHeartbeats(rows=list(digest_heartbeats([*old, *young]).values()))
+    chain = AuditChain(tenant_id=tenant.id)
+    add_seal(chain, after=chain.head(), heartbeats=ended, signer=system_key, now=datetime.now(UTC))
+    settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: timedelta(days=10)}
+    assert sweep_history().done == len(old)
+    assert sweep_history().done == 0
+    seal()
+    with tenant_transaction(tenant.id):
+        # All steps up to a day have one record.
+        assert AuditEvent.objects.get(action=AuditAction.AUDIT_DELETED).detail["rows"] == "heartbeats"
+    settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: None}
+    report = check(tenant)
+    assert (report.aged, report.fault_count) == (len(old), 0)
+    cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE id = %s", [young[0]])
+    settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: timedelta(days=1)}
+    fault = check(tenant).broken_at
+    assert fault is not None
+    assert (fault.kind, fault.id) == (FaultKind.ROW_MISSING, young[0])
+
+
 def test_records_deleted_by_age_leave_a_chain_that_verifies(
     tenant: Tenant, cleaner: psycopg.Connection[Any]
 ) -> None:
@@ -159,6 +247,18 @@ def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, cleaner: psyco
         assert AuditChain(tenant_id=tenant.id).blocks().count() == 1
 
 
+def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
+    """Store ended heartbeats, with ids of their time."""
+    ids = []
+    with tenant_transaction(agent.tenant_id):
+        for number in range(count):
+            at = datetime.now(UTC) - timedelta(days=days, minutes=-number)
+            row_id = UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
+            HeartbeatFactory(id=row_id, agent=agent, slot_at=at, started_at=at, ended_at=at)
+            ids.append(row_id)
+    return ids
+
+
 def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -> list[UUID]:
     """Record acts of long ago, with ids of their time."""
     rows = []
@@ -180,63 +280,6 @@ def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -
         at = LONG_AGO + timedelta(minutes=number)
         cleaner.execute("UPDATE audit_auditevent SET at = %s WHERE id = %s", [at, row.id])
     return [row.id for row in rows]
-
-
-def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> None:
-    path = tmp_path / "heads.jsonl"
-    note_platform("first")
-    note(tenant, "first")
-    seal_audit(sinks=[HeadFile(path)])
-    record_job_run(name=Task.SEAL_AUDIT.value, period_s=30, seconds=0.0)
-    first = path.read_text().splitlines()
-    chains = {json.loads(line)["chain"] for line in first}
-    assert chains == {str(tenant.id), "platform"}
-    seal_audit(sinks=[HeadFile(path)])
-    assert path.read_text().splitlines() == first
-    note(tenant, "second")
-    seal_audit(sinks=[HeadFile(path)])
-    heads = read_heads(path.read_text().splitlines())
-    assert sorted(heads[str(tenant.id)]) == [1, 2]
-    assert check(tenant, heads=heads[str(tenant.id)]).fault_count == 0
-
-
-def test_a_head_names_all_that_its_digest_and_signature_are_over(
-    tenant: Tenant, system_key: SigningKey
-) -> None:
-    note(tenant, "only")
-    seal()
-    chain = AuditChain(tenant_id=tenant.id)
-    head = chain.head()
-    assert head is not None
-    exported = head_json(chain, head)
-    assert exported["digest"] == head.header.digest.hex()
-    assert verify(system_key.public, head.header.signed_bytes, bytes.fromhex(exported["signature"]))
-
-
-class RefusingSink:
-    """A place that accepts nothing."""
-
-    def accept(self, heads: Any) -> None:
-        """Refuse."""
-        raise DeliveryFailed("example.org answered 503")
-
-
-def test_a_sink_that_refuses_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
-    path = tmp_path / "heads.jsonl"
-    note(tenant, "only")
-    note_platform("only")
-    with pytest.raises(DeliveryFailed):
-        seal_audit(sinks=[RefusingSink(), HeadFile(path)])
-    assert len(path.read_text().splitlines()) == 2  # the other sink is served
-    assert export_heads([HeadFile(path)]) == 2
-
-
-def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) -> None:
-    note(tenant, "only")
-    with pytest.raises(ConfigurationInvalid, match="ARBOR_AUDIT_HEADS_FILE must be a file"):
-        seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
-    with pytest.raises(Invalid, match="line 1 is no exported head"):
-        read_heads(["[]"])
 
 
 def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
@@ -265,26 +308,3 @@ def test_sealing_costs_few_statements(
         django_assert_max_num_queries(3, connection=connections[APP]),
     ):
         assert seal_tenant(tenant.id, signer=system_key, now=datetime.now(UTC)) == 20
-
-
-def test_a_record_has_the_level_of_its_act_unless_another_is_named(tenant: Tenant) -> None:
-    with tenant_transaction(tenant.id):
-        truncated = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut")
-        other = record(action=AuditAction.TRUNCATED, actor="agent:x", message="cut", level=AuditLevel.ERROR)
-    assert (truncated.level, other.level) == ("warning", "error")
-
-
-def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:
-    assert configured_sinks() == []
-    settings.ARBOR_AUDIT_HEADS_FILE = str(tmp_path / "heads.jsonl")
-    settings.ARBOR_AUDIT_HEADS_URL = "https://example.org/heads"
-    file, url = configured_sinks()
-    assert (type(file), type(url)) == (HeadFile, HeadUrl)
-    posted: list[tuple[str, bytes]] = []
-    url._webhook.post = lambda target, *, body, headers: posted.append((target, body))  # type: ignore[attr-defined]
-    note(tenant, "only")
-    seal_audit(sinks=[file, url])
-    ((target, body),) = posted
-    assert target == "https://example.org/heads"
-    assert json.loads(body)["heads"][0]["number"] == 1
-    assert read_heads((tmp_path / "heads.jsonl").read_text().splitlines())

@@ -116,6 +116,67 @@ def test_an_exported_head_shows_that_the_end_was_replaced(
     assert (fault.kind, fault.number) == (FaultKind.HEAD_REPLACED, 3)
 
 
+def insert_act(cleaner: Superuser, chain: AuditChain, action: str, detail: str, position: str) -> None:
+    """Add an act as a superuser, where a seal already is or behind all seals."""
+    cleaner.execute(
+        "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail, agent_id, position)"
+        f" SELECT tenant_id, gen_random_uuid(), at + interval '400 days', %s, 'user:eve', 'gone', %s, gen_random_uuid(), {position}"
+        " FROM audit_auditevent WHERE tenant_id = %s AND message = 'act 6'",
+        [action, detail, chain.tenant_id],
+    )
+
+
+ALL_RECORDS = '{"rows": "audit", "until": "2999-01-01T00:00:00+00:00"}'
+
+
+def test_a_deletion_that_was_added_under_a_seal_explains_nothing(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position - 1")
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    report = check(tenant)
+    assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_ADDED]
+    assert (report.aged, report.aged_unsealed) == (0, 0)
+
+
+def test_a_deletion_whose_record_was_changed_explains_nothing(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    insert_act(
+        cleaner,
+        sealed,
+        "audit.deleted",
+        '{"rows": "audit", "until": "1999-01-01T00:00:00+00:00"}',
+        "position + 1",
+    )
+    seal()
+    cleaner.execute(f"UPDATE {_EVENTS} SET detail = %s WHERE message = 'gone'", [ALL_RECORDS])
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    report = check(tenant)
+    assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_CHANGED]
+
+
+def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1")
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    report = check(tenant)
+    assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
+    assert report.as_json()["aged_unsealed"] == 1
+    seal()
+    report = check(tenant)
+    assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 0)
+
+
+def test_a_deletion_that_is_never_sealed_explains_nothing(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1000000000")
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    assert [fault.kind for fault in check(tenant).faults] == [FaultKind.ROW_MISSING]
+
+
 def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:
     note_platform("act 1")
     seal()

@@ -126,6 +126,11 @@ def test_a_chain_is_verified_and_its_first_broken_link_named(
     head = arbor("audit", "head", "--json").json["heads"][0]
     assert (head["chain"], head["number"]) == (str(acts.id), 1)
     assert len(arbor("audit", "head", "--all", "--json").json["heads"]) == 2
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({"chain": "gone", "number": 1, "digest": "00"}))
+    uncompared = arbor("audit", "verify", "--all", "--heads", str(other)).err
+    assert f"no exported head of {acts.slug}, the installation" in uncompared
+    assert "there is no chain gone" in uncompared
     cleaner.execute("UPDATE audit_auditevent SET actor = 'user:eve' WHERE actor = 'user:nora'")
     broken = arbor("audit", "verify", "--json")
     assert broken.code == 1

@@ -41,19 +41,28 @@ def test_messages_are_searched_by_words(tenant: Tenant, as_role: SignIn) -> None
     assert reverse("admin:audit-chain") in shown(viewer, "audit_auditevent_changelist")
 
 
-def test_the_chain_is_shown_and_verified(
+def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
     tenant: Tenant, as_role: SignIn, cleaner: psycopg.Connection[Any]
 ) -> None:
     viewer = as_role(Role.VIEWER)
+    address = reverse("admin:audit-verification")
     note(tenant, "first")
     assert "Nothing is sealed yet" in shown(viewer, "audit-chain")
     seal()
     page = shown(viewer, "audit-chain")
     assert 'data-seal="1"' in page
-    assert "verdict" not in page
-    assert "intact" in shown(viewer, "audit-chain", verify="1")
+    assert address not in page
+    assert viewer.post(address).status_code == 403
+    with tenant_transaction(tenant.id):
+        assert (
+            AuditEvent.objects.get(action=AuditAction.DENIED).message
+            == "was not allowed to verify the audit log"
+        )
+    owner = as_role(Role.OWNER)
+    assert address in shown(owner, "audit-chain")
+    assert "intact" in owner.post(address).content.decode()
     cleaner.execute("UPDATE audit_auditevent SET message = 'never done' WHERE message = 'first'")
-    assert "of seal 1 was changed" in shown(viewer, "audit-chain", verify="1")
+    assert "of seal 1 was changed" in owner.post(address).content.decode()
 
 
 def test_an_owner_exports_lines_and_nobody_else(tenant: Tenant, as_role: SignIn) -> None:

@@ -29,7 +29,7 @@ from apps.workflows.services import legs
 from apps.workflows.services.answers import complete_delegated_step, decide_step, waiting_approvals
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, cancel_run, start_run
-from apps.workflows.services.search import search_steps
+from apps.workflows.services.search import steps_of, steps_with
 from apps.workflows.services.sweep import advance_due_runs
 from arbor.errors import Invalid, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.goals.values import GoalState
@@ -148,9 +148,9 @@ def test_a_note_is_enough_for_a_run(tenant: Tenant, fleet: Fleet) -> None:
     fleet.run()
     assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "Rain!"})
     with tenant_transaction(tenant.id):
-        (found,) = search_steps(term="rAiN!")
+        (found,) = steps_of(steps_with("rAiN!"))
         assert (found.workflow, found.step, found.output) == ("report", "a", "Rain!")
-        assert search_steps(term="%") == ()
+        assert not steps_with("%")
 
 
 def test_the_rules_answer_prompts_where_no_model_is_in_use(
@@ -355,7 +355,7 @@ def test_rows_of_another_tenant_are_not_found(tenant: Tenant, other_tenant: Tena
             decide_step(step_id=step.id, approved=True, actor="user:mallory")
         with pytest.raises(NotFound):
             cancel_run(run_id=run.id, actor="user:mallory")
-        assert search_steps(term="x") == ()
+        assert not steps_with("x")
 
 
 def test_json_outputs_are_stored_as_data(

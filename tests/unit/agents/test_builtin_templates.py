@@ -11,6 +11,7 @@ from arbor.agents import template
 from arbor.agents.character import to_system_prompt
 from arbor.agents.genome import AgentRole
 from arbor.agents.template import TemplateSource, TemplateSpec, TrustTier, load_builtin_templates
+from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.heartbeat.actions import ACTIONS
 
 TEMPLATES = {spec.name: spec for _, spec in load_builtin_templates(known_actions=ACTIONS)}
@@ -126,8 +127,18 @@ def test_the_six_originals_keep_tier_traits_goals_and_requests(name: str) -> Non
     assert spec.trust_tier == tier
     assert {trait.name: trait.intensity for trait in spec.character.traits} == traits
     assert [goal.type for goal in spec.initial_goals] == goals
-    assert [request.resource for request in spec.required_capabilities] == capabilities
+    requests = [request.resource for request in spec.required_capabilities]
+    assert [resource for resource in requests if resource != AUDIT_RESOURCE] == capabilities
     assert spec.genome is None
+
+
+def test_templates_that_look_for_causes_request_the_audit_log() -> None:
+    requesting = {
+        name
+        for name, spec in TEMPLATES.items()
+        if AUDIT_RESOURCE in [request.resource for request in spec.required_capabilities]
+    }
+    assert requesting == {"Diagnostician", "Monitor", "Odalys"}
 
 
 @pytest.mark.parametrize("name", INITIAL_POPULATION)

@@ -115,6 +115,7 @@ def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
             log.warning("call_lease_lost", call_id=str(call.call_id))
             done.put(False)
     except BaseException as fault:
+        # The caller waits for an outcome of each thread, and raises this one when all are done.
         log.exception("call_execution_failed", call_id=str(call.call_id))
         done.put(fault)
 

@@ -45,6 +45,7 @@ def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: S
     heartbeat = run_heartbeat(fleet, agent)
 
     (cut,) = cuts_of(agent)
+    assert cut.level == "warning"
     assert cut.actor == f"agent:{agent.public_id}"
     assert cut.message.startswith(f"the prompt of heartbeat {heartbeat.number} was cut to the window of ")
     assert cut.detail["heartbeat"] == str(heartbeat.id)

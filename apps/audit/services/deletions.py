@@ -1,0 +1,53 @@
+"""Record deletions by age, and read the records of deletions that explain why sealed rows are gone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import BigIntegerField, QuerySet
+
+from apps.audit.models import AuditAction, AuditEvent, AuditPosition, PlatformEvent
+from apps.audit.services.chains import AuditChain
+from apps.tenants.scope import OPS
+from arbor.audit.chain import Seal
+from arbor.audit.deletions import DeletedRows, Deletion, deletion_id, read_deletion
+from arbor.history import Record
+
+#: The actor of deletions by age.
+ACTOR = "system:history"
+_RECORDS = {DeletedRows.HEARTBEATS: Record.HEARTBEATS, DeletedRows.DIGESTS: Record.AUDIT}
+_NAMES = {DeletedRows.HEARTBEATS: "heartbeats", DeletedRows.DIGESTS: "digests under seals"}
+
+
+def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime, using: str = OPS) -> None:
+    """Record a deletion of rows by age in the transaction of one of its steps; all steps up to the same time have one record."""
+    age = settings.ARBOR_HISTORY_AGES[_RECORDS[rows]] or timedelta()
+    model: Any = AuditEvent if chain.tenant_id else PlatformEvent
+    event = model(
+        **chain.owner,
+        id=deletion_id(chain.name, rows, until=until, at=until + age),
+        action=AuditAction.AUDIT_DELETED,
+        actor=ACTOR,
+        message=f"deletes {_NAMES[rows]} from before {until:%Y-%m-%d}, by age",
+        detail={"rows": rows.value, "until": until.isoformat(), "days": age / timedelta(days=1)},
+    )
+    QuerySet(model, using=using).bulk_create([event], ignore_conflicts=True)
+
+
+def recorded_deletions(chain: AuditChain, *, after: Seal | None) -> dict[UUID, Deletion]:
+    """Return the deletions that a chain's audit records after a seal state, by the ids of these records. One statement."""
+    actions = [AuditAction.AUDIT_DELETED, AuditAction.AGENT_DESTROYED]
+    # A record behind all transactions so far would never be sealed.
+    so_far = AuditPosition(output_field=BigIntegerField())
+    rows = chain.events_after(after).filter(action__in=actions, position__lte=so_far)
+    found = {row.id: _deletion_of(row) for row in rows.iterator(chunk_size=1_000)}
+    return {row_id: deletion for row_id, deletion in found.items() if deletion}
+
+
+def _deletion_of(row: Any) -> Deletion | None:
+    if row.action == AuditAction.AGENT_DESTROYED:
+        return Deletion(rows=DeletedRows.HEARTBEATS, at=row.at, agent_id=getattr(row, "agent_id", None))
+    return read_deletion(row.detail, at=row.at)

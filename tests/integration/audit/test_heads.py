@@ -1,0 +1,128 @@
+"""New heads of chains are exported, and a comparison with them finds a cut-off end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from apps.audit.services.chains import AuditChain
+from apps.fleet.audit_heads import (
+    HeadFile,
+    HeadLog,
+    HeadUrl,
+    configured_sinks,
+    export_heads,
+    head_json,
+    read_heads,
+)
+from apps.fleet.audit_seals import seal_audit
+from apps.memories.services.jobs.job_runs import record_job_run
+from apps.queues import Task
+from apps.tenants.models import Tenant
+from arbor.agents.identity import verify
+from arbor.agents.keys import SigningKey
+from arbor.audit.faults import FaultKind
+from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
+from tests.integration.audit.conftest import check, note, note_platform, seal
+
+
+def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> None:
+    path = tmp_path / "heads.jsonl"
+    note_platform("first")
+    note(tenant, "first")
+    seal_audit(sinks=[HeadFile(path)])
+    record_job_run(name=Task.SEAL_AUDIT.value, period_s=30, seconds=0.0)
+    first = path.read_text().splitlines()
+    chains = {json.loads(line)["chain"] for line in first}
+    assert chains == {str(tenant.id), "platform"}
+    seal_audit(sinks=[HeadFile(path)])
+    assert path.read_text().splitlines() == first
+    note(tenant, "second")
+    seal_audit(sinks=[HeadFile(path)])
+    heads = read_heads(path.read_text().splitlines())
+    assert sorted(heads[str(tenant.id)]) == [1, 2]
+    assert check(tenant, heads=heads[str(tenant.id)]).fault_count == 0
+
+
+def test_new_heads_are_logged_for_a_comparison(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+    note(tenant, "first")
+    seal()
+    note(tenant, "second")
+    with capture_logs() as logs:
+        seal_audit()
+    lines = ["12:00 outbox | " + json.dumps(line) for line in logs if line["event"] == "audit_head_sealed"]
+    heads = read_heads(lines)[str(tenant.id)]
+    assert check(tenant, heads=heads).fault_count == 0
+    # Whoever cuts the end off needs no key: the job seals the rest.
+    cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'second'")
+    cleaner.execute(
+        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 2"
+    )
+    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 2")
+    note(tenant, "third")
+    seal()
+    assert check(tenant).fault_count == 0
+    report = check(tenant, heads=heads)
+    assert [fault.kind for fault in report.faults] == [FaultKind.HEAD_REPLACED]
+    assert report.as_json()["heads_compared"] == 1
+
+
+def test_a_head_names_all_that_its_digest_and_signature_are_over(
+    tenant: Tenant, system_key: SigningKey
+) -> None:
+    note(tenant, "only")
+    seal()
+    chain = AuditChain(tenant_id=tenant.id)
+    head = chain.head()
+    assert head is not None
+    exported = head_json(chain, head)
+    assert exported["digest"] == head.header.digest.hex()
+    assert verify(system_key.public, head.header.signed_bytes, bytes.fromhex(exported["signature"]))
+
+
+class RefusingSink:
+    """A place that accepts nothing."""
+
+    def accept(self, heads: Any) -> None:
+        """Refuse."""
+        raise DeliveryFailed("example.org answered 503")
+
+
+def test_a_sink_that_refuses_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
+    path = tmp_path / "heads.jsonl"
+    note(tenant, "only")
+    note_platform("only")
+    with pytest.raises(DeliveryFailed):
+        seal_audit(sinks=[RefusingSink(), HeadFile(path)])
+    assert len(path.read_text().splitlines()) == 2  # the other sink is served
+    assert export_heads([HeadFile(path)]) == 2
+
+
+def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) -> None:
+    note(tenant, "only")
+    with pytest.raises(ConfigurationInvalid, match="ARBOR_AUDIT_HEADS_FILE must be a file"):
+        seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
+    with pytest.raises(Invalid, match="line 1 is no exported head"):
+        read_heads(["[]"])
+
+
+def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: Any) -> None:
+    (log,) = configured_sinks()
+    assert type(log) is HeadLog
+    settings.ARBOR_AUDIT_HEADS_FILE = str(tmp_path / "heads.jsonl")
+    settings.ARBOR_AUDIT_HEADS_URL = "https://example.org/heads"
+    _, file, url = configured_sinks()
+    assert (type(file), type(url)) == (HeadFile, HeadUrl)
+    posted: list[tuple[str, bytes]] = []
+    url._webhook.post = lambda target, *, body, headers: posted.append((target, body))  # type: ignore[attr-defined]
+    note(tenant, "only")
+    seal_audit(sinks=[file, url])
+    ((target, body),) = posted
+    assert target == "https://example.org/heads"
+    assert json.loads(body)["heads"][0]["number"] == 1
+    assert read_heads((tmp_path / "heads.jsonl").read_text().splitlines())
