@@ -233,7 +233,9 @@ def test_wrong_subscriptions_are_refused(agent: Agent, wanted: NewSubscription, 
 def test_the_order_of_its_names_makes_no_other_subscription(agent: Agent) -> None:
     names = ["memory.goal_created", "memory.goal_progress"]
     follow(agent, *names, own=True)
-    with pytest.raises(Invalid, match=r"is subscribed to memory\.goal_progress, memory\.goal_created already"):
+    with pytest.raises(
+        Invalid, match=r"is subscribed to memory\.goal_progress, memory\.goal_created already"
+    ):
         follow(agent, *reversed(names), own=True)
 
 
