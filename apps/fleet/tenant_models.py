@@ -24,8 +24,8 @@ from apps.knowledge.services.skill_room import check_agents_have_room
 from apps.providers import client_for, credentials_of, installation_has
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from arbor.adapters.connect import connect_model, default_handle
-from arbor.adapters.credentials import Credentials, tenant_credentials
+from arbor.adapters.connect import connect_model
+from arbor.adapters.credentials import Credentials, default_handle, tenant_credentials
 from arbor.adapters.model_list import list_models
 from arbor.audit.changes import change_of
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound
