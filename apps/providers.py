@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from uuid import UUID
@@ -13,9 +13,10 @@ import httpx
 import structlog
 from django.conf import settings
 
+from apps.default_model import credentials, with_withheld_keys
 from apps.tenants.keys import master_keys
-from arbor.adapters.connect import Credentials, connect_model, default_handle
-from arbor.adapters.credentials import calls_at_once, tenant_credentials
+from arbor.adapters.connect import connect_model
+from arbor.adapters.credentials import Credentials, calls_at_once, tenant_credentials
 from arbor.adapters.token_counts import load_counter
 from arbor.adapters.transport import public_client, shared_client
 from arbor.errors import ConfigurationInvalid
@@ -30,30 +31,6 @@ log = structlog.get_logger(__name__)
 
 #: Shared by all threads of the process.
 _breakers = Breakers()
-
-
-@lru_cache(maxsize=1)
-def credentials() -> Credentials:
-    """Return the providers' keys and addresses."""
-    return Credentials(
-        openai_api_key=settings.OPENAI_API_KEY,
-        openai_base_url=settings.OPENAI_BASE_URL,
-        openrouter_api_key=settings.OPENROUTER_API_KEY,
-        anthropic_api_key=settings.ANTHROPIC_API_KEY,
-        anthropic_base_url=settings.ANTHROPIC_BASE_URL,
-        gemini_api_key=settings.GEMINI_API_KEY,
-        ollama_host=settings.OLLAMA_HOST,
-    )
-
-
-def default_model() -> str:
-    """Return the handle of the model for agents without one of their own; a key withheld from this process counts."""
-    return settings.ARBOR_DEFAULT_MODEL or default_handle(_with_withheld_keys())
-
-
-def _with_withheld_keys() -> Credentials:
-    withheld = {name.lower(): "withheld" for name in settings.ARBOR_WITHHELD}
-    return replace(credentials(), **withheld)
 
 
 def calls_limit(provider: Provider) -> int:
@@ -82,7 +59,7 @@ def model_for(handle: str) -> Model:
 def installation_has(handle: str) -> bool:
     """Return whether the installation can call a model without a tenant's key; a key withheld from this process counts."""
     try:
-        connect_model(handle, _with_withheld_keys(), breakers=Breakers())
+        connect_model(handle, with_withheld_keys(), breakers=Breakers())
     except ConfigurationInvalid:
         return False
     return True

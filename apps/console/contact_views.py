@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import actor_of, has_role
 from apps.console.pages.contacts import read_inbox
-from apps.console.views import console_page, refuse
+from apps.console.row_acts import RowAct, apply_act
+from apps.console.views import console_page
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.inbox import mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.contacts.services.signal_webhooks import delete_webhook, switch_webhook
 from apps.fleet.contact import answer_message
 from apps.tenants.models import Role
-from apps.tenants.scope import APP
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import PermissionDenied
 from arbor.ids import read_id
 
 
@@ -92,16 +89,14 @@ def _delete_webhook(request: HttpRequest, webhook_id: UUID) -> str:
     return f"{delete_webhook(webhook_id=webhook_id, actor=actor_of(request)).name} is deleted."
 
 
-type Act = Callable[[HttpRequest, UUID], str]
-
-MESSAGE_ACTS: Mapping[str, Act] = MappingProxyType(
+MESSAGE_ACTS: Mapping[str, RowAct] = MappingProxyType(
     {"read": _mark_read, "answer": _answer, "retry": _retry, "cancel": _cancel}
 )
-CHANNEL_ACTS: Mapping[str, Act] = MappingProxyType(
+CHANNEL_ACTS: Mapping[str, RowAct] = MappingProxyType(
     {"enable": _enable, "disable": _disable, "remove": _remove}
 )
 
-WEBHOOK_ACTS: Mapping[str, Act] = MappingProxyType(
+WEBHOOK_ACTS: Mapping[str, RowAct] = MappingProxyType(
     {"pause": _pause_webhook, "resume": _resume_webhook, "delete": _delete_webhook}
 )
 
@@ -125,20 +120,3 @@ def act_on_webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     """Apply the posted act to a webhook, and redirect to the list of webhooks with the result."""
     refusal = apply_act(request, WEBHOOK_ACTS, webhook_id, "webhook")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_signalwebhook_changelist"))
-
-
-def apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:
-    """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
-    verb: Any = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} {noun} {row_id}")
-    if verb not in acts:
-        raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")
-    try:
-        with transaction.atomic(using=APP):
-            message = acts[verb](request, row_id)
-    except Invalid as refusal:
-        messages.error(request, f"Nothing was done: {refusal}.")
-    else:
-        messages.success(request, message)
-    return None

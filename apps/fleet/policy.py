@@ -13,10 +13,11 @@ from django.db import transaction
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.energy import energy_terms
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.profile import agent_by_id, lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.daily_limits import is_raised, resume_halted_agents
+from apps.knowledge.services.active_skills import check_changed_agent
 from apps.tenants.scope import current_tenant
 from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
 from arbor.audit.changes import change_of
@@ -75,12 +76,14 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     `energy` names fields of an `EnergyPolicy`, of which the others stay.
     An agent halted by a limit resumes when the limit is raised.
 
-    Raises NotFound, Invalid.
+    Raises NotFound, Invalid, and LimitReached for models that the agent's skills do not fit.
     """
     unknown = [name for name in changes if name not in FIELDS]
     if unknown:
         raise Invalid(f"a policy has {', '.join(FIELDS)}; got {', '.join(unknown)}")
     agent = agent_by_id(agent_id)
+    if "tier_models" in changes:
+        lock_agent_row(agent.id)
     policy = AgentPolicy.objects.select_for_update().filter(agent_id=agent_id).first() or AgentPolicy(
         tenant_id=current_tenant(), agent=agent
     )
@@ -90,6 +93,8 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
         setattr(policy, name, _changed_energy(policy.energy, value) if name == "energy" else value)
     _check(policy)
     policy.save(force_insert=policy._state.adding)
+    if "tier_models" in changes:
+        check_changed_agent(agent, actor=actor)
     if is_raised(before=limits, after={name: getattr(policy, name) for name in LIMITS}):
         resume_halted_agents(tenant_id=policy.tenant_id, agent_id=agent_id)
     record(

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record_for_both
 from apps.calls.models import ProviderKey
@@ -19,11 +20,12 @@ from apps.calls.services.provider_keys import (
     store_provider_key,
 )
 from apps.calls.services.provider_lookup import find_provider
+from apps.knowledge.services.skill_room import check_agents_have_room
 from apps.providers import client_for, credentials_of, installation_has
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from arbor.adapters.connect import connect_model, default_handle
-from arbor.adapters.credentials import Credentials, tenant_credentials
+from arbor.adapters.connect import connect_model
+from arbor.adapters.credentials import Credentials, default_handle, tenant_credentials
 from arbor.adapters.model_list import list_models
 from arbor.audit.changes import change_of
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound
@@ -92,7 +94,8 @@ def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> Provid
 def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
     """Choose the model of a tenant's agents without one of their own; empty: the installation's.
 
-    Raises Invalid for a handle that is none, and for a provider that neither tenant nor installation has.
+    Raises Invalid for a handle that is none, and for a provider that neither tenant nor installation has; LimitReached for a model
+    that the skills of an agent do not fit.
     """
     handle = str(Handle.entered(model)) if model.strip() else ""
     if len(handle) > _HANDLE_LENGTH:
@@ -104,6 +107,8 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
         tenant = Tenant.objects.using(OPS).select_for_update(no_key=True).get(id=tenant_id)
         before, tenant.default_model = tenant.default_model, handle
         if before != handle:
+            if handle:
+                _check_skills(tenant)
             tenant.save(using=OPS, update_fields=["default_model"])
             record_for_both(
                 action=AuditAction.OPERATOR_ACT,
@@ -114,6 +119,15 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
                 change=change_of({"default_model": before}, {"default_model": handle}),
             )
     return tenant
+
+
+def _check_skills(tenant: Tenant) -> None:
+    """Check that the skills of the agents without a model of their own fit the tenant's changed default. Raises LimitReached."""
+    with tenant_transaction(tenant.id):
+        agents = list(Agent.objects.filter(model="", active_skills__isnull=False).distinct().order_by("id"))
+        for agent in agents:
+            agent.tenant = tenant
+        check_agents_have_room(agents, changed={})
 
 
 def _can_call(tenant_id: UUID, handle: str) -> bool:

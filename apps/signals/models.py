@@ -19,7 +19,7 @@ class SignalBatch(TenantModel):
     """
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
-    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
     deleted_after: ClassVar[Record] = Record.SIGNALS
 
     id = models.UUIDField(primary_key=True, editable=False)

@@ -17,11 +17,11 @@ from arbor.adapters.reflex import ReflexModel
 from arbor.adapters.transport import DEFAULT_CONNECTIONS, shared_client
 from arbor.errors import ConfigurationInvalid
 from arbor.models.breaker import Breakers
-from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
+from arbor.models.handles import Handle, Provider
 from arbor.models.ports import Model
 from arbor.models.retry import GuardedModel, RetryPolicy
 
-__all__ = ["Credentials", "connect_model", "default_handle"]
+__all__ = ["Credentials", "connect_model"]
 
 _OPENAI = "https://api.openai.com/v1"
 _OPENROUTER = "https://openrouter.ai/api/v1"
@@ -130,23 +130,6 @@ _PROVIDERS: Mapping[Provider, _Provider] = {
     Provider.VLLM: _self_hosted(),
     Provider.LLAMACPP: _self_hosted(),
 }
-
-#: The models for agents that name none: the first one whose setting is configured. They are small and cheap, because
-#: a fleet has heartbeats day and night.
-_DEFAULTS: tuple[tuple[Callable[[Credentials], str], str], ...] = (
-    (lambda credentials: credentials.openai_api_key, "openai/gpt-6-luna"),
-    (lambda credentials: credentials.anthropic_api_key, "anthropic/claude-haiku-5-5"),
-    (lambda credentials: credentials.openrouter_api_key, "openrouter/openai/gpt-6-luna"),
-    (lambda credentials: credentials.gemini_api_key, "gemini/gemini-flash-latest"),
-    # A self-hosted server serves the model that it was started with; llama.cpp accepts any name.
-    (lambda credentials: credentials.openai_base_url, "openai/default"),
-    (lambda credentials: credentials.ollama_host, "ollama/llama3.2"),
-)
-
-
-def default_handle(credentials: Credentials) -> str:
-    """Return the model for agents that name none: of the first provider configured, else the reflex policy."""
-    return next((handle for configured, handle in _DEFAULTS if configured(credentials)), str(REFLEX_HANDLE))
 
 
 def connect_model(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from arbor.errors import ConfigurationInvalid
-from arbor.models.handles import Provider
+from arbor.models.handles import REFLEX_HANDLE, Provider
 from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
 
 #: Seconds for a whole call. A server of one's own that computes two replies on a few cores takes minutes for each.
@@ -143,3 +143,21 @@ def _is_http_url(value: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+#: The models for agents that name none: the first one whose setting is configured. They are small and cheap, because
+#: a fleet has heartbeats day and night.
+_DEFAULTS: tuple[tuple[Callable[[Credentials], str], str], ...] = (
+    (lambda credentials: credentials.openai_api_key, "openai/gpt-6-luna"),
+    (lambda credentials: credentials.anthropic_api_key, "anthropic/claude-haiku-5-5"),
+    (lambda credentials: credentials.openrouter_api_key, "openrouter/openai/gpt-6-luna"),
+    (lambda credentials: credentials.gemini_api_key, "gemini/gemini-flash-latest"),
+    # A self-hosted server serves the model that it was started with; llama.cpp accepts any name.
+    (lambda credentials: credentials.openai_base_url, "openai/default"),
+    (lambda credentials: credentials.ollama_host, "ollama/llama3.2"),
+)
+
+
+def default_handle(credentials: Credentials) -> str:
+    """Return the model for agents that name none: of the first provider configured, else the reflex policy."""
+    return next((handle for configured, handle in _DEFAULTS if configured(credentials)), str(REFLEX_HANDLE))

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.agents.models import Agent
+from apps.default_model import default_model
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.store.ingest import ingest
-from apps.providers import default_model
 from apps.tenants.models import Tenant
 from config.cli.agents.heartbeats import follow_heartbeat, run_heartbeat
 from config.cli.agents.trace import model_line, render

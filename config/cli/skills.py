@@ -36,6 +36,7 @@ SKILL_COLUMNS = (
     OutputColumn("tags", value=lambda skill: list(skill.tags)),
     OutputColumn("is_present", value=lambda skill: skill.is_present),
     OutputColumn("digest"),
+    OutputColumn("retained_digest"),
     OutputColumn("description", "about", cell=lambda text: escape(text[:80])),
 )
 _EMPTY = "No skill yet. Load the global ones: [bold]arbor skill load[/bold]"
@@ -115,9 +116,14 @@ def load() -> Output:
     parts = {"added": changes.added, "changed": changes.changed, "withdrawn": changes.withdrawn}
     lines = [f"{word}: {', '.join(names)}" for word, names in parts.items() if names]
     lines.append(f"unchanged: {changes.unchanged}")
+    if changes.unfitting:
+        lines.append(
+            f"too large for the models of agents, which keep their version: {escape(', '.join(changes.unfitting))}"
+        )
     lines += [f"not loaded: {escape(file.path)}: {escape(file.fault)}" for file in changes.unreadable]
     value = {word: list(names) for word, names in parts.items()} | {
         "unchanged": changes.unchanged,
+        "unfitting": list(changes.unfitting),
         "unreadable": [{"path": file.path, "fault": file.fault} for file in changes.unreadable],
     }
     return Output(value, text="\n".join(lines))

@@ -10,12 +10,12 @@ from django.db.models.functions import Now
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.default_model import default_model
 from apps.fleet.administration import open_tenant
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.fleet.members import set_member_role
 from apps.memories.services.store.ingest import ingest
-from apps.providers import default_model
 from apps.tenants.models import Role, Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.lifecycle import AgentStatus

@@ -14,6 +14,7 @@ from apps import providers
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.templates import add_template
 from apps.calls.models import ExternalCall, LedgerEntry
+from apps.default_model import credentials
 from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
@@ -65,10 +66,10 @@ def real_model(local_model_server: LocalModel, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", local_model_server.handle)
     monkeypatch.setattr(settings, "ARBOR_MODEL_MAX_TOKENS", 250)
     monkeypatch.setattr(settings, "ARBOR_MODEL_DEADLINE_S", 60)
-    for cached in (providers.credentials, providers.model_for):
+    for cached in (credentials, providers.model_for):
         cached.cache_clear()
     yield local_model_server.handle
-    for cached in (providers.credentials, providers.model_for):
+    for cached in (credentials, providers.model_for):
         cached.cache_clear()
 
 

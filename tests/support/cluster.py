@@ -32,7 +32,7 @@ SOURCES = (
     "apps/tenants/**/*.py",
     "config/servers/*.py",
     "config/applications.py",
-    "config/settings.py",
+    "config/settings/*.py",
     "tests/support/cluster.py",
 )
 #: Of the cluster's superuser and owner. A server listens on the loopback only, and ends with its tests.

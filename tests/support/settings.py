@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import runpy
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SETTINGS = Path(__file__).parents[2] / "config" / "settings.py"
+import config
+
+FOLDER = Path(__file__).parents[2] / "config" / "settings"
 
 
 def read_settings(**environment: str) -> dict[str, Any]:
-    """Run the settings under these environment variables; return their names and values."""
+    """Load the settings as a process does that starts under these environment variables; return their names and values."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        return runpy.run_path(str(SETTINGS))
+        for name in [name for name in sys.modules if f"{name}.".startswith("config.settings.")]:
+            patch.delitem(sys.modules, name)
+        # Restores the attribute that the import sets.
+        patch.setattr(config, "settings", None, raising=False)
+        return vars(importlib.import_module("config.settings"))

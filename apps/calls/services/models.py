@@ -6,7 +6,7 @@ from django.conf import settings
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.profile import own_model
-from apps.providers import default_model
+from apps.default_model import default_model
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import REFLEX

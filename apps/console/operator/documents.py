@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,8 +17,8 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
 
-from apps.console.access import access_of, actor_of, has_role
-from apps.console.views import refuse
+from apps.console.access import access_of, actor_of
+from apps.console.row_acts import RowAct, apply_act
 from apps.knowledge.models import Document, DocumentVersion, Passage
 from apps.knowledge.services.documents import (
     NewDocument,
@@ -32,9 +31,8 @@ from apps.knowledge.services.documents import (
     withdraw_document,
 )
 from apps.knowledge.services.reading import count_categories, passages_of, version_of, versions_of
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, PermissionDenied
 from arbor.knowledge.files import ENDINGS
 from arbor.knowledge.values import CATEGORY_LENGTH, DocumentStatus, IndexingStatus
 
@@ -158,9 +156,6 @@ def added_as_json(documents: list[Document], form: NewDocumentsForm) -> dict[str
     }
 
 
-type Act = Callable[[HttpRequest, UUID], str]
-
-
 def _publish(request: HttpRequest, document_id: UUID) -> str:
     return f"{publish_document(document_id=document_id, actor=actor_of(request)).title} is published."
 
@@ -185,7 +180,7 @@ def _delete(request: HttpRequest, document_id: UUID) -> str:
     return f"{delete_document(document_id=document_id, actor=actor_of(request)).title} is deleted."
 
 
-DOCUMENT_ACTS: Mapping[str, Act] = MappingProxyType(
+DOCUMENT_ACTS: Mapping[str, RowAct] = MappingProxyType(
     {"publish": _publish, "withdraw": _withdraw, "reindex": _reindex, "file": _file, "delete": _delete}
 )
 
@@ -193,19 +188,10 @@ DOCUMENT_ACTS: Mapping[str, Act] = MappingProxyType(
 @require_POST
 def act_on_document(request: HttpRequest, document_id: UUID) -> HttpResponse:
     """Apply the posted act to a document, and redirect to its page or, once it is deleted, to the list."""
-    verb = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} document {document_id}")
-    if verb not in DOCUMENT_ACTS:
-        raise NotFound(f"the act must be one of {', '.join(DOCUMENT_ACTS)}, got {verb!r}")
-    try:
-        with transaction.atomic(using=APP):
-            message = DOCUMENT_ACTS[verb](request, document_id)
-    except Invalid as refusal:
-        messages.error(request, f"Nothing was done: {refusal}.")
-    else:
-        messages.success(request, message)
-    if verb == "delete":
+    refusal = apply_act(request, DOCUMENT_ACTS, document_id, "document")
+    if refusal is not None:
+        return refusal
+    if request.POST.get("act") == "delete":
         return HttpResponseRedirect(reverse("admin:knowledge_document_changelist"))
     return HttpResponseRedirect(reverse("admin:knowledge_document_change", args=[document_id]))
 

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.console.access import Right, access_of, actor_of, has_right
-from apps.console.contact_views import apply_act
 from apps.console.operator.hook_forms import MappingForm
+from apps.console.row_acts import apply_act
 from apps.console.views import console_page, refuse
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import HookWithSecret, delete_hook, rotate_hook_secret, switch_hook

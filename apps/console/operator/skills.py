@@ -45,6 +45,11 @@ class AgentSkillsPage:
         """Return the tokens of the active skills together."""
         return sum(skill.tokens for skill in self.active)
 
+    @property
+    def retained(self) -> list[FoundSkill]:
+        """Return the active skills of which the agent follows an earlier version."""
+        return [skill for skill in self.active if skill.retained_digest]
+
 
 @require_safe
 def show_skills(request: HttpRequest) -> HttpResponse:

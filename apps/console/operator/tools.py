@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -17,14 +15,13 @@ from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from apps.agents.models import Agent
-from apps.console.access import actor_of, has_role
-from apps.console.views import refuse
-from apps.tenants.models import Role
+from apps.console.access import actor_of
+from apps.console.row_acts import RowAct, apply_act
 from apps.tenants.scope import APP
 from apps.tools.models import Tool, ToolServer
 from apps.tools.services.servers import add_server, enqueue_refresh, remove_server
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
-from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFound, PreconditionFailed
+from arbor.errors import AlreadyExists, Invalid, LimitReached
 from arbor.ids import read_id
 from arbor.tools.names import SERVER_LENGTH
 from arbor.tools.schemas import arguments_in_short
@@ -109,9 +106,6 @@ def read_tool(tool: Tool) -> ToolPage:
     )
 
 
-type Act = Callable[[HttpRequest, UUID], str]
-
-
 def _refresh(request: HttpRequest, server_id: UUID) -> str:
     server = enqueue_refresh(server_id=server_id, actor=actor_of(request))
     return f"The tools of {server.name} are being listed; reload this page in a moment."
@@ -146,14 +140,14 @@ def _deny(request: HttpRequest, tool_id: UUID) -> str:
     return f"{deny_tool(tool_id=tool_id, actor=actor_of(request)).action} is withdrawn."
 
 
-SERVER_ACTS: Mapping[str, Act] = MappingProxyType({"refresh": _refresh, "remove": _remove})
-TOOL_ACTS: Mapping[str, Act] = MappingProxyType({"allow": _allow, "deny": _deny})
+SERVER_ACTS: Mapping[str, RowAct] = MappingProxyType({"refresh": _refresh, "remove": _remove})
+TOOL_ACTS: Mapping[str, RowAct] = MappingProxyType({"allow": _allow, "deny": _deny})
 
 
 @require_POST
 def act_on_server(request: HttpRequest, server_id: UUID) -> HttpResponse:
     """Apply the posted act to a server, and redirect to its page or, once it is removed, to the list."""
-    refusal = _apply_act(request, SERVER_ACTS, server_id, "tool server")
+    refusal = apply_act(request, SERVER_ACTS, server_id, "tool server")
     if refusal is not None:
         return refusal
     if not ToolServer.objects.filter(id=server_id).exists():
@@ -164,30 +158,9 @@ def act_on_server(request: HttpRequest, server_id: UUID) -> HttpResponse:
 @require_POST
 def act_on_tool(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     """Apply the posted act to a tool, and redirect to its page or, once it is gone, to the list."""
-    refusal = _apply_act(request, TOOL_ACTS, tool_id, "tool")
+    refusal = apply_act(request, TOOL_ACTS, tool_id, "tool")
     if refusal is not None:
         return refusal
     if not Tool.objects.filter(id=tool_id).exists():
         return HttpResponseRedirect(reverse("admin:tools_tool_changelist"))
     return HttpResponseRedirect(reverse("admin:tools_tool_change", args=[tool_id]))
-
-
-def _apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:
-    """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
-    verb: Any = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} {noun} {row_id}")
-    if verb not in acts:
-        raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")
-    try:
-        with transaction.atomic(using=APP):
-            message = acts[verb](request, row_id)
-    except (Invalid, PreconditionFailed) as refusal:
-        _report(request, refusal)
-    else:
-        messages.success(request, message)
-    return None
-
-
-def _report(request: HttpRequest, refusal: ArborError) -> None:
-    messages.error(request, f"Nothing was done: {refusal}.")

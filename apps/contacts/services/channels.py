@@ -16,6 +16,7 @@ from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
+from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import Outgoing
@@ -117,12 +118,9 @@ def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
 
 def channel_by_name(name: str) -> Channel:
     """Find the current tenant's channel by name; raises NotFound with the names that exist."""
-    channel: Channel | None = Channel.objects.filter(name=name.strip()).first()
-    if channel is None:
-        names = list(Channel.objects.values_list("name", flat=True)[:20])
-        known = ", ".join(names) or "none yet; add one with `arbor contact channel add`"
-        raise NotFound(f"there is no channel {name!r}; there is: {known}")
-    return channel
+    return find_by_name(
+        Channel.objects.all(), name, noun="channel", advice="add one with `arbor contact channel add`"
+    )
 
 
 def redact_target(row: Channel | OutboxMessage) -> str:

@@ -16,6 +16,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Hook
 from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
+from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant
 from arbor.contacts.hook_messages import parse_body
 from arbor.contacts.hook_signatures import check_header, check_secret
@@ -148,12 +149,12 @@ def delete_hook(*, hook_id: UUID, actor: str) -> Hook:
 
 def hook_by_name(name: str) -> Hook:
     """Find the current tenant's hook by name; raises NotFound with the names that exist."""
-    hook: Hook | None = Hook.objects.select_related("agent", "tenant").filter(name=name.strip()).first()
-    if hook is None:
-        names = ", ".join(Hook.objects.values_list("name", flat=True))
-        known = names or "none yet; create one with `arbor contact hook create`"
-        raise NotFound(f"there is no hook {name!r}; there is: {known}")
-    return hook
+    return find_by_name(
+        Hook.objects.select_related("agent", "tenant"),
+        name,
+        noun="hook",
+        advice="create one with `arbor contact hook create`",
+    )
 
 
 def try_mapping(*, mapping: Mapping[str, Any], sample: str) -> HookMessage:

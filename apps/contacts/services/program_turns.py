@@ -15,7 +15,7 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_to, open_session, receive_turn
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer
 from apps.contacts.services.chat_prepare import Prepared, prepare, store_preparation
-from apps.providers import default_model
+from apps.default_model import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat_reply import read_chat_reply
 from arbor.errors import NotFound, TransitionIllegal

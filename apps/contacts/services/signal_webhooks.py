@@ -16,6 +16,7 @@ from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
+from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.standard_webhooks import new_standard_secret
@@ -110,12 +111,12 @@ def delete_webhook(*, webhook_id: UUID, actor: str) -> SignalWebhook:
 
 def webhook_by_name(name: str) -> SignalWebhook:
     """Find the current tenant's webhook by name; raises NotFound with the names that exist."""
-    webhook: SignalWebhook | None = SignalWebhook.objects.filter(name=name.strip()).first()
-    if webhook is None:
-        names = ", ".join(SignalWebhook.objects.values_list("name", flat=True))
-        known = names or "none yet; create one with `arbor contact webhook create`"
-        raise NotFound(f"there is no webhook {name!r}; there is: {known}")
-    return webhook
+    return find_by_name(
+        SignalWebhook.objects.all(),
+        name,
+        noun="webhook",
+        advice="create one with `arbor contact webhook create`",
+    )
 
 
 def signal_filter_of(webhook: SignalWebhook) -> SignalFilter:

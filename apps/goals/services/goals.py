@@ -24,60 +24,60 @@ def create_goal(*, agent_id: UUID, title: str, **details: Any) -> Goal:
     """Add a goal to an agent's backlog; `details` as in `NewGoalRequest`."""
     backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     goal = backlog.add(NewGoalRequest(title=title, **details))
-    return _save_and_reload(backlog, goal.id)
+    return _save_and_reload(Goal, backlog, goal.id)
 
 
 @transaction.atomic
 def move_goal(*, goal_id: UUID, to: GoalState, reason: str = "") -> Goal:
     """Move a goal to another state of the backlog."""
-    backlog = _backlog_of(goal_id)
+    backlog = _backlog_of(Goal, goal_id)
     backlog.move(goal_id, to, reason=reason)
-    return _save_and_reload(backlog, goal_id)
+    return _save_and_reload(Goal, backlog, goal_id)
 
 
 @transaction.atomic
 def record_progress(*, goal_id: UUID, note: str = "", fraction: float | None = None) -> Goal:
     """Record a goal's progress."""
-    backlog = _backlog_of(goal_id)
+    backlog = _backlog_of(Goal, goal_id)
     backlog.progress(goal_id, note=note, fraction=fraction)
-    return _save_and_reload(backlog, goal_id)
+    return _save_and_reload(Goal, backlog, goal_id)
 
 
 @transaction.atomic
 def block_goal(*, goal_id: UUID, by: str) -> Goal:
     """Set a goal's blocker: another open goal's id, or words; empty: none."""
-    backlog = _backlog_of(goal_id)
+    backlog = _backlog_of(Goal, goal_id)
     backlog.block(goal_id, by)
-    return _save_and_reload(backlog, goal_id)
+    return _save_and_reload(Goal, backlog, goal_id)
 
 
 @transaction.atomic
 def place_goal(*, goal_id: UUID, parent_id: UUID | None) -> Goal:
     """Make a goal a part of another one of its agent, or of none."""
-    backlog = _backlog_of(goal_id)
+    backlog = _backlog_of(Goal, goal_id)
     backlog.place(goal_id, parent_id)
-    return _save_and_reload(backlog, goal_id)
+    return _save_and_reload(Goal, backlog, goal_id)
 
 
 @transaction.atomic
 def set_deadline(*, goal_id: UUID, deadline: datetime | None) -> Goal:
     """Set a goal's deadline, or remove it."""
-    backlog = _backlog_of(goal_id)
+    backlog = _backlog_of(Goal, goal_id)
     backlog.due(goal_id, deadline)
-    return _save_and_reload(backlog, goal_id)
+    return _save_and_reload(Goal, backlog, goal_id)
 
 
-def _backlog_of(goal_id: UUID) -> Backlog:
-    agent_id = Goal.objects.filter(id=goal_id).values_list("agent_id", flat=True).first()
+def _backlog_of(model: type[Goal] | type[Plan], row_id: UUID) -> Backlog:
+    agent_id = model.objects.filter(id=row_id).values_list("agent_id", flat=True).first()
     if agent_id is None:
-        raise NotFound(f"there is no goal {goal_id} in this tenant")
+        raise NotFound(f"there is no {model._meta.verbose_name} {row_id} in this tenant")
     return lock_backlog(agent_id, now=datetime.now(UTC))
 
 
-def _save_and_reload(backlog: Backlog, goal_id: UUID) -> Goal:
+def _save_and_reload[M: (Goal, Plan)](model: type[M], backlog: Backlog, row_id: UUID) -> M:
     save_backlog(backlog)
-    goal: Goal = Goal.objects.get(id=goal_id)
-    return goal
+    row: M = model.objects.get(id=row_id)
+    return row
 
 
 def plans_of(goal_id: UUID) -> QuerySet[Plan]:
@@ -91,21 +91,21 @@ def add_plan(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool 
     """Plan an agent's open goal, or extend its active plan; a draft waits to be started."""
     backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     plan, _ = backlog.plan(goal_id, draft, as_draft=as_draft)
-    return _save_and_reload_plan(backlog, plan.id)
+    return _save_and_reload(Plan, backlog, plan.id)
 
 
 @transaction.atomic
 def start_plan(*, plan_id: UUID) -> Plan:
     """Make a draft the active plan of its goal."""
-    backlog = _backlog_of_plan(plan_id)
+    backlog = _backlog_of(Plan, plan_id)
     backlog.start(plan_id)
-    return _save_and_reload_plan(backlog, plan_id)
+    return _save_and_reload(Plan, backlog, plan_id)
 
 
 @transaction.atomic
 def record_met_dependency(*, goal_id: UUID, dependency: str) -> Plan:
     """Record that a dependency of a goal's active plan is met. Raises NotFound, Invalid."""
-    backlog = _backlog_of(goal_id)
+    backlog = _backlog_of(Goal, goal_id)
     backlog.mark_dependency_met(goal_id, dependency)
     save_backlog(backlog)
     plan: Plan = Plan.objects.get(goal_id=goal_id, status=PlanStatus.ACTIVE)
@@ -115,22 +115,9 @@ def record_met_dependency(*, goal_id: UUID, dependency: str) -> Plan:
 @transaction.atomic
 def abandon_plan(*, plan_id: UUID, reason: str) -> Plan:
     """Abandon a plan with its open steps; the agent is notified."""
-    backlog = _backlog_of_plan(plan_id)
+    backlog = _backlog_of(Plan, plan_id)
     backlog.abandon(plan_id, reason)
-    return _save_and_reload_plan(backlog, plan_id)
-
-
-def _backlog_of_plan(plan_id: UUID) -> Backlog:
-    agent_id = Plan.objects.filter(id=plan_id).values_list("agent_id", flat=True).first()
-    if agent_id is None:
-        raise NotFound(f"there is no plan {plan_id} in this tenant")
-    return lock_backlog(agent_id, now=datetime.now(UTC))
-
-
-def _save_and_reload_plan(backlog: Backlog, plan_id: UUID) -> Plan:
-    save_backlog(backlog)
-    plan: Plan = Plan.objects.get(id=plan_id)
-    return plan
+    return _save_and_reload(Plan, backlog, plan_id)
 
 
 def link_memories(links: Sequence[GoalLink]) -> None:

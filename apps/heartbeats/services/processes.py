@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from django.db import connections
 from django.db.models.functions import Now
 
+from apps.default_model import default_model
 from apps.heartbeats.models import Process
-from apps.providers import default_model, provider_slots
+from apps.providers import provider_slots
 from apps.queues import Queue
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.passwords import RoleConnection

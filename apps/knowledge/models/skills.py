@@ -100,11 +100,15 @@ class SkillVersion(AbstractSkillVersion, TenantModel):
 class AgentSkill(TenantModel):
     """An active skill of an agent, by name: the tenant's own of that name, or else the global one."""
 
+    ops_privileges: ClassVar[str] = "SELECT, UPDATE (retained_digest)"
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="active_skills")
     #: Its place in the prompt.
     position = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=MAX_NAME)
+    #: The version of the global skill that the agent keeps, because a later one does not fit its models; empty: the latest.
+    retained_digest = models.CharField(max_length=64, default="", db_default="", blank=True)
 
     class Meta(TenantModel.Meta):
         verbose_name = "active skill"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_id, lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, Skill
-from apps.knowledge.services.skill_room import check_agent_has_room
-from apps.knowledge.services.skills import FoundSkill, find_skills
+from apps.knowledge.services.skill_room import check_agent_has_room, check_agents_have_room
+from apps.knowledge.services.skills import FoundSkill, SkillOrigin, emit_changed, find_skills
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
@@ -23,7 +25,11 @@ from arbor.signals import SignalName, signal
 
 def active_skills(agent_id: UUID) -> list[FoundSkill]:
     """Return the active skills of an agent in the order of its prompt. Raises NotFound."""
-    return find_skills(_names(agent_by_id(agent_id).id))
+    retained = dict(_rows_of(agent_by_id(agent_id).id).values_list("name", "retained_digest"))
+    return [
+        replace(skill, retained_digest=retained[skill.name]) if skill.origin is SkillOrigin.GLOBAL else skill
+        for skill in find_skills(list(retained))
+    ]
 
 
 @transaction.atomic
@@ -52,6 +58,19 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
     )
     emit(signal(SignalName.AGENT_SKILLS_CHOSEN, agent.id, skills=names, actor=actor))
     return chosen
+
+
+def check_changed_agent(agent: Agent, *, actor: str) -> None:
+    """Check that the skills of an agent fit the models that were just chosen, and let it use their latest versions.
+
+    The agent is locked. Raises LimitReached.
+    """
+    check_agents_have_room([agent], changed={})
+    retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
+    if retained:
+        AgentSkill.objects.filter(agent_id=agent.id).update(retained_digest="")
+        for skill in find_skills(retained):
+            emit_changed([agent], skill.name, skill.digest, actor)
 
 
 def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
@@ -87,5 +106,8 @@ def _rows(agent: Agent, names: Sequence[str]) -> list[AgentSkill]:
 
 
 def _names(agent_id: UUID) -> list[str]:
-    rows = AgentSkill.objects.filter(agent_id=agent_id).order_by("position")
-    return list(rows.values_list("name", flat=True))
+    return list(_rows_of(agent_id).values_list("name", flat=True))
+
+
+def _rows_of(agent_id: UUID) -> QuerySet[AgentSkill]:
+    return AgentSkill.objects.filter(agent_id=agent_id).order_by("position")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import connections, transaction
 
-from apps.agents.models import Agent
 from apps.audit.models import AuditAction
-from apps.audit.services import record, record_platform
-from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill
+from apps.audit.services import record_platform
+from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion
+from apps.knowledge.services.skill_users import SkillChange, find_skill_users, update_skill_users
 from apps.knowledge.services.skills import skill_tokens
-from apps.signals.services.emission import emit
-from apps.tenants.scope import OPS, ops_scope, tenant_transaction
+from apps.tenants.scope import OPS, ops_scope
 from arbor.knowledge.skill_files import UnreadableSkill, read_folders, shipped_folder, stamp_of
 from arbor.knowledge.skills import SkillFile
-from arbor.signals import SignalName, signal
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +33,8 @@ class GlobalSkillChanges:
     changed: Sequence[str] = ()
     withdrawn: Sequence[str] = ()
     unchanged: int = 0
+    #: The agents that keep their version of changed skills, because the new one does not fit, with the skills.
+    unfitting: Sequence[str] = ()
     unreadable: Sequence[UnreadableSkill] = ()
 
     @property
@@ -70,41 +68,56 @@ def reload_changed_skills() -> GlobalSkillChanges | None:
 def load_global_skills(*, actor: str) -> GlobalSkillChanges:
     """Write the skills of the folders as rows; a skill whose file is gone is withdrawn, but stays for agents that use it.
 
-    A file that cannot be read leaves the skill at its last version. No transaction is open while files are read.
+    A file that cannot be read leaves the skill at its last version, and so does a version that does not fit the models of an agent,
+    for that agent. The audit records and signals of all tenants commit with the rows. No transaction is open while files are read.
     """
     folder = read_folders(skill_folders())
     for file in folder.unreadable:
         log.warning("skill_load_failed", path=file.path, error=file.fault)
     unreadable = {Path(file.path).parent.name for file in folder.unreadable}
-    added, changed, withdrawn = [], [], []
     with transaction.atomic(using=OPS):
         _wait_for_other_loads()
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
+        changed = _changes(rows, folder.skills)
+        users = find_skill_users(changed)
         for name, skill in folder.skills.items():
-            row = rows.get(name)
-            if row is None:
-                added.append(name)
-            elif row.digest != skill.digest or not row.is_present:
-                changed.append(name)
-            else:
-                continue
-            _write(row or GlobalSkill(name=name), skill, is_new=row is None, actor=actor)
-        for name, row in rows.items():
-            if name not in folder.skills and name not in unreadable and row.is_present:
-                row.is_present = False
-                row.save(using=OPS, update_fields=["is_present"])
-                withdrawn.append(name)
+            if name in changed or name not in rows:
+                _write(rows.get(name) or GlobalSkill(name=name), skill, is_new=name not in rows, actor=actor)
+        withdrawn = _withdraw(rows, present=folder.skills.keys() | unreadable)
+        added = [name for name in folder.skills if name not in rows]
         changes = GlobalSkillChanges(
             added=added,
-            changed=changed,
+            changed=list(changed),
             withdrawn=withdrawn,
             unchanged=len(folder.skills) - len(added) - len(changed),
+            unfitting=[f"{user.agent} ({', '.join(user.retained)})" for user in users if user.fault],
             unreadable=folder.unreadable,
         )
         if changes.are_any:
             _record(changes, actor)
-    _notify_agents({name: folder.skills[name].digest for name in changed}, actor)
+        update_skill_users(users, changed, actor=actor)
     return changes
+
+
+def _changes(rows: Mapping[str, GlobalSkill], skills: Mapping[str, SkillFile]) -> dict[str, SkillChange]:
+    """Return the skills that have another version than their row, or are back."""
+    return {
+        name: SkillChange(
+            before=row.digest,
+            after=skill.digest,
+            tokens=skill_tokens(skill),
+            is_larger=skill_tokens(skill) > row.tokens,
+        )
+        for name, skill in skills.items()
+        if (row := rows.get(name)) is not None and (row.digest != skill.digest or not row.is_present)
+    }
+
+
+def _withdraw(rows: Mapping[str, GlobalSkill], *, present: Set[str]) -> list[str]:
+    """Withdraw the skills whose file is gone, and return their names."""
+    withdrawn = [name for name, row in rows.items() if row.is_present and name not in present]
+    GlobalSkill.objects.using(OPS).filter(name__in=withdrawn).update(is_present=False)
+    return withdrawn
 
 
 def _wait_for_other_loads() -> None:
@@ -142,52 +155,15 @@ def _record(changes: GlobalSkillChanges, actor: str) -> None:
     )
 
 
-def _notify_agents(digests: dict[str, str], actor: str) -> None:
-    """Record the change of skills in each tenant whose agents use them, and emit a signal for each of these agents."""
-    users: dict[UUID, list[tuple[UUID, str]]] = defaultdict(list)
-    if digests:
-        with ops_scope():
-            for tenant_id, agent_id, name in AgentSkill.objects.filter(name__in=digests).values_list(
-                "tenant_id", "agent_id", "name"
-            ):
-                users[tenant_id].append((agent_id, name))
-    for tenant_id, uses in users.items():
-        with tenant_transaction(tenant_id):
-            own = set(Skill.objects.filter(name__in=digests).values_list("name", flat=True))
-            existing = set(
-                Agent.objects.filter(id__in={agent_id for agent_id, _ in uses}).values_list("id", flat=True)
-            )
-            current = [
-                (agent_id, name) for agent_id, name in uses if name not in own and agent_id in existing
-            ]
-            for name in sorted({name for _, name in current}):
-                record(
-                    action=AuditAction.SKILL_CHANGED,
-                    actor=actor,
-                    message=f"the global skill {name} changed",
-                    detail={"skill": name, "after": digests[name]},
-                )
-            emit(
-                *(
-                    signal(
-                        SignalName.AGENT_SKILL_CHANGED,
-                        agent_id,
-                        skill=name,
-                        digest=digests[name],
-                        actor=actor,
-                    )
-                    for agent_id, name in current
-                )
-            )
-
-
 @dataclass(frozen=True, kw_only=True)
 class SkillFindings:
-    """The findings of a check of the global skills: unreadable files, skills to load, and withdrawn ones that agents use."""
+    """The findings of a check of the global skills: unreadable files, skills to load, withdrawn ones that agents use, retained versions."""
 
     unreadable: Sequence[UnreadableSkill]
     outdated: Sequence[str]
     withdrawn_in_use: Sequence[str]
+    #: Agents that keep an earlier version, with the skill.
+    retained: Sequence[str]
     loaded: int
 
 
@@ -199,6 +175,10 @@ def compare_global_skills() -> SkillFindings:
         withdrawn = [name for name, row in rows.items() if not row.is_present]
         used = AgentSkill.objects.filter(name__in=withdrawn).order_by("name").values_list("name", flat=True)
         in_use = list(used.distinct())
+        retained_rows = (
+            AgentSkill.objects.exclude(retained_digest="").select_related("agent").order_by("name", "id")
+        )
+        retained = [f"{row.agent.name} ({row.name})" for row in retained_rows]
     return SkillFindings(
         unreadable=folder.unreadable,
         outdated=sorted(
@@ -207,5 +187,6 @@ def compare_global_skills() -> SkillFindings:
             if name not in rows or rows[name].digest != skill.digest or not rows[name].is_present
         ),
         withdrawn_in_use=in_use,
+        retained=retained,
         loaded=sum(row.is_present for row in rows.values()),
     )

@@ -10,8 +10,8 @@ from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.profile import own_model
 from apps.authority.services.explaining import action_names
 from apps.calls.models import TokenRatio
+from apps.default_model import default_model
 from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
-from apps.providers import default_model
 from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.errors import LimitReached
 from arbor.heartbeat.actions import ACTIONS

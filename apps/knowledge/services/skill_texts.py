@@ -16,7 +16,7 @@ from arbor.knowledge.skills import body_of
 _CACHED = 200
 
 _COLUMN = """(
-    SELECT json_agg(json_build_array(k.name, coalesce(own.digest, common.digest)) ORDER BY k.position)
+    SELECT json_agg(json_build_array(k.name, coalesce(own.digest, nullif(k.retained_digest, ''), common.digest)) ORDER BY k.position)
     FROM knowledge_agentskill k
     LEFT JOIN knowledge_skill own ON own.tenant_id = k.tenant_id AND own.name = k.name
     LEFT JOIN knowledge_globalskill common ON common.name = k.name

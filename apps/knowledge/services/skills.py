@@ -52,6 +52,8 @@ class FoundSkill:
     is_present: bool
     #: The number of the tenant's agents that use it.
     agents: int = 0
+    #: The earlier version that the agent keeps, because this one does not fit its models; empty: it uses this one.
+    retained_digest: str = ""
 
     @classmethod
     def of(cls, row: Skill | GlobalSkill, *, agents: int = 0) -> FoundSkill:
@@ -143,6 +145,15 @@ def agents_with(name: str) -> list[Agent]:
     return list(Agent.objects.filter(active_skills__name=name).order_by("name"))
 
 
+def _lock_agents_with(name: str) -> None:
+    """Lock the agents that use a skill, before the skill: as `choose_skills` does, and as other skills of these agents change."""
+    list(
+        Agent.objects.select_for_update(no_key=True, of=("self",))
+        .filter(active_skills__name=name)
+        .order_by("id")
+    )
+
+
 def skill_tokens(skill: SkillFile) -> int:
     """Return the estimated tokens of a skill's instructions."""
     return estimate_tokens(skill.body)
@@ -157,6 +168,7 @@ def add_skill(*, text: str, actor: str) -> FoundSkill:
     skill = parse_skill(text)
     if Skill.objects.filter(name=skill.name).exists():
         raise _exists(skill.name)
+    _lock_agents_with(skill.name)
     replaced = GlobalSkill.objects.filter(name=skill.name).first()
     row = Skill(tenant_id=current_tenant(), name=skill.name)
     _fill(row, skill)
@@ -179,6 +191,7 @@ def replace_skill(*, text: str, actor: str) -> FoundSkill:
     agent that uses it.
     """
     skill = parse_skill(text)
+    _lock_agents_with(skill.name)
     row: Skill | None = Skill.objects.select_for_update().filter(name=skill.name).first()
     if row is None:
         raise NotFound(f"this tenant has no skill {skill.name!r} of its own; add it")
@@ -199,6 +212,7 @@ def delete_skill(*, name: str, actor: str) -> None:
 
     Raises NotFound, and Invalid while agents use it and there is no global one of its name.
     """
+    _lock_agents_with(name.strip())
     row: Skill | None = Skill.objects.select_for_update().filter(name=name.strip()).first()
     if row is None:
         raise NotFound(f"this tenant has no skill {name!r} of its own")
@@ -220,7 +234,7 @@ def delete_skill(*, name: str, actor: str) -> None:
         message=f"deleted the skill {row.name}",
         detail={"skill": row.name, "before": before},
     )
-    _emit_changed(users, row.name, replacement.digest if replacement else "", actor)
+    emit_changed(users, row.name, replacement.digest if replacement else "", actor)
 
 
 def _check_room(row: Skill, *, before: int) -> None:
@@ -258,10 +272,11 @@ def _record(row: Skill, *, before: str, actor: str, verb: str) -> None:
         message=f"{verb} the skill {row.name} {row.version}".rstrip(),
         detail={"skill": row.name, "before": before, "after": row.digest, "tokens": row.tokens},
     )
-    _emit_changed(agents_with(row.name), row.name, row.digest, actor)
+    emit_changed(agents_with(row.name), row.name, row.digest, actor)
 
 
-def _emit_changed(agents: Sequence[Agent], name: str, digest: str, actor: str) -> None:
+def emit_changed(agents: Sequence[Agent], name: str, digest: str, actor: str) -> None:
+    """Emit that agents use another version of a skill from their next prompts on."""
     emit(
         *(
             signal(SignalName.AGENT_SKILL_CHANGED, agent.id, skill=name, digest=digest, actor=actor)

@@ -60,13 +60,14 @@ def subscribe(*, agent_id: UUID, wanted: NewSubscription, actor: str) -> SignalS
     lock_agent_row(agent.id)
     names = _valid_names(wanted)
     source = _source_agent(agent, wanted)
-    rows = SignalSubscription.objects.filter(agent_id=agent.id)
-    if rows.count() >= MOST_SUBSCRIPTIONS:
+    rows = list(SignalSubscription.objects.filter(agent_id=agent.id))
+    if len(rows) >= MOST_SUBSCRIPTIONS:
         raise LimitReached(
             f"an agent has at most {MOST_SUBSCRIPTIONS} subscriptions, and {agent.name} has them; end one, or name several"
             " signals in one"
         )
-    if rows.filter(source=source, names=names).exists():
+    source_id = source.id if source else None
+    if any(row.source_id == source_id and set(row.names) == set(names) for row in rows):
         raise Invalid(f"{agent.name} is subscribed to {', '.join(names)} already")
     row = _new_row(agent, names=names, source=source, position=horizon().row_id, actor=actor)
     row.save(force_insert=True)

@@ -9,7 +9,10 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
+from django.db import connections
+
 from apps.tenants.packing import pack
+from apps.tenants.scope import OPS
 from apps.tenants.statements import change
 from arbor.ids import next_tick
 from arbor.signals import Signal
@@ -38,6 +41,13 @@ def write_signals(signals: Sequence[Signal]) -> None:
     """Write signals in the open transaction by one statement; none without signals."""
     if signals:
         change(INSERT_BATCHES, **batch_values(signals))
+
+
+def write_tenant_signals(tenant_id: UUID, signals: Sequence[Signal]) -> None:
+    """Write signals of a tenant in the open transaction of the operations role, for a change that concerns several tenants."""
+    if signals:
+        with connections[OPS].cursor() as cursor:
+            cursor.execute(INSERT_BATCHES, {**batch_values(signals), "tenant": tenant_id})
 
 
 @contextmanager

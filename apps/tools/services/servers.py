@@ -13,6 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.keys import master_keys
+from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from apps.tools.clients import tool_client
 from apps.tools.models import ToolServer
@@ -131,12 +132,9 @@ def server_by_id(server_id: UUID) -> ToolServer:
 
 def server_by_name(name: str) -> ToolServer:
     """Return a server of the current tenant by name; raises NotFound with the names that exist."""
-    server: ToolServer | None = ToolServer.objects.filter(name=name.strip()).first()
-    if server is None:
-        names = ", ".join(ToolServer.objects.values_list("name", flat=True))
-        known = names or "none yet; add one with `arbor tool server add`"
-        raise NotFound(f"there is no tool server {name!r}; there is: {known}")
-    return server
+    return find_by_name(
+        ToolServer.objects.all(), name, noun="tool server", advice="add one with `arbor tool server add`"
+    )
 
 
 def lock_server(server_id: UUID) -> ToolServer:

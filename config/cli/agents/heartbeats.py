@@ -11,11 +11,11 @@ from rich.console import Console
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.profile import own_model
+from apps.default_model import default_model
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.inline import allocate_cycle, fleet_is_live, run_heartbeat_now, run_ticks
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
-from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick

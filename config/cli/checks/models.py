@@ -9,10 +9,11 @@ from django.db import DatabaseError
 
 from apps.agents.models import AgentKey
 from apps.calls.services.token_ratios import read_token_ratios
+from apps.default_model import default_model
 from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
-from apps.providers import default_model, model_for, token_counters
+from apps.providers import model_for, token_counters
 from apps.tenants.keys import master_keys
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction

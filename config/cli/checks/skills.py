@@ -5,19 +5,27 @@ from __future__ import annotations
 from apps.knowledge.services.global_skills import compare_global_skills
 from config.cli.checks.finding import Finding, ok, warn
 
+#: Agents that a message lists.
+_NAMED = 5
+
 
 def check_skills() -> Finding:
-    """Check that every file of a skill is valid and loaded, and that agents use no skill whose file is gone."""
+    """Check that every file of a skill is valid and loaded, and that agents use the latest version, of a file that exists."""
     found = compare_global_skills()
     faults = [f"{file.path}: {' '.join(file.fault.split())}" for file in found.unreadable]
     if found.outdated:
         faults.append(f"not loaded as they are: {', '.join(found.outdated)}")
     if found.withdrawn_in_use:
         faults.append(f"used by agents, but without a file: {', '.join(found.withdrawn_in_use)}")
+    if found.retained:
+        named = ", ".join(found.retained[:_NAMED]) + (
+            f" and {more} more" if (more := len(found.retained) - _NAMED) > 0 else ""
+        )
+        faults.append(f"too large for the models of agents, which keep an earlier version: {named}")
     if not faults:
         return ok("skills", f"{found.loaded} global skills are loaded")
     return warn(
         "skills",
         "; ".join(faults),
-        "mend or restore the files, then `arbor skill load`; the last versions stay in use until then",
+        "mend, restore or shorten the files, then `arbor skill load`; the last versions stay in use until then",
     )

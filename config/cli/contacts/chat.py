@@ -25,8 +25,8 @@ from apps.contacts.services.chat import (
 )
 from apps.contacts.services.chat_history import history
 from apps.contacts.services.partial_replies import follow_reply
+from apps.default_model import default_model
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind
 from arbor.contacts.values import Speaker

@@ -31,15 +31,16 @@ from a2a.types.a2a_pb2 import (
 )
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
+from apps.agents.models import Agent
 from apps.agents.services.publication import publish_agent, unpublish_agent
 from apps.contacts.models import ChatMessage
 from apps.fleet.lifecycle import pause_agent
 from apps.memories.models import Memory
-from apps.selves.models import Boundary
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import ModelTimeout
+from tests.factories.selves import BoundaryFactory
 from tests.integration.api.test_server import server
 from tests.support.api import Caller, caller_of
 from tests.support.chat import chat_worker, reply_text, streamed
@@ -213,13 +214,8 @@ def test_failures_and_refusals_are_states_of_the_task(
     vega_url: str, token: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_transaction(tenant.id):
-        Boundary.objects.create(
-            tenant_id=tenant.id,
-            agent_id=UUID(vega["id"]),
-            name="gate",
-            type="ethical",
-            response="refuse",
-            patterns=["gate code"],
+        BoundaryFactory(
+            agent=Agent.objects.get(id=vega["id"]), name="gate", patterns=["gate code"], examples=[]
         )
 
     async def ask() -> list[Task]:

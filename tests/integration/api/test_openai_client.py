@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 import httpx
 import numpy as np
 import openai
 import pytest
 
+from apps.agents.models import Agent
 from apps.calls.models import LedgerEntry
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.memories.models import Memory
-from apps.selves.models import Boundary
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import ModelTimeout, ModelUnavailable
 from arbor.models.ports import ScriptedStream
+from tests.factories.selves import BoundaryFactory
 from tests.integration.api.test_server import server
 from tests.support.api import Caller, caller_of
 from tests.support.chat import chat_worker, reply_text, streamed
@@ -139,13 +139,8 @@ def test_a_boundary_ends_the_stream_as_a_content_filter(
     client: openai.OpenAI, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_transaction(tenant.id):
-        Boundary.objects.create(
-            tenant_id=tenant.id,
-            agent_id=UUID(vega["id"]),
-            name="gate",
-            type="ethical",
-            response="refuse",
-            patterns=["gate code"],
+        BoundaryFactory(
+            agent=Agent.objects.get(id=vega["id"]), name="gate", patterns=["gate code"], examples=[]
         )
     text = "The tide is high now. The gate code is 4711. Come at eight!"
     with chat_worker(tenant.id, monkeypatch, streamed(text)):

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from tests.integration.cli.conftest import Arbor
 
+#: Limits of every kind.
+LIMITS = (
+    *(
+        "--from",
+        "2026-01-01",
+        "--expires",
+        "30d",
+        "--uses",
+        "9",
+        "--rate-uses",
+        "5",
+        "--rate-period",
+        "1h",
+    ),
+    *("--hours", "09:00-17:00 mon,fri", "--time-zone", "Europe/Berlin", "--depth", "2"),
+)
+
 
 def test_a_capability_is_granted_explained_delegated_and_revoked(arbor: Arbor, vega: str) -> None:
     arbor("agent", "create", "Lyra", "--template", "Monitor")
-    limits = (
-        *(
-            "--from",
-            "2026-01-01",
-            "--expires",
-            "30d",
-            "--uses",
-            "9",
-            "--rate-uses",
-            "5",
-            "--rate-period",
-            "1h",
-        ),
-        *("--hours", "09:00-17:00 mon,fri", "--time-zone", "Europe/Berlin", "--depth", "2"),
-    )
     denied = arbor("agent", "capability", "why", vega, "arbor://fs/read/docs/a")
     assert (denied.code, "no grant of yours covers" in denied.out) == (1, True)
     grant = arbor("agent", "capability", "grant", vega, "arbor://fs/read/docs/*", "--json").json
@@ -31,7 +33,7 @@ def test_a_capability_is_granted_explained_delegated_and_revoked(arbor: Arbor, v
     assert (twice.code, grant["id"] in twice.err) == (1, True)
 
     part = ("--to", "Lyra", "--resource", "arbor://fs/read/docs/a")
-    delegated = arbor("agent", "capability", "delegate", vega, grant["id"], *part, *limits, "--json").json
+    delegated = arbor("agent", "capability", "delegate", vega, grant["id"], *part, *LIMITS, "--json").json
     assert (delegated["holder"], delegated["parent"], delegated["depth"]) == ("Lyra", grant["id"], 2)
     assert delegated["constraints"]["rate"] == [5, 3600]
     assert delegated["constraints"]["window"] == ["09:00", "17:00", [0, 4], "Europe/Berlin"]
@@ -49,22 +51,7 @@ def test_a_capability_is_granted_explained_delegated_and_revoked(arbor: Arbor, v
 
 
 def test_an_action_is_granted_by_its_name_within_limits(arbor: Arbor, vega: str) -> None:
-    limits = (
-        *(
-            "--from",
-            "2026-01-01",
-            "--expires",
-            "30d",
-            "--uses",
-            "9",
-            "--rate-uses",
-            "5",
-            "--rate-period",
-            "1h",
-        ),
-        *("--hours", "09:00-17:00 mon,fri", "--time-zone", "Europe/Berlin", "--depth", "2"),
-    )
-    grant = arbor("agent", "capability", "grant", vega, "reprioritize", *limits).out
+    grant = arbor("agent", "capability", "grant", vega, "reprioritize", *LIMITS).out
     assert "arbor://actions/execute/reprioritize" in grant
     assert "9 uses" in grant
     shown = arbor("agent", "capability", "list", vega).out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -16,6 +18,7 @@ from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
+from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
 
 LONG_AGO = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -25,6 +28,11 @@ TALK = (
     "We agreed that the Heron sails to the Azores on Friday.",
     "The compass of the Heron still needs a new glass.",
 )
+
+#: A reply with a summary of the talk.
+SUMMARY = json.dumps({"summary": "The Heron was built in Lisbon and sails on Friday."})
+
+type Script = Callable[..., ScriptedModel]
 
 
 def remember_talk(agent: Agent, *texts: str, session: str = "talk") -> list[UUID]:
@@ -76,6 +84,12 @@ def calls_of(agent: Agent) -> list[ExternalCall]:
     """Return the agent's maintenance calls, the oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(ExternalCall.objects.filter(agent_id=agent.id).exclude(subject_key="").order_by("id"))
+
+
+def only_call(agent: Agent) -> ExternalCall:
+    """Return the only maintenance call of an agent."""
+    (call,) = calls_of(agent)
+    return call
 
 
 def ledger_of(agent: Agent) -> list[LedgerEntry]:

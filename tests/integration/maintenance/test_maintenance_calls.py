@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +15,6 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall
 from apps.calls.services.usage import budget_status_of
 from apps.heartbeats.services.calls.call_leases import lease_calls
-from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services import purposes
 from apps.maintenance.services.consolidation import maintain_episodes
 from apps.maintenance.services.recovery import (
@@ -34,39 +31,23 @@ from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.maintenance.replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
-from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, TextSink
+from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import (
+    SUMMARY,
     TALK,
+    Script,
     calls_of,
     close_and_settle,
     episodes_of,
     ledger_of,
     move_into_past,
+    only_call,
     remember_talk,
     run_all_tries,
 )
 from tests.integration.memories.conftest import at_once
-
-SUMMARY = json.dumps({"summary": "The Heron was built in Lisbon and sails on Friday."})
-
-type Script = Callable[..., ScriptedModel]
-
-
-@pytest.fixture
-def agent(mind: Agent, fleet: Fleet, settings: Any) -> Agent:
-    """Return an agent with an old episode that waits for its summary by the scripted model."""
-    settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
-    remember_talk(mind)
-    close_and_settle(mind)
-    assert fleet.messages == []
-    return mind
-
-
-def _only(agent: Agent) -> ExternalCall:
-    (call,) = calls_of(agent)
-    return call
 
 
 @pytest.mark.parametrize(
@@ -96,7 +77,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
     recover_maintenance_calls()
     fleet.run()
-    assert _only(agent).status == CallStatus.COMPLETE
+    assert only_call(agent).status == CallStatus.COMPLETE
 
 
 def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: Fleet, settings: Any) -> None:
@@ -128,7 +109,7 @@ def test_a_call_runs_once_outside_transactions_and_is_charged(
     assert fleet.deliver(message)
     assert open_transactions == [False]
     assert not fleet.deliver(message), "a doubled message finds nothing to do"
-    call = _only(agent)
+    call = only_call(agent)
     assert (call.status, call.heartbeat_id, call.purpose) == (CallStatus.COMPLETE, None, "summarize")
     (paid,) = ledger_of(agent)
     assert (paid.call_id, paid.purpose, paid.provider) == (call.id, "summarize", "scripted")
@@ -165,7 +146,7 @@ def test_a_lost_message_is_sent_again_at_growing_intervals(
     move_into_past(agent, timedelta(minutes=6))
     recover_maintenance_calls()
     fleet.run()
-    call = _only(agent)
+    call = only_call(agent)
     assert (call.status, call.failures) == (CallStatus.COMPLETE, 0)
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
 
@@ -176,16 +157,16 @@ def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fle
     message = fleet.pop_message()
     assert lease_calls([UUID(message.arguments["call_id"])], tenant_id=agent.tenant_id)
     recover_maintenance_calls()
-    assert _only(agent).status == CallStatus.RUNNING, "it may still come back"
+    assert only_call(agent).status == CallStatus.RUNNING, "it may still come back"
     move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
-    call = _only(agent)
+    call = only_call(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
     assert not fleet.deliver(message), "not before its wait is over"
     move_into_past(agent, WAITS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
-    assert (_only(agent).status, len(model.requests)) == (CallStatus.COMPLETE, 1)
+    assert (only_call(agent).status, len(model.requests)) == (CallStatus.COMPLETE, 1)
     assert episodes_of(agent)[0].failures == 1
     assert episodes_of(agent)[0].failure == ""
 
@@ -201,7 +182,7 @@ def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
     scripted(late)
     maintain_episodes()
     assert not fleet.deliver(fleet.pop_message())
-    assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)
+    assert (only_call(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)
     assert episodes_of(agent)[0].summary == ""
 
 
@@ -222,7 +203,7 @@ def test_failures_back_off_and_end_with_their_reason(
     maintain_episodes()
     for tries, wait in enumerate(WAITS, start=1):
         fleet.run()
-        call = _only(agent)
+        call = only_call(agent)
         assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, tries, kind)
         assert call.due_at is not None
         assert call.started_at is not None
@@ -233,7 +214,7 @@ def test_failures_back_off_and_end_with_their_reason(
         move_into_past(agent, timedelta(seconds=31))
         recover_maintenance_calls()
     fleet.run()
-    call = _only(agent)
+    call = only_call(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.FAILED, MAX_FAILURES, kind)
     assert (call.error != "", call.ended_at is not None) == (True, True)
     assert len(model.requests) == len(ledger_of(agent)) == MAX_FAILURES == len(WAITS) + 1
@@ -250,7 +231,7 @@ def test_a_retry_names_the_fault_of_the_last_reply(agent: Agent, fleet: Fleet, s
     model = scripted("I would rather sing.", "No.", SUMMARY)
     maintain_episodes()
     run_all_tries(agent, fleet)
-    assert _only(agent).status == CallStatus.COMPLETE
+    assert only_call(agent).status == CallStatus.COMPLETE
     first, second, third = (request.messages for request in model.requests)
     assert len(first) == 1
     assert [message.content for message in second[:2]] == [first[0].content, "I would rather sing."]
@@ -272,7 +253,7 @@ def test_a_fault_in_applying_a_reply_is_retried(
     with monkeypatch.context() as patch:
         patch.setattr(purposes, "store_summaries", faulty)
         assert fleet.deliver(fleet.pop_message())
-    call = _only(agent)
+    call = only_call(agent)
     assert (call.status, call.error_kind, call.failures) == (CallStatus.PENDING, "ZeroDivisionError", 1)
     assert (episodes_of(agent)[0].summary, len(ledger_of(agent))) == ("", 1)
     move_into_past(agent, WAITS[0] + timedelta(seconds=1))
@@ -295,8 +276,8 @@ def test_a_truncated_reply_is_audited(
     fleet.run()
     with tenant_transaction(agent.tenant_id):
         (event,) = AuditEvent.objects.filter(action=AuditAction.TRUNCATED)
-    assert event.detail["call_id"] == str(_only(agent).id)
-    assert _only(agent).status == CallStatus.PENDING
+    assert event.detail["call_id"] == str(only_call(agent).id)
+    assert only_call(agent).status == CallStatus.PENDING
 
 
 def test_waiting_retries_use_no_room(
@@ -319,61 +300,9 @@ def test_waiting_retries_use_no_room(
     assert (len(calls_of(agent)), len(calls_of(foreign_mind))) in [(3, 2), (4, 2), (3, 3), (4, 3)]
 
 
-class _Killed(BaseException):
-    """Simulates a killed process: the open transaction is lost."""
-
-
-def test_a_killed_workers_reply_is_applied_by_another(
-    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripted(SUMMARY, SUMMARY)
-
-    def killed(*_: Any) -> int:
-        raise _Killed
-
-    maintain_episodes()
-    with monkeypatch.context() as patch:
-        patch.setattr(purposes, "store_summaries", killed)
-        with pytest.raises(_Killed):
-            fleet.deliver(fleet.pop_message())
-    assert (_only(agent).status, ledger_of(agent)) == (CallStatus.RUNNING, [])
-    move_into_past(agent, timedelta(minutes=10))
-    recover_maintenance_calls()
-    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
-    recover_maintenance_calls()
-    fleet.run()
-    assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.COMPLETE, 1)
-    assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
-
-
-def test_two_workers_at_once_call_the_model_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    model = scripted(SUMMARY, repeat=True)
-    maintain_episodes()
-    call_id = UUID(fleet.pop_message().arguments["call_id"])
-
-    def execute(_: int) -> bool:
-        return execute_call(call_id=call_id, tenant_id=agent.tenant_id)
-
-    assert sorted(at_once(execute, writers=3)) == [False, False, True]
-    assert len(model.requests) == 1
-    assert len(ledger_of(agent)) == 1
-
-
-def test_two_sweeps_at_once_send_one_message(agent: Agent, fleet: Fleet) -> None:
-    maintain_episodes()
-    move_into_past(agent, timedelta(minutes=10))
-
-    def sweep(_: int) -> int:
-        with captured() as messages:
-            recover_maintenance_calls()
-        return len(messages)
-
-    assert sum(at_once(sweep, writers=3)) == 1
-
-
 def test_a_maintenance_call_keeps_its_subject(agent: Agent, fleet: Fleet) -> None:
     maintain_episodes()
-    call = _only(agent)
+    call = only_call(agent)
     with (
         pytest.raises(IntegrityError, match="calls_of_heartbeat_or_maintenance"),
         tenant_transaction(agent.tenant_id),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from django.conf import settings
 from django.db import DatabaseError, connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
-from apps.knowledge.models import GlobalSkill, GlobalSkillVersion
+from apps.fleet import tenant_models
+from apps.fleet.policy import set_policy
+from apps.fleet.tenant_models import set_default_model
+from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion
+from apps.knowledge.services import skill_users
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.global_skills import load_global_skills, reload_changed_skills
+from apps.knowledge.services.skill_texts import skills_column
 from apps.knowledge.services.skills import (
     SkillOrigin,
     add_skill,
@@ -20,7 +28,8 @@ from apps.knowledge.services.skills import (
 )
 from apps.signals.services.reading import SignalFilter, read_signals
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from arbor.errors import Invalid
+from apps.tenants.statements import fetch
+from arbor.errors import Invalid, LimitReached
 from arbor.knowledge.skill_files import read_folders, shipped_folder
 from arbor.signals import Cursor
 from config.cli.checks.finding import CheckVerdict
@@ -100,6 +109,101 @@ def test_a_change_reaches_the_tenants_whose_agents_use_it(agent: Agent, write_sk
         event = AuditEvent.objects.filter(action=AuditAction.SKILL_CHANGED).latest("id")
     assert [(record.agent_id, record.data["skill"]) for record in page.signals] == [(agent.id, "lamps")]
     assert (event.message, event.actor) == ("the global skill lamps changed", "system:skills")
+
+
+def test_a_change_and_its_signals_commit_together(
+    agent: Agent, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill("lamps")
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    write_skill("lamps", "Dim all of them.", version="2")
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("crashed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(skill_users, "write_tenant_signals", crash)
+        with pytest.raises(RuntimeError, match="crashed"):
+            load_global_skills(actor=ACTOR)
+    assert GlobalSkill.objects.get(name="lamps").version == "1"
+    assert load_global_skills(actor=ACTOR).changed == ["lamps"]
+    with tenant_transaction(agent.tenant_id):
+        page = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"]))
+    assert len(page.signals) == 1
+
+
+def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
+    agent: Agent,
+    write_skill: WriteSkill,
+    scripted: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scripted("")
+    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    write_skill("lamps")
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        (first,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    for version in ("2", "3"):
+        write_skill("lamps", "word " * 9_000, version=version)
+        assert load_global_skills(actor=ACTOR).unfitting == ["Ada (lamps)"]
+    with tenant_transaction(agent.tenant_id):
+        assert [(skill.version, skill.retained_digest) for skill in active_skills(agent.id)] == [
+            ("3", first.digest)
+        ]
+        assert _prompted(agent) == [["lamps", first.digest]]
+        event = AuditEvent.objects.filter(agent_id=agent.id, level="warning").latest("id")
+    assert event.message == "Ada keeps its version of lamps: the latest does not fit"
+    assert "the skills take 11," in event.detail["fault"]
+    assert "which keep an earlier version: Ada (lamps)" in check_skills().detail
+    write_skill("lamps", "Dim them.", version="4")
+    assert load_global_skills(actor=ACTOR).unfitting == []
+    with tenant_transaction(agent.tenant_id):
+        assert _prompted(agent) == [["lamps", find_skill("lamps").digest]]
+    assert check_skills().verdict is CheckVerdict.OK
+
+
+def test_models_that_skills_do_not_fit_are_refused(
+    agent: Agent,
+    write_skill: WriteSkill,
+    scripted: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scripted("")
+    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 128_000)
+    write_skill("lamps", "word " * 9_000)
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        (skill,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    tiny = {"tier_models": {"reflex": ["ollama/tiny"]}}
+    refused = pytest.raises(LimitReached, match=r"agent Ada: .* a prompt for scripted/model has room")
+    with refused, tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes=tiny, actor=ACTOR)
+    monkeypatch.setattr(tenant_models, "installation_has", lambda handle: True)
+    with pytest.raises(LimitReached, match=r"agent Ada: .* a prompt for ollama/tiny has room"):
+        set_default_model(tenant_id=agent.tenant_id, model="ollama/tiny", actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        AgentSkill.objects.update(retained_digest="0" * 64)
+        monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 128_000)
+        set_policy(agent_id=agent.id, changes=tiny, actor=ACTOR)
+        assert _prompted(agent) == [["lamps", skill.digest]]
+    with tenant_transaction(agent.tenant_id):
+        signals = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"])).signals
+    assert [record.data["digest"] for record in signals] == [skill.digest]
+
+
+def _prompted(agent: Agent) -> list[list[str]]:
+    """Return the skills of the agent's next prompt, [name, digest] each."""
+    column = skills_column(tenant="a.tenant_id", agent="a.id")
+    ((skills,),) = fetch(
+        f"SELECT {column} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s",
+        agent=agent.id,
+    )
+    assert isinstance(skills, list)
+    return skills
 
 
 def test_a_skill_of_the_tenant_goes_before_a_global_one(agent: Agent, write_skill: WriteSkill) -> None:

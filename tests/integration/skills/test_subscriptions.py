@@ -260,6 +260,15 @@ def test_wrong_subscriptions_are_refused(agent: Agent, wanted: NewSubscription, 
         subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
 
 
+def test_the_order_of_its_names_makes_no_other_subscription(agent: Agent) -> None:
+    names = ["memory.goal_created", "memory.goal_progress"]
+    follow(agent, *names, own=True)
+    with pytest.raises(
+        Invalid, match=r"is subscribed to memory\.goal_progress, memory\.goal_created already"
+    ):
+        follow(agent, *reversed(names), own=True)
+
+
 def test_a_subscription_is_unique_bounded_and_audited(agent: Agent, peer: Agent) -> None:
     row = follow(agent, "memory.goal_created", peer=peer)
     with pytest.raises(Invalid, match=r"is subscribed to memory\.goal_created already"):

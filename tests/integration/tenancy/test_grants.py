@@ -53,6 +53,7 @@ LISTED: dict[str, dict[str, str]] = {
     "fleet_savedseedpart": {APP: "DELETE INSERT SELECT"},
     "goals_satisfaction": {APP: "INSERT SELECT", OPS: "SELECT"},
     "heartbeats_process": {APP: EVERYTHING, OPS: "DELETE SELECT"},
+    "knowledge_agentskill": {APP: EVERYTHING, OPS: "SELECT UPDATE(retained_digest)"},
     "knowledge_globalskill": {APP: "SELECT", OPS: "INSERT SELECT UPDATE"},
     "knowledge_globalskillversion": {APP: "SELECT", OPS: "INSERT SELECT"},
     "knowledge_skillversion": {APP: "INSERT SELECT", OPS: "SELECT"},
@@ -60,7 +61,7 @@ LISTED: dict[str, dict[str, str]] = {
     "memories_jobrun": {APP: "INSERT SELECT UPDATE", OPS: "DELETE SELECT"},
     "authority_tierchange": {APP: "INSERT SELECT", OPS: "SELECT"},
     "selves_selfchange": {APP: "INSERT SELECT", OPS: "SELECT"},
-    "signals_signalbatch": {APP: "INSERT SELECT", OPS: "DELETE SELECT"},
+    "signals_signalbatch": {APP: "INSERT SELECT", OPS: "DELETE INSERT SELECT"},
     "tenants_consolesession": {
         OPS: "DELETE SELECT(expire_date) SELECT(public_id)",
         ACCOUNTS: EVERYTHING,

@@ -70,10 +70,10 @@ def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
     del connections[APP]
 
 
-@pytest.mark.usefixtures("pooled")
-def test_many_calls_wait_at_once_on_few_connections(
+def enqueue_calls_that_wait_for_all(
     fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Callable[..., ScriptedModel]
 ) -> None:
+    """Enqueue CALLS calls, of which none is answered before all are being executed."""
     together = threading.Barrier(CALLS, timeout=30)
 
     def wait_for_all(_: ModelRequest) -> str:
@@ -87,6 +87,13 @@ def test_many_calls_wait_at_once_on_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
+
+
+@pytest.mark.usefixtures("pooled")
+def test_many_calls_wait_at_once_on_few_connections(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Callable[..., ScriptedModel]
+) -> None:
+    enqueue_calls_that_wait_for_all(fleet, tenant, new_agent, scripted)
     messages = [fleet.pop_message() for _ in range(CALLS)]
     assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     connections[APP].close()
@@ -109,18 +116,7 @@ def test_messages_of_several_calls_share_a_few_connections(
     new_agent: Callable[..., Agent],
     scripted: Callable[..., ScriptedModel],
 ) -> None:
-    together = threading.Barrier(CALLS, timeout=30)
-
-    def wait_for_all(_: ModelRequest) -> str:
-        together.wait()
-        return REST
-
-    scripted(wait_for_all, repeat=True)
-    for number in range(CALLS):
-        make_due(new_agent(tenant, name=f"agent {number}"))
-    fleet.dispatch()
-    for _ in range(CALLS):
-        fleet.step()
+    enqueue_calls_that_wait_for_all(fleet, tenant, new_agent, scripted)
     call_ids = [UUID(fleet.pop_message().arguments["call_id"]) for _ in range(CALLS)]
     connections[APP].close()
 

@@ -8,12 +8,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from arbor.adapters.connect import (
-    Credentials,
-    connect_model,
-    default_handle,
-)
-from arbor.adapters.credentials import ollama_base_url
+from arbor.adapters.connect import Credentials, connect_model
+from arbor.adapters.credentials import default_handle, ollama_base_url
 from arbor.errors import ConfigurationInvalid, ModelUnavailable
 from arbor.models.breaker import Breakers, BreakerState
 from arbor.models.handles import Provider

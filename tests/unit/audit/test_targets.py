@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import pytest
 
 from arbor.audit.targets import check_heads_targets
 from arbor.errors import ConfigurationInvalid
-
-SETTINGS = Path(__file__).parents[3] / "config" / "settings.py"
+from tests.support.settings import read_settings
 
 
 @pytest.mark.parametrize(
@@ -28,7 +24,7 @@ def test_a_target_that_cannot_work_is_refused(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationInvalid, match=fault) as caught:
-        runpy.run_path(str(SETTINGS))
+        read_settings()
     assert "secret" not in str(caught.value)
 
 

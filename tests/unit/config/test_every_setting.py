@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import runpy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,12 +33,12 @@ from config.environment import data_dir
 from config.pools import worker_pools
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.run_folder import RunFolder
+from tests.support.settings import FOLDER, read_settings
 from tests.unit.models.test_token_counts import WORDS
 from workers.schedule import entries
 
 LONG_AGO, LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]
-SETTINGS = ROOT / "config" / "settings.py"
 #: Read by Django, by their names.
 OF_DJANGO = {
     "ALLOWED_HOSTS",
@@ -66,7 +65,7 @@ class Probe:
 
 def loaded(name: str) -> Any:
     """Return a setting as a process loads it that starts in this environment."""
-    return runpy.run_path(str(SETTINGS))[name]
+    return read_settings()[name]
 
 
 def applied(name: str, probe: Callable[[], Any]) -> Callable[[], Any]:
@@ -320,8 +319,10 @@ def test_each_setting_is_varied_by_a_test() -> None:
 
 
 def test_each_setting_is_read_by_the_code() -> None:
-    code = "\n".join(file.read_text() for file in _files("apps", "workers", "config") if file != SETTINGS)
-    module = SETTINGS.read_text()
+    code = "\n".join(
+        file.read_text() for file in _files("apps", "workers", "config") if file.parent != FOLDER
+    )
+    module = _text_of_settings()
     unread = [
         attribute
         for attributes in _attributes().values()
@@ -340,12 +341,18 @@ def _settings() -> set[str]:
 def _attributes() -> dict[str, set[str]]:
     """Return, for each name in the environment, the names in `config.settings` that are made from it."""
     targets: dict[str, set[str]] = {}
-    for statement in ast.parse(SETTINGS.read_text()).body:
+    for statement in ast.parse(_text_of_settings()).body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             for name in _read_names(statement.value):
                 targets.setdefault(name, set()).add(ast.unparse(target))
     return targets
+
+
+def _text_of_settings() -> str:
+    """Return the modules of the settings as one text."""
+    modules = "\n".join(file.read_text() for file in sorted(FOLDER.glob("*.py")))
+    return modules.replace("from __future__ import annotations\n", "")
 
 
 def _read_names(tree: ast.AST) -> Iterator[str]:

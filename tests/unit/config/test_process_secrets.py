@@ -203,7 +203,7 @@ databases = {alias: bool(database["PASSWORD"]) for alias, database in settings.D
 from django.conf import settings as configured
 import os
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-from apps.providers import default_model
+from apps.default_model import default_model
 print(json.dumps([databases, settings.ARBOR_MASTER_KEYS.read() is None, settings.OPENAI_API_KEY, default_model()]))
 """
 

@@ -17,6 +17,7 @@ from apps.agents.services.energy import energy_terms
 from apps.agents.services.keychain import RefusedMessage, open_percepts
 from apps.audit.models import AuditAction
 from apps.authority.services.reflexes import reflex_terms
+from apps.default_model import default_model
 from apps.heartbeats.services.legs.leases import resolve
 from apps.heartbeats.services.legs.members import Due, LeasedAgent, LeasedHeartbeat
 from apps.heartbeats.services.schedule import JITTER
@@ -30,7 +31,7 @@ from apps.heartbeats.services.situations.tools import tools_of
 from apps.heartbeats.services.situations.workflows import startable, with_startable
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
-from apps.providers import default_model, token_counters
+from apps.providers import token_counters
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.web import web_missing

@@ -13,6 +13,7 @@ from apps.agents.services.keychain import SEALED_COLUMN, close_percepts
 from apps.authority.services.explaining import action_names
 from apps.authority.services.precedents import DECISIONS_COLUMN, decision_values
 from apps.contacts.services.queries import PUBLICATIONS_COLUMN, PUBLISHED_COLUMN
+from apps.default_model import default_model
 from apps.goals.services.queries import PAST_ATTEMPTS
 from apps.heartbeats.services.situations.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.situations.recent_activity import RECENT_ACTIVITY, recent_activity_values
@@ -26,7 +27,6 @@ from apps.knowledge.services.signal_reading import subscriptions_column
 from apps.knowledge.services.skill_texts import skills_column
 from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import cluster_values
-from apps.providers import default_model
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run

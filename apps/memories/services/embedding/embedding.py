@@ -20,11 +20,11 @@ from pgvector import HalfVector
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.default_model import credentials
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.minds import check_dimension, installation_model
 from apps.memories.services.jobs.job_runs import JobRunResult
-from apps.providers import credentials
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tenants.statements import change

@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 from django.db import connections, transaction
 
 from apps.agents.models import Agent
-from apps.fleet.administration import resume_tenant, suspend_tenant
-from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall.mind_cache import MindCache
 from apps.memories.services.recall.recaller import Recaller
@@ -27,7 +24,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
-from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
+from tests.integration.memories.conftest import a_memory, at_once, memories_of, turns
 from tests.integration.memories.embedding.moves import LONG, SHORT, move
 from tests.integration.memories.recall.cache_and_scan import Checker, caching, recall_both_ways
 from tests.support.memories import TALK, store_memories
@@ -37,21 +34,6 @@ ACTOR = "cli:test"
 
 def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
     return [memory.id for memory in memories_of(agent) if memory.status == status]
-
-
-@pytest.fixture
-def other_cache() -> MindCache:
-    """Return the mind cache of another process."""
-    return MindCache()
-
-
-@pytest.fixture
-def checker(mind: Agent, cache: MindCache, other_cache: MindCache) -> Checker:
-    """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
-    store_memories(mind, *turns(*TALK))
-    new_checker = Checker(mind, cache, other_cache)
-    new_checker.recall()
-    return new_checker
 
 
 @contextmanager
@@ -359,42 +341,6 @@ def test_rows_restored_from_another_cluster_are_not_read_each_time(
     images = [entry.image for entry in cache._entries.values()]
     checker.recall()
     assert [entry.image for entry in cache._entries.values()] == images
-
-
-def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cache: MindCache) -> None:
-    assert len(cache) == 1
-    suspend_tenant(slug="acme", actor=ACTOR)
-    checker.recall(cache)
-    assert (len(cache), cache.nbytes) == (0, 0)
-    resume_tenant(slug="acme", actor=ACTOR)
-    checker.recall(cache)
-    assert len(cache) == 1
-
-
-def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cache: MindCache) -> None:
-    with tenant_transaction(mind.tenant_id):
-        destroy_agent(agent_id=mind.id, confirm=mind.name, actor=ACTOR)
-    assert checker.recall(cache) == []
-    assert len(cache) == 0
-
-
-def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
-    checker: Checker, mind: Agent, foreign_mind: Agent, cache: MindCache
-) -> None:
-    request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
-    with tenant_transaction(foreign_mind.tenant_id), caching(cache):
-        assert Recaller().recall([request]) == [[]]
-    with tenant_transaction(mind.tenant_id), caching(cache):
-        assert len(Recaller().recall([request])[0]) == len(TALK)
-
-
-def test_cached_minds_are_read_under_row_security(checker: Checker, mind: Agent, cache: MindCache) -> None:
-    # The scope names the right tenant, but row-level security hides its rows.
-    request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
-    with tenant_transaction(mind.tenant_id), caching(cache):
-        with connections[APP].cursor() as cursor:
-            cursor.execute("SELECT set_config('arbor.tenant_id', %s, true)", [str(uuid4())])
-        assert Recaller().recall([request]) == [[]]
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(

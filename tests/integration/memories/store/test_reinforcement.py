@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 
 from apps.agents.models import Agent
@@ -14,12 +13,10 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import MemoryAccess, Upkeep
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.retention.archive import archive
-from apps.memories.services.store.placement import Remembered
-from apps.memories.services.store.remember import remember, store
+from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import halve_trust
 from apps.tenants.scope import tenant_transaction
-from arbor.embedding.models import EmbeddingModel
-from arbor.errors import Invalid, NotFound
+from arbor.errors import NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import MAX_WORDINGS
@@ -34,22 +31,8 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
+from tests.integration.memories.store.given_vectors import store_with, unit_vectors
 from tests.support.memories import store_memories
-
-
-def store_with(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
-    """Store memories with the vectors given."""
-    with tenant_transaction(agent.tenant_id):
-        return store(agent_id=agent.id, memories=memories, vectors=vectors)
-
-
-def unit_vectors(*cosines: float) -> Any:
-    """Return unit vectors with these cosines to the first axis, each with an axis of its own."""
-    rows = np.zeros((len(cosines), 256), dtype=np.float32)
-    for number, cosine in enumerate(cosines):
-        rows[number, 0] = cosine
-        rows[number, number + 1] = np.sqrt(1 - cosine**2)
-    return rows
 
 
 def reinforced(agent: Agent) -> dict[str, int]:
@@ -231,40 +214,6 @@ def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
     assert {result.ids for result in results} == {(row.id,)}
     assert sum(reinforced(mind).values()) == 7
     assert term_counts(mind) == true_counts(mind)
-
-
-@pytest.mark.parametrize(
-    ("vectors", "complaint"),
-    [
-        (unit_vectors(1.0, 0.5), "one row for each of 1 memories, got the shape"),
-        (np.zeros(256), "got the shape"),
-        (np.full((1, 256), np.nan), "finite"),
-    ],
-)
-def test_vectors_that_do_not_fit_are_refused_whole(mind: Agent, vectors: Any, complaint: str) -> None:
-    with pytest.raises(Invalid, match=complaint):
-        store_with(mind, vectors, a_memory("The ferry leaves at dawn."))
-    assert memories_of(mind) == []
-
-
-@pytest.mark.parametrize("made_by", [None, EmbeddingModel(name="openai/small", dimension=128)])
-def test_vectors_of_another_length_than_their_model_makes_are_refused(
-    mind: Agent, made_by: EmbeddingModel | None
-) -> None:
-    rows = np.ones((1, 64), dtype=np.float32)
-    with pytest.raises(Invalid, match="numbers each, got 64"), tenant_transaction(mind.tenant_id):
-        store(agent_id=mind.id, memories=[a_memory("The bell rings.")], vectors=rows, model=made_by)
-    assert memories_of(mind) == []
-    assert term_counts(mind) == {}
-
-
-def test_vectors_of_another_model_are_not_stored(mind: Agent) -> None:
-    store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn."))
-    other = EmbeddingModel(name="openai/small", dimension=64)
-    with tenant_transaction(mind.tenant_id):
-        rows = np.ones((1, 64), dtype=np.float32)
-        store(agent_id=mind.id, memories=[a_memory("The bell rings at noon.")], vectors=rows, model=other)
-    assert [row.embedding is None for row in memories_of(mind)] == [False, True]
 
 
 def test_an_agent_that_does_not_exist_remembers_nothing(mind: Agent, foreign_mind: Agent) -> None:

@@ -1,0 +1,71 @@
+"""Heartbeats, conversations and messages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from arbor.contacts.chat import SIGNIFICANT
+from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
+from arbor.errors import ConfigurationInvalid
+from config.environment import env, secret
+from config.mail import mailers
+
+# --- Heartbeats -----------------------------------------------------------------------------------------
+
+#: The interval between heartbeats of a new agent, unless it or its template has another.
+ARBOR_HEARTBEAT_INTERVAL = timedelta(seconds=env.int("ARBOR_HEARTBEAT_INTERVAL_S", default=3600))
+#: The time within which a claimed heartbeat must start, and the time within which a started one must reach its next step.
+ARBOR_QUEUE_LEASE = timedelta(seconds=env.float("ARBOR_QUEUE_LEASE_S", default=60))
+ARBOR_RUN_LEASE = timedelta(seconds=env.float("ARBOR_RUN_LEASE_S", default=30))
+#: The lost leases in a row after which an agent's heartbeat fails.
+ARBOR_MAX_ATTEMPTS = env.int("ARBOR_MAX_ATTEMPTS", default=5)
+#: The most heartbeats claimed by one statement, and the most running heartbeats of the installation.
+ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
+ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
+#: The most heartbeats of one tenant in one claim while other tenants wait.
+ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
+#: An idle agent reflects once in this many heartbeats; the others call no model.
+ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
+#: ... and no earlier than this after its last thought: heartbeats that follow each other by seconds bring nothing new.
+ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
+#: While heartbeats wait for a worker, due agents are claimed after a second, so that they share a batch.
+ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=0.25))
+
+# --- Conversations --------------------------------------------------------------------------------------
+
+#: The time after the last turn at which a conversation ends; until then the agent's schedule pauses.
+ARBOR_CHAT_IDLE = timedelta(seconds=env.float("ARBOR_CHAT_IDLE_S", default=300))
+if not timedelta(0) < ARBOR_CHAT_IDLE:
+    raise ConfigurationInvalid("ARBOR_CHAT_IDLE_S must be above 0 seconds")
+#: The significance, 0 to 1, from which a conversation triggers a heartbeat when it ends; above 1: none does.
+ARBOR_CHAT_SIGNIFICANT = env.float("ARBOR_CHAT_SIGNIFICANT", default=SIGNIFICANT)
+
+# --- Reaching out ---------------------------------------------------------------------------------------
+
+#: The cool-down of messages to users, and the most public messages of an agent in any 24 hours.
+ARBOR_CONTACT_LIMITS = ContactLimits(
+    cooldown=timedelta(hours=env.float("ARBOR_REACH_OUT_COOLDOWN_H", default=COOLDOWN / timedelta(hours=1))),
+    public_per_day=env.int("ARBOR_REACH_OUT_PUBLIC_PER_DAY", default=PUBLIC_PER_DAY),
+)
+#: The mail server; empty: mails fail with an error. `ARBOR_EMAIL_SECURITY` is starttls, tls or none.
+ARBOR_EMAIL_HOST = env.str("ARBOR_EMAIL_HOST", default="")
+ARBOR_EMAIL_FROM = env.str("ARBOR_EMAIL_FROM", default="")
+MAILERS = mailers(
+    host=ARBOR_EMAIL_HOST,
+    port=env.int("ARBOR_EMAIL_PORT", default=0),
+    user=env.str("ARBOR_EMAIL_USER", default=""),
+    password=secret("ARBOR_EMAIL_PASSWORD"),
+    security=env.str("ARBOR_EMAIL_SECURITY", default="starttls"),
+    timeout_s=env.float("ARBOR_EMAIL_TIMEOUT_S", default=15.0),
+    sender=ARBOR_EMAIL_FROM,
+)
+#: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
+ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
+ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
+#: Whether tool servers may use http, and private addresses; the seconds of a call or listing, and the bytes that are read.
+ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
+ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
+ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
+ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
+#: The period of the search for due messages, and for messages whose worker died.
+ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
