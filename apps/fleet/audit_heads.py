@@ -1,7 +1,7 @@
 """Export the heads of the chains to places outside of the database: the log of the worker, a file, a URL.
 
-A head vouches for all that is sealed before it, so a lost one is made good by the next. The end of a chain can be cut off by whoever controls the
-database: the job then seals what is left, and only a comparison with an exported head shows it.
+A head vouches for all that is sealed before it, so the next head replaces a lost one. Whoever controls the database can cut off the end of a
+chain: the job then seals what is left, and only a comparison with an exported head shows the cut.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.knowledge.files import checked_name, has_known_ending
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
+#: The length of `Document.created_by`.
 _ACTOR_LENGTH = 200
 #: Milliseconds within which changes of a folder are taken together.
 _GATHERED_MS = 800
@@ -30,7 +31,7 @@ _QUIET_MS = 500
 
 
 class FileChange(StrEnum):
-    """The fate of a file."""
+    """The effect of adding a file, or of its removal, on its document."""
 
     #: A new document.
     ADDED = "added"
@@ -53,8 +54,8 @@ class FolderFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileWish:
-    """The fate of files that are added."""
+class AddOptions:
+    """The tenant and the options with which files are added as documents."""
 
     tenant_id: UUID
     actor: str
@@ -84,15 +85,15 @@ class FileResult:
 
     @property
     def is_broken(self) -> bool:
-        """Return whether the file is no document that can be found."""
+        """Return whether the file was refused, or its document could not be indexed."""
         return self.change is FileChange.REFUSED or self.indexing is IndexingStatus.FAILED
 
 
 def files_in(paths: Iterable[Path]) -> list[FolderFile]:
-    """Return the files, and the documents below the folders with the names that they have there, in order.
+    """Return the files at the paths and below those that are folders, in order; below a folder, a name is the path within it.
 
-    Hidden files, other endings and links that lead out of a folder are left out below folders. Raises Invalid for a path
-    that does not exist.
+    Below folders, hidden files, unknown endings and links that lead out of the folder are left out. Of files with the same name the
+    first counts. Raises Invalid for a path that does not exist.
     """
     found: dict[str, FolderFile] = {}
     for path in paths:
@@ -119,20 +120,20 @@ def _file_at(folder: Path, path: Path) -> FolderFile | None:
     return FolderFile(name=relative.as_posix(), path=path)
 
 
-def add_file(file: FolderFile, wish: FileWish) -> FileResult:
-    """Add a file as a document, and index it if it is wanted. A file that is refused is a result, not an error."""
+def add_file(file: FolderFile, options: AddOptions) -> FileResult:
+    """Add a file as a document, and index it if the options ask for it. A refused file is a result, not an error."""
     try:
         check_size(file.path.stat().st_size)
         content = file.path.read_bytes()
-        with tenant_transaction(wish.tenant_id):
+        with tenant_transaction(options.tenant_id):
             new = NewDocument(
                 name=file.name,
                 content=content,
-                category=wish.category,
-                publish=wish.publish,
-                defer_to_people=wish.defer_to_people,
+                category=options.category,
+                publish=options.publish,
+                defer_to_people=options.defer_to_people,
             )
-            added = add_document(new=new, actor=wish.actor)
+            added = add_document(new=new, actor=options.actor)
     except (Invalid, OSError) as error:
         return FileResult(name=file.name, change=FileChange.REFUSED, error=str(error))
     change = (
@@ -147,9 +148,9 @@ def add_file(file: FolderFile, wish: FileWish) -> FileResult:
         passages=document.passages,
         error=document.error,
     )
-    if change is FileChange.UNCHANGED or not wish.index:
+    if change is FileChange.UNCHANGED or not options.index:
         return result
-    indexed = index_document(document_id=document.id, tenant_id=wish.tenant_id)
+    indexed = index_document(document_id=document.id, tenant_id=options.tenant_id)
     if indexed is None:
         return result
     return FileResult(
@@ -163,41 +164,41 @@ def add_file(file: FolderFile, wish: FileWish) -> FileResult:
 
 
 def watching_actor(folder: Path) -> str:
-    """Return the actor of a watched folder, by which its documents are known again."""
+    """Return the actor that a watched folder's documents are recorded with, so that a later run finds them."""
     text = f"watch:{folder.resolve()}"
     return text if len(text) <= _ACTOR_LENGTH else f"watch:…{text[-(_ACTOR_LENGTH - 7) :]}"
 
 
-def synchronize_folder(folder: Path, wish: FileWish) -> Iterator[FileResult]:
-    """Add what is new or changed below a folder, and withdraw documents that it had and has no longer.
+def synchronize_folder(folder: Path, options: AddOptions) -> Iterator[FileResult]:
+    """Add new and changed files below a folder, and withdraw the documents whose files are gone.
 
-    `wish.actor` is the `watching_actor` of the folder. Raises Invalid for a folder without files of which there are documents.
+    `options.actor` is the `watching_actor` of the folder. Raises Invalid for a folder without files of which there are documents.
     """
     present = set()
     for file in _below(folder):
         present.add(_stored_name(file.name))
-        result = add_file(file, wish)
+        result = add_file(file, options)
         if result.change is not FileChange.UNCHANGED or result.is_broken:
             yield result
-    with tenant_transaction(wish.tenant_id):
-        gone = [name for name in _known(wish).values_list("name", flat=True) if name not in present]
+    with tenant_transaction(options.tenant_id):
+        gone = [name for name in _known(options).values_list("name", flat=True) if name not in present]
     if gone:
-        _require_files(folder, wish)
+        _require_files(folder, options)
     for name in gone:
-        yield from _withdraw(name, wish)
+        yield from _withdraw(name, options)
 
 
-def _known(wish: FileWish) -> QuerySet[Document]:
+def _known(options: AddOptions) -> QuerySet[Document]:
     """Return the documents of the watched folder that are not withdrawn."""
-    return Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
+    return Document.objects.filter(created_by=options.actor).exclude(status=DocumentStatus.WITHDRAWN)
 
 
-def _require_files(folder: Path, wish: FileWish) -> None:
+def _require_files(folder: Path, options: AddOptions) -> None:
     """Refuse to withdraw all documents of a folder that is gone or empty: its disk may not be mounted. Raises Invalid."""
-    if wish.allow_empty or any(_file_at(folder, path) for path in folder.rglob("*")):
+    if options.allow_empty or any(_file_at(folder, path) for path in folder.rglob("*")):
         return
-    with tenant_transaction(wish.tenant_id):
-        documents = _known(wish).count()
+    with tenant_transaction(options.tenant_id):
+        documents = _known(options).count()
     if documents:
         fault = "has no file of a document" if folder.is_dir() else "is gone"
         raise Invalid(
@@ -214,7 +215,7 @@ def _stored_name(name: str) -> str:
         return name
 
 
-def watch_folder(folder: Path, wish: FileWish, *, stop: threading.Event) -> Iterator[FileResult]:
+def watch_folder(folder: Path, options: AddOptions, *, stop: threading.Event) -> Iterator[FileResult]:
     """Follow the changes below a folder until `stop` is set, beginning with what changed before. Raises as `synchronize_folder`."""
     base = folder.resolve()
     batches = watch(
@@ -227,36 +228,36 @@ def watch_folder(folder: Path, wish: FileWish, *, stop: threading.Event) -> Iter
     )
     # The first batch, often empty, begins the watching: changes during the synchronization are in the batches after it.
     first = next(batches, set())
-    yield from synchronize_folder(folder, wish)
+    yield from synchronize_folder(folder, options)
     for changes in chain([first], batches):
         if any(change is Change.deleted for change, _ in changes):
-            _require_files(base, wish)
-        for change, text in sorted(changes):
-            yield from _follow(base, change, Path(text), wish)
+            _require_files(base, options)
+        for _change, text in sorted(changes):
+            yield from _follow(base, Path(text), options)
 
 
-def _follow(base: Path, change: Change, path: Path, wish: FileWish) -> Iterator[FileResult]:
+def _follow(base: Path, path: Path, options: AddOptions) -> Iterator[FileResult]:
     file = _file_at(base, path)
     if file is not None:
-        result = add_file(file, wish)
+        result = add_file(file, options)
         if result.change is not FileChange.UNCHANGED:
             yield result
     elif path.is_dir():
         # A folder that was moved here has files that no change names.
         for moved in _below(path):
-            yield from _follow(base, change, moved.path, wish)
+            yield from _follow(base, moved.path, options)
     elif not path.exists():
-        yield from _withdraw(path.relative_to(base).as_posix(), wish)
+        yield from _withdraw(path.relative_to(base).as_posix(), options)
 
 
-def _withdraw(name: str, wish: FileWish) -> Iterator[FileResult]:
+def _withdraw(name: str, options: AddOptions) -> Iterator[FileResult]:
     """Withdraw the document of a file that is gone, or the documents of a folder that is."""
     name = _stored_name(name)
-    with tenant_transaction(wish.tenant_id):
-        known = _known(wish)
+    with tenant_transaction(options.tenant_id):
+        known = _known(options)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
     for document in gone:
         # One transaction each: two documents may not be locked in turns. A person may delete one meanwhile.
-        with suppress(NotFound), tenant_transaction(wish.tenant_id):
-            withdraw_document(document_id=document.id, actor=wish.actor)
+        with suppress(NotFound), tenant_transaction(options.tenant_id):
+            withdraw_document(document_id=document.id, actor=options.actor)
         yield FileResult(name=document.name, change=FileChange.WITHDRAWN, document_id=document.id)

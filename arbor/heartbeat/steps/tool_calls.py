@@ -1,4 +1,4 @@
-"""Call tools of MCP servers, each by a durable call, once at most."""
+"""Call tools of MCP servers, each by a durable call, at most once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from arbor.errors import ToolInterrupted
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, action_result
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
 from arbor.ids import read_id
@@ -23,7 +23,7 @@ from arbor.tools.names import PREFIX, is_tool_action, server_of
 from arbor.tools.ports import ToolAnswer
 from arbor.values import replace
 
-#: The trust in what a tool answers: that in a web page, because anybody may have written it.
+#: The trust in the answer of a tool; as in a web page, anybody may have written it.
 TOOL_TRUST = 0.4
 _CONFIDENCE = 0.5
 _IMPORTANCE = 0.5
@@ -35,7 +35,7 @@ _REMEMBERED_LENGTH = 2_000
 
 def begun_tool_call(decision: Decision) -> ActionResult:
     """Return the result of a call that has begun."""
-    return answer(
+    return action_result(
         decision, ActionOutcome.UNKNOWN, f"calling {_with_arguments(decision.action, decision.params)}"
     )
 

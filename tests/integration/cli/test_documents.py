@@ -11,7 +11,7 @@ import pytest
 from django.db.models.functions import Now
 
 from apps.knowledge.models import Document
-from apps.knowledge.services.folders import FileChange, FileWish, watch_folder, watching_actor
+from apps.knowledge.services.folders import AddOptions, FileChange, watch_folder, watching_actor
 from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -200,15 +200,15 @@ def test_an_empty_folder_withdraws_nothing_unasked(arbor: Arbor, one_tenant: str
     assert _names(arbor, "--status", "withdrawn") == ["a.md"]
 
 
-def _wish(tenant: Tenant, folder: Path) -> FileWish:
-    return FileWish(tenant_id=tenant.id, actor=watching_actor(folder), publish=True)
+def _options(tenant: Tenant, folder: Path) -> AddOptions:
+    return AddOptions(tenant_id=tenant.id, actor=watching_actor(folder), publish=True)
 
 
 def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
     stop = threading.Event()
     (tmp_path / "a.md").write_text("One.")
     (tmp_path / "b.md").write_text("It stays.")
-    results = watch_folder(tmp_path, _wish(tenant, tmp_path), stop=stop)
+    results = watch_folder(tmp_path, _options(tenant, tmp_path), stop=stop)
     assert [(found.name, found.change) for found in (next(results), next(results))] == [
         ("a.md", FileChange.ADDED),
         ("b.md", FileChange.ADDED),
@@ -230,7 +230,7 @@ def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
 def test_changes_during_the_first_sync_are_found(tenant: Tenant, tmp_path: Path) -> None:
     stop = threading.Event()
     (tmp_path / "b.md").write_text("One.")
-    results = watch_folder(tmp_path, _wish(tenant, tmp_path), stop=stop)
+    results = watch_folder(tmp_path, _options(tenant, tmp_path), stop=stop)
     assert next(results).name == "b.md"
     # The synchronization has listed the folder, and has not ended.
     (tmp_path / "a.md").write_text("Two.")

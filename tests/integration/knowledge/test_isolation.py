@@ -18,7 +18,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
-from apps.fleet.creation import AgentWish, create_agents
+from apps.fleet.creation import NewAgent, create_agents
 from apps.knowledge.models import Passage
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.passages import set_searchable
@@ -79,7 +79,7 @@ def populate(tenant: Tenant, chance: random.Random) -> list[Searcher]:
     """Store random rows of a tenant with two agents; the second reads neither the audit log nor policies."""
     with tenant_transaction(tenant.id):
         reader, other = (
-            create_agents(wishes=[AgentWish(name=name, template_name="Researcher")], actor=ACTOR)[0]
+            create_agents(new_agents=[NewAgent(name=name, template_name="Researcher")], actor=ACTOR)[0]
             for name in ("Ada", "Bela")
         )
         grant_capability(agent_id=reader.id, resource=AUDIT_RESOURCE, actor=ACTOR)
