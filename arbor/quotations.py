@@ -1,4 +1,4 @@
-"""Clipping and quoting of texts."""
+"""Shorten texts, quote them, and mark texts of others as data in a prompt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: Longer strings are no words, and may be cut.
+#: White space and a word of up to 40 characters at the end of a text. A longer string is no word, and may be cut.
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
 
 
@@ -31,6 +31,7 @@ def quoted(text: str) -> str:
     return f"“{inner}”"
 
 
+#: Characters of a line in a prompt, unless its section sets another limit.
 LINE_LENGTH = 400
 
 
@@ -42,7 +43,7 @@ class RenderedSection(NamedTuple):
 
 
 class Data:
-    """Wraps texts of others as data."""
+    """Wraps texts of others in blocks that mark them as data, never as instructions."""
 
     def __init__(self, nonce: str) -> None:
         """`nonce`: the mark of the block, which its texts cannot know. Raises ValueError for an empty one."""

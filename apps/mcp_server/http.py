@@ -47,7 +47,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the servers of all roles, from the first request to the end of the process: many have no client of MCP."""
+        """Run the servers of all roles, from the first request to the end of the process: many processes never get one."""
         self._managers = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(self._run_servers())

@@ -22,7 +22,7 @@ from arbor.agents.genome import (
 )
 from arbor.selves.self_knowledge import Quality, SelfKnowledge
 
-# Words for a trait's intensity (seed 000, 1; its origin's renderer).
+#: The least intensity of a trait that is called high, and moderate (seed 000, 1).
 HIGH_INTENSITY = 0.7
 MODERATE_INTENSITY = 0.4
 
@@ -88,8 +88,8 @@ def to_system_prompt(
 ) -> str:
     """Render a character as its agent's system prompt; equal input gives equal bytes.
 
-    `name` is the individual's own name, where it is not the character's. `knowledge` is what the agent knows of itself now; the
-    traits and values of the character are only those of its birth, and shown without it. Sections without content are omitted.
+    `name` is the individual's own name, where it is not the character's. `knowledge` has the traits, values and capabilities that
+    the agent has now; without it, the traits and values of its birth are shown. Sections without content are omitted.
     """
     own_name = name or character.name
     opening = f"You are {own_name}."

@@ -32,7 +32,7 @@ HIGHEST_AT_BIRTH = TrustTier.PROBATIONARY
 HIGHEST_BY_SCORE = TrustTier.VETERAN
 #: How long a score must suffice before a tier rises, and be too low before one falls.
 PROVEN_AFTER = timedelta(days=3)
-#: How long after birth, or a change of the tier, no score lowers it, and after a breach none raises it.
+#: No score lowers a tier within this time after its last change or the agent's birth, nor raises it within this time after a breach.
 GRACE = timedelta(days=7)
 #: How far below a tier's floor a score must be to lower it, so that a score near the floor moves nothing.
 MARGIN = 5
@@ -40,7 +40,7 @@ MARGIN = 5
 LEAST_RECORDS = 20
 #: The days that a score looks back.
 SCORED_DAYS = 30
-#: A part without records has this value, and weighs as much as this number of records.
+#: The share of a part without records, and the number of records that this share counts as beside real ones.
 PRIOR = 0.4
 PRIOR_RECORDS = 10
 
@@ -70,7 +70,7 @@ TIER_PRESETS: Mapping[TrustTier, TrustPreset] = MappingProxyType(
         TrustTier.AUTONOMOUS: TrustPreset.FULL_TRUST,
     }
 )
-#: The tier of an agent from before tiers were computed: what it may do stays.
+#: The tier of agents that were created before tiers were computed, so that they keep their permissions.
 TIER_BEFORE = TrustTier.TRUSTED
 
 #: The weight of each part; their sum is 1.
@@ -159,7 +159,7 @@ class TierStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TierDecision:
-    """The status after a score, and why the tier changed; an empty reason: it did not."""
+    """The status after a score, and the reason for a change of the tier; empty if the tier stays."""
 
     status: TierStatus
     reason: str = ""
@@ -173,9 +173,10 @@ def tier_at_birth(requested: str) -> TrustTier:
 def next_tier(status: TierStatus, *, score: float, records: int, breach: str, now: datetime) -> TierDecision:
     """Decide about a tier by a score from 0 to 100, the records behind it, and a breach since the last decision, if any.
 
-    A breach lowers the tier at once, by one. A score raises it by one after three days at the next tier's floor, up to
-    veteran, and lowers it by one after three days that are five points below its own floor; not within seven days after
-    a change, not where a person set the tier, and not with fewer than twenty records.
+    A breach lowers the tier at once, by one. A score raises the tier by one, up to veteran, after three days at or above the
+    next tier's floor, but not within seven days after a breach. A score lowers the tier by one after three days more than
+    five points below its own floor, but not within seven days after a change, nor where a person set the tier. With fewer
+    than twenty records no score changes the tier.
     """
     if breach:
         return _after_breach(status, breach, now)

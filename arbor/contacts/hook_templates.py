@@ -15,7 +15,7 @@ from arbor.errors import Invalid
 
 TEMPLATE_LENGTH = 2_000
 MOST_PLACEHOLDERS = 50
-#: Keys and indexes of one path at most.
+#: The most keys and indexes of one path.
 _MOST_STEPS = 20
 #: Characters of a text, and of an object or a list as JSON, that a placeholder is replaced with.
 VALUE_LENGTH = 6_000
@@ -57,8 +57,9 @@ class TextTemplate:
             end = match.end()
             parts.append(_parse_part(match, name))
         parts.append(text[end:])
-        if sum(isinstance(part, tuple) for part in parts) > MOST_PLACEHOLDERS:
-            raise Invalid(f"{name} has at most {MOST_PLACEHOLDERS} placeholders")
+        count = sum(isinstance(part, tuple) for part in parts)
+        if count > MOST_PLACEHOLDERS:
+            raise Invalid(f"{name} has at most {MOST_PLACEHOLDERS} placeholders, got {count}")
         return cls(parts=tuple(part for part in parts if part != ""))
 
     def fill(self, body: Any) -> FilledText:
@@ -117,8 +118,8 @@ def _parse_part(match: re.Match[str], name: str) -> str | Path:
     path = _parse_path(match.group(1).strip())
     if len(path) > _MOST_STEPS or (path and "" in path and "/" not in part):
         raise Invalid(
-            f"{name} has no path in {part!r}: it is keys and indexes by full stops, a.b.0, or by slashes, /a/b/0,"
-            f" at most {_MOST_STEPS}"
+            f"{name} has no path in {part!r}: a path has at most {_MOST_STEPS} keys and indexes, separated by full stops,"
+            f" a.b.0, or each after a slash, /a/b/0"
         )
     return path
 

@@ -21,7 +21,7 @@ class Commitments:
     def __init__(self, agent_id: UUID, rows: BacklogRows, log: ChangeLog, now: datetime) -> None:
         self._agent_id = agent_id
         self._intents = rows.intents
-        self._running = rows.held_intents
+        self._running = rows.running_intents
         self._log = log
         self._now = now
 

@@ -159,7 +159,7 @@ class BacklogRows:
     steps: list[StepRow] = field(default_factory=list)
     intents: dict[UUID, IntentRow] = field(default_factory=dict)
     #: Intents that are locked by a heartbeat that still runs or waits.
-    held_intents: frozenset[UUID] = frozenset()
+    running_intents: frozenset[UUID] = frozenset()
     #: Closed parts by their open parent.
     ended_children: Mapping[UUID, list[ChildGoal]] = field(default_factory=dict)
     #: The results of the agent's latest goals, by source.

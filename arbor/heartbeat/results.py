@@ -60,7 +60,7 @@ def is_effort(result: ActionResult) -> bool:
     return bool(result.cost) or result.action not in ALWAYS_FREE
 
 
-def answer(
+def action_result(
     decision: Decision,
     outcome: ActionOutcome,
     summary: str,
@@ -82,10 +82,10 @@ def answer(
     )
 
 
-def refused(decision: Decision) -> ActionResult:
+def blocked_result(decision: Decision) -> ActionResult:
     """Return the result of an action that does not run."""
     free = decision.model_copy(update={"cost": 0})
-    return answer(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
+    return action_result(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
 
 
 class GoalChangeKind(StrEnum):

@@ -11,13 +11,13 @@ from arbor.memory.text.overlap import overlap, terms_of
 
 #: After this time the recency of a change is halved.
 RECENT = timedelta(days=7)
-#: The weight of relevance against that of recency and of stability, 1 each: what concerns the moment comes first.
+#: The weight of relevance; recency and stability weigh 1 each, so that parts about the present text come first.
 RELEVANCE_WEIGHT = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelfPart[T]:
-    """A part of a self, `row`, as it is compared: its text, its stability from 0 to 1, the time of its last change."""
+    """A part of a self, `row`, with the values that rank it: its text, its stability from 0 to 1, the time of its last change."""
 
     row: T
     text: str

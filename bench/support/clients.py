@@ -14,7 +14,7 @@ _READY_WITHIN_S = 900.0
 
 
 def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) -> list[T]:
-    """Call `run` in each process, with its number and a function that waits until all are ready; return the results.
+    """Call `run` in each of `clients` processes, with its number and a function that waits until all are ready; return the results.
 
     Raises RuntimeError, with the errors, if a client failed or was killed.
     """
@@ -25,7 +25,7 @@ def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) 
         try:
             sender.send((run(number, ready.wait), ""))
         except threading.BrokenBarrierError:
-            sender.send((None, f"client {number} waited too long for the others"))
+            sender.send((None, f"client {number} did not run: another one failed, or was not ready in time"))
         except Exception:  # noqa: BLE001 (whatever it was, it is reported)
             # The others must not wait for a failed client.
             ready.abort()

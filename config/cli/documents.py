@@ -26,9 +26,9 @@ from apps.knowledge.services.documents import (
     withdraw_document,
 )
 from apps.knowledge.services.folders import (
+    AddOptions,
     FileChange,
     FileResult,
-    FileWish,
     add_file,
     files_in,
     synchronize_folder,
@@ -120,14 +120,14 @@ def add(
     files = files_in(paths)
     if not files:
         raise Invalid("there is no document below these folders: Markdown, text, HTML, DOCX or PDF files")
-    wish = FileWish(
+    options = AddOptions(
         tenant_id=tenant.id, actor=actor(), category=category, publish=publish, index=not background
     )
     results: list[FileResult] = []
     with progress_bar("documents", "files") as progress:
         for file in files:
             progress(len(results), len(files))
-            results.append(add_file(file, wish))
+            results.append(add_file(file, options))
         progress(len(files), len(files))
     if not background:
         results = _awaited(tenant.id, results)
@@ -188,18 +188,18 @@ def _summary(results: Sequence[FileResult]) -> Output:
 def follow(
     folder: Path, category: str | None, draft: bool, once: bool, tenant_slug: str | None, as_json: bool
 ) -> Output | None:
-    """Follow a folder, one line for each change; with `once`, take it over and end."""
+    """Follow a folder and print one line for each change; with `once`, synchronize the folder once instead."""
     tenant = choose_tenant(tenant_slug)
     if not folder.is_dir():
         raise Invalid(f"there is no folder {folder}")
-    wish = FileWish(
+    options = AddOptions(
         tenant_id=tenant.id, actor=watching_actor(folder), category=category, publish=not draft, index=True
     )
     if once:
-        return _summary(list(synchronize_folder(folder, wish)))
+        return _summary(list(synchronize_folder(folder, options)))
     if not as_json:
         console(err=True).print(f"Following {escape(str(folder))}; Ctrl-C stops.")
-    for result in watch_folder(folder, wish, stop=threading.Event()):
+    for result in watch_folder(folder, options, stop=threading.Event()):
         line = {"name": result.name, "change": result.change.value, "error": result.error}
         click.echo(
             json_of(line)

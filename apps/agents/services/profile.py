@@ -1,4 +1,4 @@
-"""Find and lock agents by name or id."""
+"""Find and lock agents by name or id, and read their model and genome."""
 
 from __future__ import annotations
 

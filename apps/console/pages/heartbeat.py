@@ -75,7 +75,7 @@ class HeartbeatPage:
     before: Heartbeat | None
     after: Heartbeat | None
     #: The reason of the mode; empty if it cannot be derived from the situation.
-    explain_mode: str
+    mode_reason: str
     #: The unit of the action budget.
     unit: str
 
@@ -101,9 +101,7 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
     steps = steps_of(heartbeat)
     calls = list(ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at"))
     paid = {
-        entry.call_id: entry
-        for entry in LedgerEntry.objects.filter(call_id__in=[call.id for call in calls])
-        if calls
+        entry.call_id: entry for entry in LedgerEntry.objects.filter(call_id__in=[call.id for call in calls])
     }
     goals = _goals(heartbeat)
     actions = read_dicts(heartbeat.actions)
@@ -138,12 +136,12 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
         situation=pretty(heartbeat.situation) if heartbeat.situation else "",
         before=others.filter(started_at__lt=heartbeat.started_at).order_by("-started_at").first(),
         after=others.filter(started_at__gt=heartbeat.started_at).order_by("started_at").first(),
-        explain_mode=_explain_mode(heartbeat),
+        mode_reason=_mode_reason(heartbeat),
         unit=heartbeat.energy_unit or BudgetKind.ENERGY.value,
     )
 
 
-def _explain_mode(heartbeat: Heartbeat) -> str:
+def _mode_reason(heartbeat: Heartbeat) -> str:
     try:
         situation = Situation.model_validate(heartbeat.situation)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Turns that come through a program: the API, a chat client."""
+"""Receive the turns of people who write through a program: the API or a chat client."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from arbor.models.usage import Usage
 
 @transaction.atomic
 def receive_client_turn(*, agent_id: UUID, person: str, turn: ClientTurn) -> ChatMessage:
-    """Store a turn and enqueue its answer. A repeated request finds its turn, instead of an error.
+    """Store a turn and enqueue its answer, or return the stored turn if the request repeats an earlier one.
 
-    A message is repeated that has the id of an earlier one, or, without an id, the text of the turn that is still pending.
+    A request repeats an earlier one if it has the same message id, or, without an id, the text of the pending turn.
     Raises as `open_session` and `receive_turn` do.
     """
     known = repeated_turn(agent_id=agent_id, person=person, turn=turn)
@@ -39,7 +39,7 @@ def receive_client_turn(*, agent_id: UUID, person: str, turn: ClientTurn) -> Cha
 
 
 def repeated_turn(*, agent_id: UUID, person: str, turn: ClientTurn) -> ChatMessage | None:
-    """Return the turn of an earlier message with the same id of its client, with its conversation."""
+    """Return the turn stored for the same message id, with its conversation; None for a new message or one without an id."""
     digest = turn.digest(agent_id, person)
     if digest is None:
         return None

@@ -18,6 +18,9 @@ from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
 
+#: The column of an intent in BACKLOG_DETAILS that says whether the heartbeat that locked it still runs or waits.
+_INTENT_IS_RUNNING = 12
+
 
 def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     """Lock agents and their open goals, in the order of ids, and return their backlogs.
@@ -66,13 +69,14 @@ def _backlog(goals: dict[UUID, GoalRow], details: Sequence[Any]) -> BacklogRows:
             for step in row[-1] or ()
         ],
         intents={ids[row[0]]: _intent(ids, agent_id, row) for row in intents or ()},
-        held_intents=frozenset(ids[row[0]] for row in intents or () if row[12]),
+        running_intents=frozenset(ids[row[0]] for row in intents or () if row[_INTENT_IS_RUNNING]),
         ended_children=_ended(children or ()),
         experienced=read_experienced(experienced),
     )
 
 
 def _goal(row: Sequence[Any]) -> GoalRow:
+    """Return a goal from a row of LOCK_OPEN_GOALS."""
     (agent_id, id_, parent_id, title, description, state, layer, source, fraction, by_hand, blocked_by) = row[
         :11
     ]
@@ -173,6 +177,7 @@ def _step(ids: _Ids, plan_id: UUID, row: Sequence[Any]) -> StepRow:
 
 
 def _ended(rows: Iterable[tuple[str, str, int]]) -> dict[UUID, list[ChildGoal]]:
+    """Return the closed children by parent; a row has a parent's id, a state and the number of its children in that state."""
     children: dict[UUID, list[ChildGoal]] = defaultdict(list)
     for parent_id, state, count in rows:
         children[UUID(parent_id)] += [ChildGoal(state=GoalState(state))] * count

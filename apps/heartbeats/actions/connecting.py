@@ -7,7 +7,7 @@ from apps.memories.services.graph.relations import connect
 from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.evidence import record_evidence
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.memory.relations import NOTE_LENGTH, GraphNodeKind, Relation
 
 
@@ -28,4 +28,4 @@ def connect_nodes(context: ActionContext, decision: Decision) -> ActionResult:
         agent_id=context.agent_id, edge=relation, source=context.source, now=context.now
     )
     summary = f"tied together as {relation.relation}{f'; {proposed}' if proposed else ''}"
-    return answer(decision, ActionOutcome.SUCCESS, summary, memories)
+    return action_result(decision, ActionOutcome.SUCCESS, summary, memories)

@@ -19,7 +19,7 @@ from apps.selves.services.proposals import belief_of, confirm_belief, revise_bel
 from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.steps.new_memories import vectors_of
 from arbor.heartbeat.steps.note_sources import with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
@@ -31,7 +31,7 @@ from arbor.selves.values import BeliefRevision, BeliefStatus
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
 SHOWN_AROUND = 8
 SHOWN_LENGTH = 1_500
-#: What a memory's detail says of its wording, which a revision replaces.
+#: The fields of a memory's detail that list earlier wordings; a revision, which has new words, does not copy them.
 _OF_THE_WORDING = ("wordings", "wordings_more")
 
 
@@ -98,7 +98,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             raise Invalid(f"memory {memory_id} is pinned: a person decides when it goes")
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
-            return _done(decision, f"put away ({reason}): {shorten(memory['content'], GLIMPSE)}", [memory_id])
+            return _done(decision, f"archived ({reason}): {shorten(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.DOUBT:
             trust = revision.halve_trust(
                 agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor
@@ -109,12 +109,18 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
                 [memory_id],
             )
         case Judgement.REVISE if params["content"] is None:
-            weight = params["importance"]
+            importance = params["importance"]
             revision.change_importance(
-                agent_id=context.agent_id, memory_id=memory_id, importance=weight, reason=reason, actor=actor
+                agent_id=context.agent_id,
+                memory_id=memory_id,
+                importance=importance,
+                reason=reason,
+                actor=actor,
             )
             return _done(
-                decision, f"importance {weight:.2f} now: {shorten(memory['content'], GLIMPSE)}", [memory_id]
+                decision,
+                f"importance {importance:.2f} now: {shorten(memory['content'], GLIMPSE)}",
+                [memory_id],
             )
         case Judgement.REVISE:
             new_id = revision.revise(
@@ -159,7 +165,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
             reason=params["reason"],
             now=context.now,
         )
-        return _done(decision, f"held as it is: {shorten(before.statement, GLIMPSE)}")
+        return _done(decision, f"kept as it is: {shorten(before.statement, GLIMPSE)}")
     belief = revise_belief(
         agent_id=context.agent_id,
         belief_id=belief_id,
@@ -191,7 +197,7 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=_actor(context)
             )
-            return _done(decision, f"the theme {cluster[1]!r} will be put in order")
+            return _done(decision, f"the theme {cluster[1]!r} will be reclustered")
         case _:
             return _done(decision, f"the theme {cluster[1]!r} is kept as it is")
 
@@ -231,8 +237,8 @@ def _shown(
     decision: Decision, lines: list[str], about: str, memory_ids: list[UUID] | None = None
 ) -> ActionResult:
     summary = f"looked at the {decision.params['target']} again: {shorten(about, GLIMPSE)}"
-    return answer(decision, ActionOutcome.SUCCESS, summary, memory_ids or (), brought="\n".join(lines))
+    return action_result(decision, ActionOutcome.SUCCESS, summary, memory_ids or (), brought="\n".join(lines))
 
 
 def _done(decision: Decision, summary: str, memory_ids: list[UUID] | None = None) -> ActionResult:
-    return answer(decision, ActionOutcome.SUCCESS, summary, memory_ids or ())
+    return action_result(decision, ActionOutcome.SUCCESS, summary, memory_ids or ())

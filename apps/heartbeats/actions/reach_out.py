@@ -19,7 +19,7 @@ from arbor.agents.endorsement import EndorsementStatus
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result, blocked_result
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.quotations import shorten
@@ -64,7 +64,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     )
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
     summary = f"wrote to {peer.name}: {shorten(content, GLIMPSE)}"
-    return answer(decision, ActionOutcome.SUCCESS, summary, list(stored.ids))
+    return action_result(decision, ActionOutcome.SUCCESS, summary, list(stored.ids))
 
 
 def _other_agent(context: ActionContext, wanted: str) -> Agent:
@@ -100,7 +100,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         decision.action
     )
     if reason:
-        return refused(decision.model_copy(update={"reason": reason}))
+        return blocked_result(decision.model_copy(update={"reason": reason}))
     messages = add_to_outbox(outgoing)
     memory = NewMemory(
         content=f"I decided to write {_to(audience)}: {outgoing.content}",
@@ -112,7 +112,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
     )
     # The embedding backlog adds the vector.
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
-    return answer(
+    return action_result(
         decision,
         ActionOutcome.SUCCESS,
         f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, GLIMPSE)}",

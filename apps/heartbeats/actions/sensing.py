@@ -10,7 +10,7 @@ from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.prompts.sections.goals import overview
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.quotations import shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
@@ -46,7 +46,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     if arrived:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
     summary = f"looked around: {len(arrived)} new since the beat began"
-    return answer(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
+    return action_result(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
 
 
 def _shown(percept: Percept) -> str:
@@ -72,4 +72,4 @@ def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
     listed = "; ".join(shorten(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
     summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
     goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
-    return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))
+    return action_result(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

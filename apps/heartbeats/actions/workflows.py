@@ -8,7 +8,7 @@ from apps.workflows.services.definitions import find_workflow
 from apps.workflows.services.runs import RunRequest, start_run
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.ids import read_id
 from arbor.quotations import shorten
 from arbor.workflows.values import WorkflowTrigger
@@ -27,7 +27,9 @@ def start_workflow(context: ActionContext, decision: Decision) -> ActionResult:
             key=f"{context.source}:{decision.index}",
         )
     )
-    return answer(decision, ActionOutcome.SUCCESS, f"started the workflow {workflow.name}, run {run.id}")
+    return action_result(
+        decision, ActionOutcome.SUCCESS, f"started the workflow {workflow.name}, run {run.id}"
+    )
 
 
 def complete_step(context: ActionContext, decision: Decision) -> ActionResult:
@@ -45,4 +47,4 @@ def complete_step(context: ActionContext, decision: Decision) -> ActionResult:
     )
     verb = "gave up" if failed else "completed"
     summary = f"{verb} the step {step.name} of the workflow {step.run.workflow.name}"
-    return answer(decision, ActionOutcome.SUCCESS, summary)
+    return action_result(decision, ActionOutcome.SUCCESS, summary)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from uuid import UUID
 
-from watchfiles import Change, DefaultFilter, watch
+from watchfiles import DefaultFilter, watch
 
 from apps.knowledge.models import Document
 from apps.knowledge.services.documents import NewDocument, add_document, check_size, withdraw_document
@@ -19,13 +19,14 @@ from arbor.errors import Invalid
 from arbor.knowledge.files import checked_name, has_known_ending
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
+#: The length of `Document.created_by`.
 _ACTOR_LENGTH = 200
 #: Milliseconds within which changes of a folder are taken together.
 _GATHERED_MS = 800
 
 
 class FileChange(StrEnum):
-    """The fate of a file."""
+    """The effect of adding a file, or of its removal, on its document."""
 
     #: A new document.
     ADDED = "added"
@@ -48,8 +49,8 @@ class FolderFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileWish:
-    """The fate of files that are added."""
+class AddOptions:
+    """The tenant and the options with which files are added as documents."""
 
     tenant_id: UUID
     actor: str
@@ -75,15 +76,15 @@ class FileResult:
 
     @property
     def is_broken(self) -> bool:
-        """Return whether the file is no document that can be found."""
+        """Return whether the file was refused, or its document could not be indexed."""
         return self.change is FileChange.REFUSED or self.indexing is IndexingStatus.FAILED
 
 
 def files_in(paths: Iterable[Path]) -> list[FolderFile]:
-    """Return the files, and the documents below the folders with the names that they have there, in order.
+    """Return the files at the paths and below those that are folders, in order; below a folder, a name is the path within it.
 
-    Hidden files, other endings and links that lead out of a folder are left out below folders. Raises Invalid for a path
-    that does not exist.
+    Below folders, hidden files, unknown endings and links that lead out of the folder are left out. Of files with the same name the
+    first counts. Raises Invalid for a path that does not exist.
     """
     found: dict[str, FolderFile] = {}
     for path in paths:
@@ -110,14 +111,16 @@ def _file_at(folder: Path, path: Path) -> FolderFile | None:
     return FolderFile(name=relative.as_posix(), path=path)
 
 
-def add_file(file: FolderFile, wish: FileWish) -> FileResult:
-    """Add a file as a document, and index it if it is wanted. A file that is refused is a result, not an error."""
+def add_file(file: FolderFile, options: AddOptions) -> FileResult:
+    """Add a file as a document, and index it if the options ask for it. A refused file is a result, not an error."""
     try:
         check_size(file.path.stat().st_size)
         content = file.path.read_bytes()
-        with tenant_transaction(wish.tenant_id):
-            new = NewDocument(name=file.name, content=content, category=wish.category, publish=wish.publish)
-            added = add_document(new=new, actor=wish.actor)
+        with tenant_transaction(options.tenant_id):
+            new = NewDocument(
+                name=file.name, content=content, category=options.category, publish=options.publish
+            )
+            added = add_document(new=new, actor=options.actor)
     except (Invalid, OSError) as error:
         return FileResult(name=file.name, change=FileChange.REFUSED, error=str(error))
     change = (
@@ -132,9 +135,9 @@ def add_file(file: FolderFile, wish: FileWish) -> FileResult:
         passages=document.passages,
         error=document.error,
     )
-    if change is FileChange.UNCHANGED or not wish.index:
+    if change is FileChange.UNCHANGED or not options.index:
         return result
-    indexed = index_document(document_id=document.id, tenant_id=wish.tenant_id)
+    indexed = index_document(document_id=document.id, tenant_id=options.tenant_id)
     if indexed is None:
         return result
     return FileResult(
@@ -148,27 +151,27 @@ def add_file(file: FolderFile, wish: FileWish) -> FileResult:
 
 
 def watching_actor(folder: Path) -> str:
-    """Return the actor of a watched folder, by which its documents are known again."""
+    """Return the actor that a watched folder's documents are recorded with, so that a later run finds them."""
     text = f"watch:{folder.resolve()}"
     return text if len(text) <= _ACTOR_LENGTH else f"watch:…{text[-(_ACTOR_LENGTH - 7) :]}"
 
 
-def synchronize_folder(folder: Path, wish: FileWish) -> Iterator[FileResult]:
-    """Add what is new or changed below a folder, and withdraw documents that it had and has no longer.
+def synchronize_folder(folder: Path, options: AddOptions) -> Iterator[FileResult]:
+    """Add new and changed files below a folder, and withdraw the documents whose files are gone.
 
-    `wish.actor` is the `watching_actor` of the folder.
+    `options.actor` is the `watching_actor` of the folder.
     """
     present = set()
     for file in _below(folder):
         present.add(_stored_name(file.name))
-        result = add_file(file, wish)
+        result = add_file(file, options)
         if result.change is not FileChange.UNCHANGED or result.is_broken:
             yield result
-    with tenant_transaction(wish.tenant_id):
-        known = Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
+    with tenant_transaction(options.tenant_id):
+        known = Document.objects.filter(created_by=options.actor).exclude(status=DocumentStatus.WITHDRAWN)
         gone = [name for name in known.values_list("name", flat=True) if name not in present]
     for name in gone:
-        yield from _withdraw(name, wish)
+        yield from _withdraw(name, options)
 
 
 def _stored_name(name: str) -> str:
@@ -179,38 +182,38 @@ def _stored_name(name: str) -> str:
         return name
 
 
-def watch_folder(folder: Path, wish: FileWish, *, stop: threading.Event) -> Iterator[FileResult]:
+def watch_folder(folder: Path, options: AddOptions, *, stop: threading.Event) -> Iterator[FileResult]:
     """Follow the changes below a folder until `stop` is set, beginning with what changed before."""
-    yield from synchronize_folder(folder, wish)
+    yield from synchronize_folder(folder, options)
     base = folder.resolve()
     for changes in watch(
         base, watch_filter=DefaultFilter(), debounce=_GATHERED_MS, stop_event=stop, yield_on_timeout=False
     ):
-        for change, text in sorted(changes):
-            yield from _follow(base, change, Path(text), wish)
+        for _, text in sorted(changes):
+            yield from _follow(base, Path(text), options)
 
 
-def _follow(base: Path, change: Change, path: Path, wish: FileWish) -> Iterator[FileResult]:
+def _follow(base: Path, path: Path, options: AddOptions) -> Iterator[FileResult]:
     file = _file_at(base, path)
     if file is not None:
-        result = add_file(file, wish)
+        result = add_file(file, options)
         if result.change is not FileChange.UNCHANGED:
             yield result
     elif path.is_dir():
         # A folder that was moved here has files that no change names.
         for moved in _below(path):
-            yield from _follow(base, change, moved.path, wish)
+            yield from _follow(base, moved.path, options)
     elif not path.exists():
-        yield from _withdraw(path.relative_to(base).as_posix(), wish)
+        yield from _withdraw(path.relative_to(base).as_posix(), options)
 
 
-def _withdraw(name: str, wish: FileWish) -> Iterator[FileResult]:
+def _withdraw(name: str, options: AddOptions) -> Iterator[FileResult]:
     """Withdraw the document of a file that is gone, or the documents of a folder that is."""
-    with tenant_transaction(wish.tenant_id):
-        known = Document.objects.filter(created_by=wish.actor).exclude(status=DocumentStatus.WITHDRAWN)
+    with tenant_transaction(options.tenant_id):
+        known = Document.objects.filter(created_by=options.actor).exclude(status=DocumentStatus.WITHDRAWN)
         name = _stored_name(name)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
         for document in gone:
-            withdraw_document(document_id=document.id, actor=wish.actor)
+            withdraw_document(document_id=document.id, actor=options.actor)
     for document in gone:
         yield FileResult(name=document.name, change=FileChange.WITHDRAWN, document_id=document.id)

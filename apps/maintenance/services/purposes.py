@@ -95,12 +95,16 @@ def _apply_extraction(agent_id: UUID, subject: Subject, read: Extraction, _by: s
     if any(read.facts.by_place.values()):
         # Proposals lock the agent, concepts the mind.
         lock_schedule(agent_id)
-    mine = set(store_concepts(agent_id, {ids[place]: of for place, of in concepts.by_place.items()}))
+    extracted = set(
+        store_concepts(agent_id, {ids[place]: found for place, found in concepts.by_place.items()})
+    )
     given_up, notes = _count_left_out_memories(
         agent_id, MaintenanceFlag.EXTRACT, ids, concepts, rule="its concepts are taken by rule"
     )
     extract_left_out(agent_id, given_up)
-    stated = {place: facts for place, facts in read.facts.by_place.items() if facts and ids[place] in mine}
+    stated = {
+        place: facts for place, facts in read.facts.by_place.items() if facts and ids[place] in extracted
+    }
     return [*concepts.dropped, *read.facts.dropped, *notes, *_propose_stated(agent_id, ids, stated)]
 
 

@@ -21,7 +21,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.values import MemoryStatus
 from arbor.selves.proposals import ProposalStatus
 
-#: The period over which ended heartbeats are counted.
+#: Heartbeats that started within this period are counted.
 WINDOW = timedelta(hours=24)
 #: The most agents of one answer.
 MOST_AGENTS = 200
@@ -78,11 +78,11 @@ def show_health(context: ToolContext) -> TenantHealth:
     with caller_transaction(context) as caller:
         now, agents = datetime.now(UTC), served_agents(caller).order_by()
         own = {} if caller.only_agent is None else {"agent_id": caller.only_agent}
-        ended = Heartbeat.objects.filter(started_at__gte=now - WINDOW, **own).order_by()
+        recent = Heartbeat.objects.filter(started_at__gte=now - WINDOW, **own).order_by()
         idle = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lt=now, **own)
         active = Memory.objects.filter(status=MemoryStatus.ACTIVE, **own)
         statuses = dict(agents.values_list("status").annotate(Count("id")))
-        heartbeats = dict(ended.values_list("status").annotate(Count("id")))
+        heartbeats = dict(recent.values_list("status").annotate(Count("id")))
         figures = {
             "overdue": idle.exclude(paused_until__gt=now).count(),
             "memories": active.count(),

@@ -59,7 +59,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
-        _record_change(row, actor, f"took away the boundary {name}", boundary_values(row), {})
+        _record_change(row, actor, f"removed the boundary {name}", boundary_values(row), {})
         row.delete()
         return "removed"
     before = boundary_values(row) if row else {}

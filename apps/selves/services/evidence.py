@@ -78,7 +78,10 @@ def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
 
 def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
-    """Delete the evidence of a memory about a belief that no relation of the two says any more; return how many rows."""
+    """Delete a memory's evidence for or against a belief once no relation of the two is evidence; return the number of rows.
+
+    `ends` are the memory and the belief.
+    """
     ids = {end.kind: end.id for end in ends}
     if ids.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
         return 0
@@ -93,7 +96,7 @@ def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
 
 
 def _propose(belief: Belief, source: str) -> str:
-    # What was retired speaks no longer, for or against.
+    # An archived memory is no evidence any more.
     rows = BeliefEvidence.objects.filter(belief_id=belief.id, memory__status=MemoryStatus.ACTIVE)
     if belief.tested_at is not None:
         rows = rows.filter(at__gt=belief.tested_at)
@@ -108,11 +111,11 @@ def _propose(belief: Belief, source: str) -> str:
         )
     confidence = limit_confidence(belief.confidence, confidence)
     if abs(confidence - belief.confidence) < LEAST_MOVE:
-        return "the belief stands as it is"
-    fors = sum(memory_evidence.supports for memory_evidence in evidence)
+        return "the belief stays as it is"
+    supporting = sum(memory_evidence.supports for memory_evidence in evidence)
     move = "surer" if confidence > belief.confidence else "less sure"
     content = (
-        f"{fors} memories speak for it, {len(evidence) - fors} against it: be {move},"
+        f"{supporting} memories speak for it, {len(evidence) - supporting} against it: be {move},"
         f" {belief.confidence:.0%} → {confidence:.0%}, that {belief.statement}"
     )
     propose(
@@ -132,9 +135,9 @@ def _propose(belief: Belief, source: str) -> str:
 
 
 def _credibility(memory: Memory) -> float:
-    """Return how far a memory counts as evidence, 0 to 1: its trust, for a fact without what beliefs change of it.
+    """Return how far a memory counts as evidence, 0 to 1: its trust; of a fact, the trust before beliefs raised or lowered it.
 
-    A belief that lowers the trust of what contradicts it would otherwise protect itself. A fact without a source counts
+    Otherwise a belief, which lowers the trust of facts that contradict it, would protect itself. A fact without a source counts
     as one whose source nobody has rated.
     """
     if memory.type != MemoryType.SEMANTIC:

@@ -43,7 +43,7 @@ def set_preference(
         _record_change(
             row,
             actor,
-            f"let it prefer {key}: {value}",
+            f"set its preference {key}: {value}",
             previous,
             preference_values(row),
             proposal_id=proposal_id,
@@ -60,7 +60,7 @@ def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
     )
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
-    _record_change(row, actor, f"took its preference {row.key} away", preference_values(row), {})
+    _record_change(row, actor, f"removed its preference {row.key}", preference_values(row), {})
     row.delete()
     return row
 

@@ -18,7 +18,7 @@ from arbor.selves.values import (
     QUALITIES,
 )
 
-#: The columns of each part that the choice reads, beside those of its view.
+#: The columns that `choose_self` reads of each part: those of its view, and those that it is ranked by.
 ASPECT_COLUMNS = ("id", "kind", "content", "strength", "status", "stability", "updated_at")
 BELIEF_COLUMNS = ("id", "category", "statement", "confidence", "status", "stability", "updated_at", "filters")
 PREFERENCE_COLUMNS = ("key", "value", "updated_at")

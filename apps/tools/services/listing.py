@@ -18,12 +18,13 @@ DEFAULT_COST = DEFAULT_COSTS["inquire_shallow"]
 
 @dataclass(frozen=True, kw_only=True)
 class ListingChange:
-    """The names of tools that a listing added, suspended or removed, and the number of all listed ones."""
+    """The number of tools that a server lists, and the names of those that the listing added, suspended or removed."""
 
     listed: int
     added: tuple[str, ...] = ()
     suspended: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    #: Listed tools that agents cannot use, each with the reason.
     skipped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -79,16 +80,16 @@ def _relist(tool: Tool, listed: ListedTool | None) -> bool:
     """Store a tool as its server lists it; return whether that suspends it."""
     status = ToolStatus(tool.status)
     same = listed is not None and listed.fingerprint == tool.fingerprint
-    now = status_after_listing(status, listed=listed is not None, same=same)
-    if now is ToolStatus.CHANGED and not tool.before:
+    new_status = status_after_listing(status, listed=listed is not None, same=same)
+    if new_status is ToolStatus.CHANGED and not tool.before:
         tool.before = {"description": tool.description, "schema": tool.schema}
-    tool.status = now
+    tool.status = new_status
     if listed is not None:
         tool.listed_at = timezone.now()
         for name, value in _texts(listed).items():
             setattr(tool, name, value)
     tool.save(update_fields=["status", "before", "listed_at", "description", "schema", "fingerprint"])
-    return now in SUSPENDED and status not in SUSPENDED
+    return new_status in SUSPENDED and status not in SUSPENDED
 
 
 def _texts(listed: ListedTool) -> dict[str, object]:

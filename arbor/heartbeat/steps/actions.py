@@ -20,8 +20,8 @@ from arbor.heartbeat.results import (
     ActionResult,
     GoalChange,
     GoalChangeKind,
-    answer,
-    refused,
+    action_result,
+    blocked_result,
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import new_memories, searches
@@ -77,7 +77,9 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         decision = apply_trust(heartbeat, decided, decisions) if decided.runs else decided
         decision = _verified(execution, decision) if decision.runs else decision
         decisions.append(decision)
-        results.append((yield from _execute(execution, decision)) if decision.runs else refused(decision))
+        results.append(
+            (yield from _execute(execution, decision)) if decision.runs else blocked_result(decision)
+        )
     heartbeat = replace(execution.heartbeat, decisions=decisions, signed=None)
     denied = [
         denial(heartbeat, decision)
@@ -133,13 +135,13 @@ def _execute(execution: Execution, decision: Decision) -> Act:
         return (yield from execute(execution, decision))
     except ArborError as error:
         # Nothing was written: all rules are checked before the first change.
-        return answer(decision, ActionOutcome.FAILURE, f"did not work: {error}")
+        return action_result(decision, ActionOutcome.FAILURE, f"did not work: {error}")
 
 
 def rest(_: Execution, decision: Decision) -> Act:
     """Do nothing."""
     yield from ()
-    return answer(decision, ActionOutcome.SUCCESS, "rested")
+    return action_result(decision, ActionOutcome.SUCCESS, "rested")
 
 
 def begin_inquiry(_: Execution, decision: Decision) -> Act:
@@ -189,7 +191,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     )
     memories = choose(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
-        return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
+        return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
     heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
     execution.heartbeat = heartbeat.with_view(recalled=shown)
@@ -198,7 +200,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     )
     glimpses = "; ".join(shorten(memory.content, GLIMPSE) for memory in memories[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
-    return answer(
+    return action_result(
         decision,
         ActionOutcome.SUCCESS,
         f"{len(memories)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
@@ -236,9 +238,9 @@ def make(execution: Execution, decision: Decision) -> Act:
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
-        return answer(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
+        return action_result(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
     summary = f"{wanted.verb}: {shorten(wanted.memory.content, GLIMPSE)}"
-    return answer(decision, ActionOutcome.SUCCESS, summary, placed.ids)
+    return action_result(decision, ActionOutcome.SUCCESS, summary, placed.ids)
 
 
 def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
@@ -265,7 +267,7 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
     outcome = (
         ActionOutcome.FAILURE if not created else ActionOutcome.PARTIAL if refusals else ActionOutcome.SUCCESS
     )
-    return answer(decision, outcome, "; ".join([*added, *refusals]))
+    return action_result(decision, outcome, "; ".join([*added, *refusals]))
 
 
 def reprioritize(execution: Execution, decision: Decision) -> Act:
@@ -273,7 +275,7 @@ def reprioritize(execution: Execution, decision: Decision) -> Act:
     backlog = yield from _backlog(execution)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
     _record(execution, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
-    return answer(decision, ActionOutcome.SUCCESS, f"{goal.title!r} is {goal.state} now")
+    return action_result(decision, ActionOutcome.SUCCESS, f"{goal.title!r} is {goal.state} now")
 
 
 def _backlog(execution: Execution) -> Generator[Any, Any, Backlog]:

@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, action_result
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
@@ -64,7 +64,7 @@ class InquiryResult:
 
 def inquire(decision: Decision) -> ActionResult:
     """Begin an inquiry, which `work` completes."""
-    return answer(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
+    return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:

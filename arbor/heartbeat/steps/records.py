@@ -81,7 +81,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     )
     return NodeResult(
         state=heartbeat,
-        changed=(f"remembered the beat and {len(heartbeat.reply_or_empty.memory_notes)} notes",),
+        changed=(f"remembered the heartbeat and {len(heartbeat.reply_or_empty.memory_notes)} notes",),
     )
 
 
@@ -112,6 +112,7 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
     note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
     narrative_vector = vectors_of([narrative], vectors)
     if notes and (note_vectors is None) != (narrative_vector is None):
+        # One request has vectors for all its memories or for none.
         placed_notes: PlacedMemories = yield Placing(memories=notes, vectors=note_vectors, model=model)
         placed: PlacedMemories = yield Placing(
             memories=[narrative_memory], vectors=narrative_vector, model=model
@@ -208,11 +209,11 @@ def with_invalid_replies_noticed(heartbeat: HeartbeatState, *, nops: int) -> Hea
     stored_notices = heartbeat.state.notices
     if stored_notices is None:
         return heartbeat
-    now = [notice.model_dump(mode="json") for notice in notices_of(RecentActivity(nops=nops))]
+    current = [notice.model_dump(mode="json") for notice in notices_of(RecentActivity(nops=nops))]
     others = [notice for notice in stored_notices if notice["kind"] != NoticeKind.INVALID_REPLIES]
     order = [*NoticeKind]
     return heartbeat.with_state(
-        notices=sorted([*others, *now], key=lambda notice: order.index(notice["kind"]))
+        notices=sorted([*others, *current], key=lambda notice: order.index(notice["kind"]))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import SourceSearch
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.authority import may_use
 from arbor.ids import read_id
@@ -36,14 +36,14 @@ def result_of(decision: Decision, found: MemorySearch) -> ActionResult:
     """Return the action's result, which names what was not searched."""
     query, notes = str(decision.params["query"]), "".join(f"; {note}" for note in found.notes)
     if not found.results:
-        return answer(decision, ActionOutcome.PARTIAL, f"found nothing about {query!r}{notes}")
+        return action_result(decision, ActionOutcome.PARTIAL, f"found nothing about {query!r}{notes}")
     glimpses = "; ".join(shorten(result.content, _GLIMPSE) for result in found.results[:3])
     memories = [
         memory_id
         for result in found.results
         if result.source is SearchSource.MEMORY and (memory_id := read_id(result.id)) is not None
     ]
-    return answer(
+    return action_result(
         decision,
         ActionOutcome.PARTIAL if found.missing else ActionOutcome.SUCCESS,
         f"{len(found.results)} results about {query!r}: {glimpses}{notes}",

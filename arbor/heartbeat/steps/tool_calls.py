@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from arbor.errors import ToolInterrupted
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, action_result
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
 from arbor.ids import read_id
@@ -35,7 +35,7 @@ _REMEMBERED_LENGTH = 2_000
 
 def begun_tool_call(decision: Decision) -> ActionResult:
     """Return the result of a call that has begun."""
-    return answer(
+    return action_result(
         decision, ActionOutcome.UNKNOWN, f"calling {_with_arguments(decision.action, decision.params)}"
     )
 

@@ -82,6 +82,9 @@ class RankedClusterLink:
     strength: float
 
 
+type _Strengths = dict[tuple[UUID, UUID, ClusterLink], float]
+
+
 def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
     """Return the first and the third quartile of at least one moment."""
     ordered = sorted(moments)
@@ -95,10 +98,10 @@ def relate(
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
     Centers at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar
-    cluster evolves into this one. Relations between members add up as independent evidence: 1 − Π(1 − weight).
+    cluster evolves into the latter. Relations between members add up as independent evidence: 1 − Π(1 − weight).
     """
     ordered = sorted(clusters, key=lambda cluster: cluster.id)
-    strengths: dict[tuple[UUID, UUID, ClusterLink], float] = {}
+    strengths: _Strengths = {}
     for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, relations)):
         for key, strength in found.items():
             strengths[key] = max(strength, strengths.get(key, 0.0))
@@ -112,9 +115,6 @@ def relate(
         for key in sorted(by_kind)
         for link in sorted(by_kind[key], key=lambda link: (-link.strength, link.target))[:MOST_LINKS]
     ]
-
-
-type _Strengths = dict[tuple[UUID, UUID, ClusterLink], float]
 
 
 def _overlaps(clusters: Sequence[PlacedCluster]) -> _Strengths:

@@ -31,7 +31,7 @@ KNOWLEDGE = (
         "Compare an agent's memories of each type with the quotas.",
         run="memory.knowledge:show_quotas",
         details="Above a quota, maintenance archives the least important memories of the type; permanent and pinned ones stay."
-        " A pin is unused if the agent has not recalled the memory in the week or longer since it was pinned.",
+        " A pin is unused if it is at least a week old and the agent has not recalled the memory since.",
         examples=("arbor memory quotas Vega", "arbor memory quotas Vega --json"),
     ),
     agent_command(

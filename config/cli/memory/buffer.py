@@ -51,7 +51,7 @@ def _buffered_at(item: Any) -> datetime:
 ITEM_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("importance", "imp", cell=number),
-    OutputColumn("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
+    OutputColumn("accesses", "accesses", cell=lambda accesses: f"{accesses}×"),
     OutputColumn("expires_at", "expires", cell=format_relative_time),
     OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
     OutputColumn("content", "item", cell=cut),
@@ -84,11 +84,11 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
     """Add an item to an agent's buffer; adding it again extends its time."""
     item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
     (item_id,) = add_buffer_items(agent_id=agent.id, things=[item])
-    audit_act(agent, f"gave {agent.name} something to hold", item_id=item_id)
+    audit_act(agent, f"added an item to the buffer of {agent.name}", item_id=item_id)
     value = {"agent": agent.name, "id": item_id, "importance": item.weight}
     return Output(
         value,
-        text=f"{agent.name} holds it for {format_duration(lasts)}.\n[dim]{item_id}[/dim]",
+        text=f"{agent.name} keeps it in the buffer for {format_duration(lasts)}.\n[dim]{item_id}[/dim]",
     )
 
 

@@ -1,4 +1,4 @@
-"""Show how an agent's accepted proposals proved, and how far its self is from its birth."""
+"""Show how often an agent's accepted proposals proved right, and how far its self is from its birth."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DRIFT_COLUMNS = (
 
 @in_agent_transaction
 def list_calibrations(agent: ChosenAgent) -> Output:
-    """List how the accepted proposals of an agent proved, by kind."""
+    """List how often the accepted proposals of an agent proved right, by kind."""
     return listing(
         "calibrations",
         calibrations_of(agent.id),

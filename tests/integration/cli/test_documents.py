@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apps.knowledge.models import Document
-from apps.knowledge.services.folders import FileChange, FileWish, watch_folder, watching_actor
+from apps.knowledge.services.folders import AddOptions, FileChange, watch_folder, watching_actor
 from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -126,10 +126,10 @@ def test_a_folder_is_taken_over(arbor: Arbor, one_tenant: str, folder: Path) -> 
 
 
 def test_a_watched_folder_is_followed(tenant: Tenant, tmp_path: Path) -> None:
-    wish = FileWish(tenant_id=tenant.id, actor=watching_actor(tmp_path), publish=True)
+    options = AddOptions(tenant_id=tenant.id, actor=watching_actor(tmp_path), publish=True)
     stop = threading.Event()
     (tmp_path / "a.md").write_text("One.")
-    results = watch_folder(tmp_path, wish, stop=stop)
+    results = watch_folder(tmp_path, options, stop=stop)
     assert next(results).change is FileChange.ADDED
     timer = threading.Timer(0.3, lambda: (tmp_path / "a.md").write_text("Two."))
     timer.start()

@@ -117,7 +117,10 @@ def test_a_buffer_item_is_added_found_and_promoted(arbor: Arbor, vega: str) -> N
         "0.2",
         "--json",
     ).json["id"]
-    assert "Vega holds it for 1d." in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out
+    assert (
+        "Vega keeps it in the buffer for 1d."
+        in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out
+    )
     items = arbor("memory", "buffer", "list", vega, "--search", "why did the ferryman cough?", "--json").json[
         "held"
     ]
@@ -138,9 +141,9 @@ def test_a_buffer_item_is_added_found_and_promoted(arbor: Arbor, vega: str) -> N
     assert (unknown.code, "has no" in unknown.err) == (1, True)
     assert arbor("memory", "buffer", "add", vega, "Too long.", "--for", "99d").code == 1
     with tenant_transaction(tenant_by_slug("acme").id):
-        messages = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
-        assert list(messages) == ["gave Vega something to hold"] * 2
-        assert AuditEvent.objects.filter(message="made a memory of what was only held").count() == 1
+        messages = AuditEvent.objects.filter(message__startswith="added").values_list("message", flat=True)
+        assert list(messages) == ["added an item to the buffer of Vega"] * 2
+        assert AuditEvent.objects.filter(message="promoted a buffer item to a memory").count() == 1
 
 
 def test_health_is_shown(arbor: Arbor, vega: str) -> None:

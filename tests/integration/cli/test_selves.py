@@ -163,7 +163,7 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
         messages = set(
             AuditEvent.objects.filter(message__contains="boundary").values_list("message", flat=True)
         )
-    assert "took away the boundary no_gossip" in messages
+    assert "removed the boundary no_gossip" in messages
 
 
 def test_an_accepted_proposal_of_a_person_becomes_a_memory(arbor: Arbor, vega: str) -> None:

@@ -75,7 +75,7 @@ def backlog_of(
         plans={plan.id: plan for plan, _ in planned},
         steps=[step for _, steps in planned for step in steps],
         intents={intent.id: intent for intent in intents},
-        held_intents=frozenset(intent.id for intent in locked),
+        running_intents=frozenset(intent.id for intent in locked),
         ended_children=ended or {},
     )
     return Backlog(AGENT, rows, now=NOW, heartbeat_id=heartbeat_id)

@@ -19,7 +19,7 @@ from arbor.heartbeat.decision import (
     texts_to_store,
 )
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedAction, Reply
-from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
+from arbor.heartbeat.results import ActionOutcome, ActionResult, blocked_result
 
 ALL = tuple(ACTIONS)
 RECALL = {"query": "ferries"}
@@ -225,7 +225,7 @@ def test_a_decision_preserves_the_reasons_of_the_model() -> None:
 def test_a_refused_action_ends_as_blocked_with_its_reason() -> None:
     (decision,) = decisions_on(("fly", {}))
 
-    result = refused(decision)
+    result = blocked_result(decision)
 
     assert (result.outcome, result.cost) == (ActionOutcome.BLOCKED, 0)
     assert result.summary.startswith("not done: there is no action 'fly'")

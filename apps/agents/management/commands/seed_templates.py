@@ -14,9 +14,7 @@ from apps.agents.services.templates import SeedChange, seed_builtin_templates
 class Command(BaseCommand):
     """Seed the built-in templates; idempotent."""
 
-    help = (
-        "Write the built-in templates into the database; says which were new, changed, unchanged or removed."
-    )
+    help = "Write the built-in templates into the database, and print which were new, changed, unchanged or removed."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the command's options."""

@@ -96,10 +96,10 @@ def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, f
 
     `concepts` maps memory ids to (name, strength from 0 to 1); the flag is cleared for memories without any, too.
     """
-    mine = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(concepts))
-    link_memories(agent_id=agent_id, links={memory_id: concepts[memory_id] for memory_id in mine})
-    clear_flag(MaintenanceFlag.EXTRACT, mine)
-    return mine
+    claimed = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(concepts))
+    link_memories(agent_id=agent_id, links={memory_id: concepts[memory_id] for memory_id in claimed})
+    clear_flag(MaintenanceFlag.EXTRACT, claimed)
+    return claimed
 
 
 def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:

@@ -258,7 +258,7 @@ def _promote(
                 action=AuditAction.OPERATOR_ACT,
                 actor=actor,
                 agent_id=agent_id,
-                message="made a memory of what was only held",
+                message="promoted a buffer item to a memory",
                 detail={
                     "item_ids": [str(item.id) for item in items],
                     "memory_ids": [str(memory_id) for memory_id in ids],

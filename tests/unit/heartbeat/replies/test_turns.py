@@ -18,7 +18,7 @@ from arbor.heartbeat.replies.turns import (
     turns_allowed,
     within_heartbeat,
 )
-from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
+from arbor.heartbeat.results import ActionOutcome, ActionResult, blocked_result
 from arbor.heartbeat.usage import Degradation
 from tests.unit.heartbeat.builders import NONCE, situation
 
@@ -61,7 +61,7 @@ def test_a_turn_follows_while_there_are_results_and_means_to_act(
 
 
 def test_the_follow_up_lists_outcomes_and_the_remaining_energy() -> None:
-    no = refused(
+    no = blocked_result(
         Decision(index=2, action="fly", params={}, verdict=DecisionVerdict.UNKNOWN, reason="there is no fly")
     )
 

@@ -16,7 +16,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.inputs import BudgetTerms
 from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Placing, Service
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, action_result
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.memory.recall.recall_request import RecallRequest
@@ -151,7 +151,7 @@ def test_a_domain_error_fails_the_action_and_others_propagate(error: Exception) 
 )
 def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
     vectors = {"a": [1.0]}
-    done = Answers({Service: lambda need: answer(need.decision, ActionOutcome.SUCCESS, "done")})
+    done = Answers({Service: lambda need: action_result(need.decision, ActionOutcome.SUCCESS, "done")})
     heartbeat = run_actions(decision, answers=done, vectors=vectors)
 
     (need,) = done.needs
@@ -163,7 +163,7 @@ def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
 
 
 def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
-    done = Answers({Service: lambda need: answer(need.decision, ActionOutcome.BLOCKED, "too soon")})
+    done = Answers({Service: lambda need: action_result(need.decision, ActionOutcome.BLOCKED, "too soon")})
     heartbeat = run_actions(permitted("reach_out_user", content="Hello.", intent="so"), answers=done)
     assert heartbeat.state.last_reach_out_at is None
 
