@@ -298,7 +298,7 @@ class PageAdmin(ConsoleAdmin):
     page_template: ClassVar[str]
     #: The function that reads the data of the row's page.
     read_page: ClassVar[Any]
-    #: The template of the parts that move, and the function that reads their data; none: the page stays as it is.
+    #: The template of the live parts, and the function that reads their data; none: the page stays as it is.
     live_template: ClassVar[str] = ""
     read_parts: ClassVar[Any] = None
 

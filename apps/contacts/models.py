@@ -14,7 +14,7 @@ from arbor.contacts.hooks import HookDeliveryStatus, HookKind, HookMapping, hook
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
 from arbor.ids import uuid7
 
-#: Characters that a message keeps of the last answer to it.
+#: The characters of the last answer to a message that its row stores.
 ANSWER_LENGTH = 200
 
 

@@ -79,7 +79,7 @@ def _read(chosen_pages: Sequence[SearchResult], fetch: Fetch, ends: float) -> tu
         except WebFailed as error:
             return error
         if not page.text.strip():
-            return WebFailed(f"{page.url} holds no text")
+            return WebFailed(f"{page.url} has no text")
         return Page(url=page.url, title=page.title or result.title, text=_cut_text(page.text))
 
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:

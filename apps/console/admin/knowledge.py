@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -61,7 +61,6 @@ class DocumentAdmin(PageAdmin, FoundByIdAdmin):
     when_empty = "Documents that you add are shared by all agents: policies, manuals, notes."
     when_empty_see = "arbor document add --help"
     search_fields = ("name", "title")
-    search_help: ClassVar[str] = "An id, or a part of the name or title"
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow operators to add documents."""
@@ -70,18 +69,15 @@ class DocumentAdmin(PageAdmin, FoundByIdAdmin):
     @property
     def search_help_text(self) -> str:
         """Return the hint below the search box."""
-        return self.search_help
+        return "An id, or a part of the name or title"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Search by id, or by a part of the name or title: a tenant has thousands of documents, not millions."""
         term = search_term.strip()
-        found, distinct = (
-            super().get_search_results(request, queryset, term) if _is_id(term) else (None, False)
-        )
-        if found is not None:
-            return found, distinct
+        if _is_id(term):
+            return super().get_search_results(request, queryset, term)
         matches = queryset.filter(name__icontains=term) | queryset.filter(title__icontains=term)
         return matches if term else queryset, False
 

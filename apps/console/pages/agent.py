@@ -1,4 +1,4 @@
-"""Read an agent's page by a fixed number of queries, without changes, access counts included."""
+"""Read an agent's page by a fixed number of queries, which change nothing: no access is counted."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOverview:
-    """The data of the parts of an agent's page that move."""
+    """The data of the live parts of an agent's page, which are read again and again."""
 
     agent: Agent
     state: AgentState | None
@@ -125,6 +125,7 @@ class IdentityPanel:
     #: An `EndorsementStatus`; empty for an agent that is not endorsed.
     status: str = ""
     reason: str = ""
+    #: The time of the latest statement about the agent.
     at: datetime | None = None
 
 
@@ -158,7 +159,7 @@ class AgentPage(AgentOverview):
 
 
 def read_agent_overview(agent: Agent) -> AgentOverview:
-    """Read the parts that move, in five queries at most; the agent's state and schedule are joined already."""
+    """Read the live parts, in five queries at most; the agent's state and schedule are joined already."""
     state: AgentState | None = getattr(agent, "state", None)
     energy = state.energy if state else 0.0
     energy_max = energy_terms_of(agent).maximum

@@ -23,7 +23,7 @@ def load_self_knowledge(agent_id: UUID) -> SelfKnowledge:
 def system_prompt_of(agent: Agent, knowledge: SelfKnowledge | None = None) -> str:
     """Return the agent's character as the system prompt of its heartbeats and conversations.
 
-    One statement, none with the agent's self-knowledge.
+    One statement; none if `knowledge` is given.
     """
     return to_system_prompt(
         Character.model_validate(agent.character),

@@ -1,4 +1,4 @@
-"""Call tools of MCP servers, each by a durable call, once at most."""
+"""Call tools of MCP servers, each by a durable call, at most once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from arbor.tools.names import PREFIX, is_tool_action, server_of
 from arbor.tools.ports import ToolAnswer
 from arbor.values import replace
 
-#: The trust in what a tool answers: that in a web page, because anybody may have written it.
+#: The trust in the answer of a tool; as in a web page, anybody may have written it.
 TOOL_TRUST = 0.4
 _CONFIDENCE = 0.5
 _IMPORTANCE = 0.5

@@ -34,9 +34,10 @@ def read_summary(text: str) -> str:
     """Return the summary in a model's reply. Raises ReplyInvalid for a missing, empty or overlong one."""
     summary = _object(text, "summary").get("summary")
     if not isinstance(summary, str) or not summary.strip():
-        raise ReplyInvalid('"summary" must be a text that says something')
+        raise ReplyInvalid('"summary" must be a text that is not empty')
     summary = " ".join(summary.split())
     if len(summary) > LONGEST_SUMMARY:
+        # The error names the length that the prompt asks for; a longer text than that is accepted.
         raise ReplyInvalid(f'"summary" must have at most {SUMMARY_LENGTH} characters, got {len(summary):,}')
     return summary
 
@@ -48,9 +49,9 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[ExtractedConcept, .
     """
     by_memory: dict[int, tuple[ExtractedConcept, ...]] = {}
     dropped: list[str] = []
-    for number, concepts in _entries_of(text, "memories", "concepts", count, dropped):
+    for place, concepts in _entries_of(text, "memories", "concepts", count, dropped):
         if not isinstance(concepts, list):
-            dropped.append(f'memory {number + 1}: "concepts" must be a list, got {_quote(concepts)}')
+            dropped.append(f'memory {place + 1}: "concepts" must be a list, got {_quote(concepts)}')
             continue
         by_key: dict[str, ExtractedConcept] = {}
         for item in concepts:
@@ -58,14 +59,14 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[ExtractedConcept, .
                 concept = _concept(item)
                 by_key.setdefault(concept_key(concept.name), concept)
             except Invalid as error:
-                dropped.append(f"memory {number + 1}: {_quote(item)}: {error}")
+                dropped.append(f"memory {place + 1}: {_quote(item)}: {error}")
         unique = tuple(by_key.values())
         dropped += [
-            f"memory {number + 1}: {_quote(concept.name)}: above the {MAX_CONCEPTS} concepts of one memory"
+            f"memory {place + 1}: {_quote(concept.name)}: above the {MAX_CONCEPTS} concepts of one memory"
             for concept in unique[MAX_CONCEPTS:]
         ]
         if unique or not concepts:
-            by_memory[number] = unique[:MAX_CONCEPTS]
+            by_memory[place] = unique[:MAX_CONCEPTS]
     if not by_memory:
         raise ReplyInvalid(f'"memories" must list each of the {count} memories with its "concepts"')
     return Answers(by_memory, limit_reasons(dropped))
@@ -115,11 +116,11 @@ def read_scores(text: str, *, count: int) -> Answers[float]:
     """
     by_memory: dict[int, float] = {}
     dropped: list[str] = []
-    for number, score in _entries_of(text, "scores", "importance", count, dropped):
+    for place, score in _entries_of(text, "scores", "importance", count, dropped):
         if _is_number(score) and 0 <= score <= 1:
-            by_memory[number] = float(score)
+            by_memory[place] = float(score)
         else:
-            dropped.append(f"memory {number + 1}: an importance is a number from 0 to 1, got {_quote(score)}")
+            dropped.append(f"memory {place + 1}: an importance is a number from 0 to 1, got {_quote(score)}")
     if not by_memory:
         raise ReplyInvalid(
             f'"scores" must list each of the {count} memories with an "importance" from 0 to 1'
@@ -138,11 +139,11 @@ def _object(text: str, key: str) -> Mapping[str, Any]:
     if len(text) > LONGEST_REPLY:
         raise ReplyInvalid(f"a reply has at most {LONGEST_REPLY:,} characters, got {len(text):,}")
     last: Mapping[str, Any] | None = None
-    for by_memory in find_objects(text, keys=(key,)):
-        if isinstance(by_memory, Broken):
-            raise ReplyInvalid(by_memory.fault)
-        if key in by_memory.value:
-            last = by_memory.value
+    for found in find_objects(text, keys=(key,)):
+        if isinstance(found, Broken):
+            raise ReplyInvalid(found.fault)
+        if key in found.value:
+            last = found.value
     if last is None:
         raise ReplyInvalid(f'expected a JSON object with the key "{key}"')
     return last

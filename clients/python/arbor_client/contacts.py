@@ -127,7 +127,7 @@ class Channels[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def remove(self, channel_id: Id) -> Call[Channel]:
-        """Remove a channel. Its pending messages fail; sent ones stay on record."""
+        """Remove a channel. Its pending messages fail; sent ones stay in the outbox."""
         return delete(Channel, f"/channels/{channel_id}")
 
     @operation
@@ -137,7 +137,7 @@ class Channels[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def disable(self, channel_id: Id) -> Call[Channel]:
-        """Disable a channel. Its waiting messages fail."""
+        """Disable a channel. Its pending messages fail."""
         return post(Channel, f"/channels/{channel_id}/disable")
 
     @operation

@@ -14,7 +14,10 @@ from config.cli.kit.output import table
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """One value of a row: under `key` in JSON and under `head` in a table; without one of the two, only in the other."""
+    """One value of a row: under `key` in JSON and under `head` in a table.
+
+    An empty `key` leaves it out of the JSON, no `head` out of the table.
+    """
 
     key: str = ""
     head: str | None = None

@@ -36,7 +36,7 @@ def test_pages_keep_the_order_of_results_and_failures_are_listed() -> None:
         ({"": WebFailed("away")}, {}, "search 'one': away; search 'two': away"),
         ({}, {}, "nothing was found for one, two"),
         ({"": results("a")}, {}, "none of 1 pages could be read: a answered 404"),
-        ({"": results("a")}, {"a": "  "}, "a holds no text"),
+        ({"": results("a")}, {"a": "  "}, "a has no text"),
     ],
 )
 def test_a_lookup_that_reads_no_page_is_a_failure(

@@ -43,7 +43,8 @@ from arbor.signals import Signal
 
 log = structlog.get_logger(__name__)
 
-# With the content of messages that were sealed; a refused message stays sealed.
+# Assign percepts to the heartbeats that received them, and store the opened contents of sealed messages; a message that was
+# not opened stays sealed.
 _ASSIGN_PERCEPTS = """
 UPDATE heartbeats_percept p SET heartbeat_id = r.heartbeat, content = coalesce(r.content, p.content),
     sealed = CASE WHEN r.content IS NULL THEN p.sealed END
@@ -61,13 +62,14 @@ def commit(
 ) -> None:
     """Write the effects, the signals and the progress of heartbeats, in the open transaction; `signals` is emptied.
 
-    Foreign keys fix the order: memories, new heartbeats, rows that refer to heartbeats. `charge` is called before the last
-    statement, and counts the time up to it. Raises StaleLease when another worker has one of the leases.
+    Foreign keys fix the order: memories, new heartbeats, rows that refer to heartbeats. `charge` is called once, before the first
+    progress is written, and charges the heartbeats for the time so far. Raises StaleLease when another worker has one of the leases.
     """
     effects = [(member, member.heartbeat.effects) for member in members if member.heartbeat is not None]
     _write_memories(effects, fetcher)
     states = lock_states(members)
     ran = (HeartbeatStatus.DONE, HeartbeatStatus.FAILED)
+    # Heartbeats without a row that rows written below refer to.
     rowless = [
         member
         for member in members
@@ -83,7 +85,7 @@ def commit(
     if not rowless:
         charge()
     _write_progress([member for member in members if member not in rowless], signals)
-    # Those that the statements above did not write.
+    # The signals that `_write_progress` did not write.
     write_signals(signals)
     signals.clear()
 

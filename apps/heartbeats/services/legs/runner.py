@@ -280,7 +280,7 @@ class _Leg:
         return OpenNeed(member=pipeline.member, need=pipeline.need)
 
     def _commit(self, members: Sequence[LeasedHeartbeat], signals: list[Signal], started: float) -> None:
-        """Commit; the time up to the last statement is divided among the heartbeats."""
+        """Commit; the time until progress is written is divided among the heartbeats."""
 
         def charge() -> None:
             elapsed_ms = (self._spent_s + time.perf_counter() - started) * 1000

@@ -127,7 +127,7 @@ def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
     For callers that archive or restore memories: the transaction must be open and the mind locked. Unknown ids are
     ignored. One statement.
     """
-    return change(queries.MARK_CLUSTERS, ids=sorted(set(memory_ids))) if memory_ids else 0
+    return change(queries.REMOVE_MEMORIES, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:

@@ -23,18 +23,18 @@ WHERE own.tenant_id = %(tenant)s AND own.cluster_id = %(cluster)s ORDER BY own.s
 
 # Remove memories from clusters and mark the clusters stale. The rows are locked in the order of ids, as everywhere,
 # to avoid deadlocks.
-MARK_CLUSTERS = """
+REMOVE_MEMORIES = """
 WITH gone AS (
     DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
     RETURNING cluster_id
-), mine AS MATERIALIZED (
+), locked AS MATERIALIZED (
     SELECT id FROM memories_cluster
     WHERE tenant_id = %(tenant)s AND id IN (SELECT cluster_id FROM gone) ORDER BY id FOR UPDATE
 )
 UPDATE memories_cluster c SET stale = true, size = greatest(0, c.size - (
     SELECT count(*)::int FROM gone WHERE gone.cluster_id = c.id
 ))
-FROM mine WHERE c.tenant_id = %(tenant)s AND c.id = mine.id
+FROM locked WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
 """
 
 _LONG_AGO = "d.clustered_at NOT BETWEEN now() - interval '{seconds} seconds' AND now()"
@@ -97,7 +97,7 @@ WITH added AS (
         AND m.status = 'active'
     ORDER BY c.id, m.id
     ON CONFLICT (tenant_id, cluster_id, memory_id) DO NOTHING RETURNING cluster_id, memory_id
-), ended AS (
+), unflagged AS (
     UPDATE memories_upkeep u SET unclustered = false
     WHERE u.tenant_id = %(tenant)s AND u.memory_id IN (SELECT memory_id FROM added) AND u.unclustered
 ), grown AS (
