@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from apps.agents.services.templates import seed_builtin_templates
-from apps.fleet.creation import AgentWish, create_agents
+from apps.fleet.creation import NewAgent, create_agents
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from bench.support.figures import print_progress, quantile
@@ -18,16 +18,16 @@ def measure(_place: Installation, *, agents: int, batch: int) -> dict[str, Any]:
     """Return agents created per second, batch after batch of one tenant."""
     seed_builtin_templates()
     tenant_id = create_tenant(slug="bench", name="Bench").id
-    wishes = [
-        AgentWish(name=f"Agent {number}", template_name=TEMPLATES[number % len(TEMPLATES)])
+    new_agents = [
+        NewAgent(name=f"Agent {number}", template_name=TEMPLATES[number % len(TEMPLATES)])
         for number in range(agents + batch)
     ]
     print_progress(f"creating {agents} agents")
     ms: list[float] = []
-    for start in range(0, len(wishes), batch):
+    for start in range(0, len(new_agents), batch):
         begun = time.perf_counter()
         with tenant_transaction(tenant_id):
-            create_agents(wishes=wishes[start : start + batch], actor=ACTOR)
+            create_agents(new_agents=new_agents[start : start + batch], actor=ACTOR)
         ms.append((time.perf_counter() - begun) * 1000)
     # The first batch opens the connection and plans the statements.
     return {

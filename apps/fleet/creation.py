@@ -56,8 +56,8 @@ MOST_TOGETHER = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentWish:
-    """A wish for an agent; what is empty defaults to the template's, then the installation's."""
+class NewAgent:
+    """An agent to create; what is empty defaults to the template's, then the installation's."""
 
     name: str
     template_name: str
@@ -67,8 +67,8 @@ class AgentWish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _NewAgent:
-    """An agent to store, with what it is made from."""
+class _BuiltAgent:
+    """An agent that is built but not stored, with what it is made from."""
 
     agent: Agent
     template: FoundTemplate
@@ -85,13 +85,13 @@ def create_agent(
     model: str = "",
 ) -> Agent:
     """Create an agent of the current tenant from a template; see `create_agents`."""
-    wish = AgentWish(name=name, template_name=template_name, interval=interval, model=model)
-    (agent,) = create_agents(wishes=[wish], actor=actor)
+    new_agent = NewAgent(name=name, template_name=template_name, interval=interval, model=model)
+    (agent,) = create_agents(new_agents=[new_agent], actor=actor)
     return agent
 
 
 @transaction.atomic
-def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
+def create_agents(*, new_agents: Sequence[NewAgent], actor: str) -> list[Agent]:
     """Create agents of the current tenant from templates, all or none; they have no heartbeats before they are started.
 
     Interval and model (`provider/model`) default to the template's, then the installation's. Maintenance embeds the agents'
@@ -101,30 +101,30 @@ def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
     suspended, and ConfigurationInvalid without a master key.
     """
     require_active()
-    if not 0 < len(wishes) <= MOST_TOGETHER:
-        raise Invalid(f"1 to {MOST_TOGETHER} agents are created together, got {len(wishes)}")
-    templates = {name: find_template(name) for name in {wish.template_name for wish in wishes}}
+    if not 0 < len(new_agents) <= MOST_TOGETHER:
+        raise Invalid(f"1 to {MOST_TOGETHER} agents are created together, got {len(new_agents)}")
+    templates = {name: find_template(name) for name in {new_agent.template_name for new_agent in new_agents}}
     now = datetime.now(UTC)
-    new = [_new_agent(wish, templates[wish.template_name]) for wish in wishes]
-    agents = [made.agent for made in new]
+    built = [_build_agent(new_agent, templates[new_agent.template_name]) for new_agent in new_agents]
+    agents = [made.agent for made in built]
     _store(agents)
-    create_identities([NewIdentity(agent=made.agent, pair=made.pair) for made in new], now=now)
+    create_identities([NewIdentity(agent=made.agent, pair=made.pair) for made in built], now=now)
     RequestedCapability.objects.bulk_create(
-        [row for made in new for row in _requests(made.agent, made.template)]
+        [row for made in built for row in _requests(made.agent, made.template)]
     )
     for template in templates.values():
-        of_template = [made.agent for made in new if made.template is template]
+        of_template = [made.agent for made in built if made.template is template]
         grant_actions(agents=of_template, actions=first_actions(template.spec.actions), actor=actor)
     create_tiers(agents, now=now)
-    create_schedules(intervals={made.agent: made.interval for made in new}, now=now)
-    for made in new:
+    create_schedules(intervals={made.agent: made.interval for made in built}, now=now)
+    for made in built:
         create_policy(made.agent, energy=made.template.spec.energy)
-    shortened = _create_minds(new, actor, now)
+    shortened = _create_minds(built, actor, now)
     for template in templates.values():
-        of_template = [made.agent for made in new if made.template is template]
+        of_template = [made.agent for made in built if made.template is template]
         create_skills(of_template, template.spec.skills)
         create_subscriptions(of_template, template.spec.subscriptions, actor=actor)
-    for made in new:
+    for made in built:
         _record(made, shortened[made.agent.id], actor)
     emit(
         *(
@@ -135,7 +135,7 @@ def create_agents(*, wishes: Sequence[AgentWish], actor: str) -> list[Agent]:
                 template=label(made.template.name),
                 actor=actor,
             )
-            for made in new
+            for made in built
         )
     )
     return agents
@@ -177,14 +177,14 @@ def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
     return interval
 
 
-def _new_agent(wish: AgentWish, template: FoundTemplate) -> _NewAgent:
+def _build_agent(new_agent: NewAgent, template: FoundTemplate) -> _BuiltAgent:
     spec = template.spec
-    handle = wish.model or spec.metadata.handle
+    handle = new_agent.model or spec.metadata.handle
     pair = generate_key_pair()
     agent = Agent(
         tenant_id=current_tenant(),
         public_id=pair.public_id,
-        name=valid_name(wish.name),
+        name=valid_name(new_agent.name),
         template_name=template.name,
         template_version=template.version,
         trust_tier=spec.trust_tier,
@@ -193,7 +193,9 @@ def _new_agent(wish: AgentWish, template: FoundTemplate) -> _NewAgent:
         pipeline=spec.pipeline,
         model=str(Handle.entered(handle)) if handle else "",
     )
-    return _NewAgent(agent=agent, template=template, pair=pair, interval=_interval(wish.interval, template))
+    return _BuiltAgent(
+        agent=agent, template=template, pair=pair, interval=_interval(new_agent.interval, template)
+    )
 
 
 def _store(agents: Sequence[Agent]) -> None:
@@ -213,7 +215,7 @@ def _store(agents: Sequence[Agent]) -> None:
         raise AlreadyExists(f"this tenant has an agent {wanted} already; choose another name") from error
 
 
-def _record(made: _NewAgent, shortened: Sequence[str], actor: str) -> None:
+def _record(made: _BuiltAgent, shortened: Sequence[str], actor: str) -> None:
     agent, template = made.agent, made.template
     record(
         action=AuditAction.AGENT_CREATED,
@@ -244,17 +246,17 @@ def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability
     ]
 
 
-def _create_minds(new: Sequence[_NewAgent], actor: str, now: datetime) -> dict[UUID, tuple[str, ...]]:
+def _create_minds(built: Sequence[_BuiltAgent], actor: str, now: datetime) -> dict[UUID, tuple[str, ...]]:
     """Store the agents' first working memories, goals, selves and memories; return the beginnings of shortened texts."""
-    minds = {made.agent.id: first_mind(made.template.spec, now=now) for made in new}
-    AgentState.objects.bulk_create([_state(made.agent, minds[made.agent.id], now) for made in new])
+    minds = {made.agent.id: first_mind(made.template.spec, now=now) for made in built}
+    AgentState.objects.bulk_create([_state(made.agent, minds[made.agent.id], now) for made in built])
     backlogs = load_backlogs(dict.fromkeys(minds), now=now)
-    for made in new:
+    for made in built:
         _add_goals(backlogs[made.agent.id], made.template)
     save_backlogs(backlogs.values())
     create_selves(
         selves=[
-            SelfAtBirth(agent_id=made.agent.id, aspects=first_aspects(made.template.spec)) for made in new
+            SelfAtBirth(agent_id=made.agent.id, aspects=first_aspects(made.template.spec)) for made in built
         ],
         actor=actor,
     )
@@ -262,7 +264,7 @@ def _create_minds(new: Sequence[_NewAgent], actor: str, now: datetime) -> dict[U
     writer.place(
         [
             ToRemember(agent_id=made.agent.id, memories=first_knowledge(made.template.spec, now=now))
-            for made in new
+            for made in built
         ]
     )
     writer.write()

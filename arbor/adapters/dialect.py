@@ -40,7 +40,7 @@ class Dialect:
     quiet: bool = False
     #: The name of the option that limits the reply.
     limit: str = "max_tokens"
-    #: Whether the server streams replies, and counts the tokens of a stream at the request's wish.
+    #: Whether the server streams replies, and counts the tokens of a stream if the request asks for it.
     streams: bool = True
     counts_streams: bool = True
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import batched
 from uuid import UUID
 
-from apps.fleet.creation import AgentWish, create_agents
+from apps.fleet.creation import NewAgent, create_agents
 from apps.fleet.lifecycle import start_agent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
@@ -42,8 +42,8 @@ def populate(
     for tenant in range(tenants):
         tenant_id = create_tenant(slug=f"bench-{tenant}", name=f"Bench {tenant}").id
         for numbers in batched(range(tenant, agents, tenants), _TOGETHER, strict=False):
-            wishes = [
-                AgentWish(
+            new_agents = [
+                NewAgent(
                     name=f"Agent {number}",
                     template_name=templates[number % len(templates)],
                     interval=interval,
@@ -51,7 +51,9 @@ def populate(
                 for number in numbers
             ]
             with tenant_transaction(tenant_id):
-                for number, agent in zip(numbers, create_agents(wishes=wishes, actor=ACTOR), strict=True):
+                for number, agent in zip(
+                    numbers, create_agents(new_agents=new_agents, actor=ACTOR), strict=True
+                ):
                     start_agent(agent_id=agent.id, actor=ACTOR)
                     created[number] = BenchAgent(tenant_id=tenant_id, agent_id=agent.id)
     return [created[number] for number in range(agents)]

@@ -152,8 +152,8 @@ class Connection(asyncio.Protocol):
             case Mode.SILENT:
                 return
             case Mode.LIMIT:
-                wish = f"Retry-After: {self._stub.retry_after_s}\r\n"
-                self._send(429, b'{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}', wish)
+                header = f"Retry-After: {self._stub.retry_after_s}\r\n"
+                self._send(429, b'{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}', header)
             case Mode.ERROR:
                 self._send(500, b'{"error": {"message": "the stub was told to fail"}}')
             case Mode.NO_SCHEMA if request.get("response_format", {}).get("type") == "json_schema":

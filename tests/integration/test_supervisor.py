@@ -32,8 +32,8 @@ def shell(script: str, **env: str) -> Callable[[], Launch]:
     return lambda: Launch(argv=("/bin/sh", "-c", script), env={**PATH, **env})
 
 
-def sleeping(name: str, *, script: str = "sleep 60", **wishes: Any) -> ManagedProcess:
-    return ManagedProcess(name=name, launch=shell(f"exec {script}"), **wishes)
+def sleeping(name: str, *, script: str = "sleep 60", **changes: Any) -> ManagedProcess:
+    return ManagedProcess(name=name, launch=shell(f"exec {script}"), **changes)
 
 
 class Run:

@@ -19,7 +19,7 @@ from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
 from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.contacts.services.channels import add_channel, secret_of
-from apps.contacts.services.hooks import HookWish, create_hook
+from apps.contacts.services.hooks import NewHook, create_hook
 from apps.contacts.services.signal_webhooks import create_webhook
 from apps.contacts.services.signing_secrets import SecretPair
 from apps.fleet.accounts import create_account
@@ -124,7 +124,7 @@ def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
         store_provider_key(access=ProviderAccess.of("anthropic", key=PROVIDER_KEY), listed=[], actor="tests")
         webhook = create_webhook(name="hook", url="https://example.org/signals", actor="tests")
         add_server(name="weather", url="https://example.org/mcp", secret="s3cret", actor="tests")
-        hook = create_hook(HookWish(name="hook", agent_id=key.agent_id), actor="tests")
+        hook = create_hook(NewHook(name="hook", agent_id=key.agent_id), actor="tests")
         # The inbox has no secret.
         add_channel(name="in", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="tests")
     return Secrets(

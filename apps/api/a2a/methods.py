@@ -60,11 +60,11 @@ class RpcMethod:
 
 async def _send(caller: RpcCaller, params: SendParams) -> dict[str, Any]:
     task = await in_thread(_begin, caller, params)
-    wish = params.configuration
-    if not wish.return_immediately and not task.state.is_final:
+    options = params.configuration
+    if not options.return_immediately and not task.state.is_final:
         await last_event(caller.followed(task))
         task = await in_thread(_read, caller, task.id)
-    return {"task": task_json(task, history=wish.history_length)}
+    return {"task": task_json(task, history=options.history_length)}
 
 
 async def _send_streaming(caller: RpcCaller, params: SendParams) -> RpcEvents:

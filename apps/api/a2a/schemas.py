@@ -64,7 +64,7 @@ class RpcMessage(RpcParams):
 
 
 class SendConfiguration(RpcParams):
-    """The wishes for an answer."""
+    """The options of an answer."""
 
     accepted_output_modes: list[str] = []
     history_length: Annotated[int | None, Field(ge=0)] = None

@@ -71,10 +71,10 @@ def show_model(request: HttpRequest, name: str) -> JsonResponse:
 
 
 @openai_api.post("/chat/completions", auth=TALK_OWN)
-async def complete_chat(request: HttpRequest, wish: ChatCompletionRequest) -> HttpResponseBase:
+async def complete_chat(request: HttpRequest, payload: ChatCompletionRequest) -> HttpResponseBase:
     """Give the last message of the user to an agent, and answer with its reply, whole or as a stream."""
-    completion = await in_thread(_begin, request, wish)
-    if wish.stream:
+    completion = await in_thread(_begin, request, payload)
+    if payload.stream:
         return stream_response(completion.chunks())
     last = await last_event(completion.turn) or unanswered()
     if last.answer is None or last.answer.error:
@@ -84,16 +84,16 @@ async def complete_chat(request: HttpRequest, wish: ChatCompletionRequest) -> Ht
 
 
 @openai_api.post("/embeddings", auth=READ_OWN)
-def embed(request: HttpRequest, wish: EmbeddingRequest) -> JsonResponse:
+def embed(request: HttpRequest, payload: EmbeddingRequest) -> JsonResponse:
     """Return the vectors of texts by the installation's embedder, each of length 1."""
     model = installation_model()
-    if wish.model not in {model.name, DEFAULT_EMBEDDER}:
-        raise NotFound(f"there is no embedder {wish.model!r}; there is: {model.name}, {DEFAULT_EMBEDDER}")
-    if wish.dimensions not in (None, model.dimension):
-        raise Invalid(f"{model.name} has vectors of {model.dimension} dimensions, got {wish.dimensions}")
-    texts = wish.texts()
+    if payload.model not in {model.name, DEFAULT_EMBEDDER}:
+        raise NotFound(f"there is no embedder {payload.model!r}; there is: {model.name}, {DEFAULT_EMBEDDER}")
+    if payload.dimensions not in (None, model.dimension):
+        raise Invalid(f"{model.name} has vectors of {model.dimension} dimensions, got {payload.dimensions}")
+    texts = payload.texts()
     vectors = embed_texts(tenant_id=access_of(request).tenant_id, texts=texts, model=model)
-    is_packed = wish.encoding_format == "base64"
+    is_packed = payload.encoding_format == "base64"
     data = [
         {
             "object": "embedding",
@@ -109,18 +109,18 @@ def embed(request: HttpRequest, wish: EmbeddingRequest) -> JsonResponse:
     return JsonResponse({"object": "list", "data": data, "model": model.name, "usage": counts})
 
 
-def _begin(request: HttpRequest, wish: ChatCompletionRequest) -> Completion:
+def _begin(request: HttpRequest, payload: ChatCompletionRequest) -> Completion:
     """Store the turn of a request, and return its completion."""
     access = access_of(request)
-    wish.require_words()
-    user = check_client_name("user", wish.user or unquote(request.headers.get(_USER_HEADER, "")))
+    payload.require_words()
+    user = check_client_name("user", payload.user or unquote(request.headers.get(_USER_HEADER, "")))
     turn = read_client_turn(
-        [message.as_client_message() for message in wish.messages],
-        conversation=_conversation(request, wish),
+        [message.as_client_message() for message in payload.messages],
+        conversation=_conversation(request, payload),
         has_user=bool(user),
     )
     with tenant_transaction(access.tenant_id):
-        agent = _find_agent(wish.model, access.agent_id)
+        agent = _find_agent(payload.model, access.agent_id)
         person = f"api:{user}" if user else access.actor
         stored = receive_client_turn(agent_id=agent.id, person=person, turn=turn)
 
@@ -130,15 +130,15 @@ def _begin(request: HttpRequest, wish: ChatCompletionRequest) -> Completion:
 
     return Completion(
         turn=FollowedTurn(tenant_id=access.tenant_id, turn_id=stored.id),
-        model=wish.model,
+        model=payload.model,
         read_usage=read_usage,
-        includes_usage=wish.stream_options is not None and wish.stream_options.include_usage,
+        includes_usage=payload.stream_options is not None and payload.stream_options.include_usage,
     )
 
 
-def _conversation(request: HttpRequest, wish: ChatCompletionRequest) -> str:
+def _conversation(request: HttpRequest, payload: ChatCompletionRequest) -> str:
     """Return the name that the client gives the conversation; empty: none."""
-    metadata = wish.metadata or {}
+    metadata = payload.metadata or {}
     names = [
         *(request.headers.get(header, "") for header in _CONVERSATION_HEADERS),
         *(str(metadata.get(key) or "") for key in _CONVERSATION_KEYS),

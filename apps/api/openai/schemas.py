@@ -51,7 +51,7 @@ class ResponseFormat(Schema):
 
 
 class ChatCompletionRequest(Schema):
-    """A wish for the next message of an agent."""
+    """A request for the next message of an agent."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[list[Message], Field(min_length=1, max_length=_MOST_MESSAGES)]
@@ -77,7 +77,7 @@ class ChatCompletionRequest(Schema):
 
 
 class EmbeddingRequest(Schema):
-    """A wish for vectors."""
+    """A request for vectors."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     input: str | list[str] | list[int] | list[list[int]]

@@ -129,15 +129,15 @@ def list_tokens(request: HttpRequest, page: Paging) -> ListPage[TokenResource]:
 
 @router.post("/tokens", response={201: NewTokenResource}, auth=ADMINISTER, summary="Create a token")
 @answers_secret
-def add_token(request: HttpRequest, wish: TokenInput) -> Status[NewTokenResource]:
+def add_token(request: HttpRequest, payload: TokenInput) -> Status[NewTokenResource]:
     """Create an API token and show it once."""
     new = create_token(
-        name=wish.name,
-        role=wish.role,
+        name=payload.name,
+        role=payload.role,
         actor=access_of(request).actor,
-        agent_id=wish.agent_id,
-        tasks_only=wish.tasks_only,
-        lifetime=timedelta(days=wish.days) if wish.days is not None else None,
+        agent_id=payload.agent_id,
+        tasks_only=payload.tasks_only,
+        lifetime=timedelta(days=payload.days) if payload.days is not None else None,
     )
     return Status(201, NewTokenResource(token=new.text, about=TokenResource.model_validate(new.row)))
 

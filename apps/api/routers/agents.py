@@ -90,7 +90,7 @@ class AgentResource(Schema):
 
 
 class AgentCreation(Schema):
-    """A wish for an agent."""
+    """A request for an agent."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -161,17 +161,17 @@ def list_agents(
 
 
 @router.post("/agents", response={201: AgentResource}, summary="Create an agent")
-def create(request: HttpRequest, wish: AgentCreation) -> Status[AgentResource]:
+def create(request: HttpRequest, payload: AgentCreation) -> Status[AgentResource]:
     """Create an agent from a template. It has no heartbeats before it is started."""
     actor = access_of(request).actor
     agent = create_agent(
-        name=wish.name,
-        template_name=wish.template,
+        name=payload.name,
+        template_name=payload.template,
         actor=actor,
-        interval=timedelta(seconds=wish.interval_s) if wish.interval_s is not None else None,
-        model=wish.model,
+        interval=timedelta(seconds=payload.interval_s) if payload.interval_s is not None else None,
+        model=payload.model,
     )
-    if wish.start:
+    if payload.start:
         start_agent(agent_id=agent.id, actor=actor)
     return Status(201, _show(agent.id))
 

@@ -228,9 +228,9 @@ def show_trust(request: HttpRequest, agent_id: UUID) -> TrustResource:
 
 
 @router.put("/agents/{uuid:agent_id}/trust", response=TrustResource, summary="Set an agent's trust preset")
-def put_preset(request: HttpRequest, agent_id: UUID, wish: PresetInput) -> TrustResource:
+def put_preset(request: HttpRequest, agent_id: UUID, payload: PresetInput) -> TrustResource:
     """Set the preset that decides about resources without a rule."""
-    set_preset(agent_id=agent_id, preset=wish.preset, actor=access_of(request).actor)
+    set_preset(agent_id=agent_id, preset=payload.preset, actor=access_of(request).actor)
     return _trust(agent_id)
 
 

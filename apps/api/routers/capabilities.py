@@ -148,7 +148,7 @@ class CapabilityExplanation(Schema):
 def list_capabilities(
     request: HttpRequest, agent_id: UUID, page: Paging, revoked: bool = False
 ) -> ListPage[CapabilityResource]:
-    """List the capabilities of an agent, and those of all agents; revoked ones if wished."""
+    """List the capabilities of an agent, and those of all agents; revoked ones on request."""
     rows = capabilities_of(agent_id, revoked=revoked)
     return page_of(rows, page, order="resource", view=CapabilityResource.of)
 

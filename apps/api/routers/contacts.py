@@ -179,9 +179,9 @@ def list_channels(request: HttpRequest, page: Paging) -> ListPage[ChannelResourc
 
 @router.post("/channels", response={201: NewChannelResource}, auth=ADMINISTER, summary="Add a channel")
 @answers_secret
-def create_channel(request: HttpRequest, wish: ChannelInput) -> Status[NewChannelResource]:
+def create_channel(request: HttpRequest, payload: ChannelInput) -> Status[NewChannelResource]:
     """Add a channel. The secret that signs a webhook's requests is shown once."""
-    made = add_channel(**wish.model_dump(), actor=access_of(request).actor)
+    made = add_channel(**payload.model_dump(), actor=access_of(request).actor)
     return Status(201, NewChannelResource(channel=ChannelResource.of(made.channel), secret=made.secret))
 
 

@@ -338,9 +338,11 @@ def show_agent_categories(request: HttpRequest, agent_id: UUID) -> AgentCategori
     response=AgentCategories,
     summary="Set an agent's categories of documents",
 )
-def set_agent_categories(request: HttpRequest, agent_id: UUID, wish: AgentCategoriesInput) -> AgentCategories:
+def set_agent_categories(
+    request: HttpRequest, agent_id: UUID, payload: AgentCategoriesInput
+) -> AgentCategories:
     """Set the categories of documents that an agent finds."""
     actor: Any = access_of(request).actor
     return AgentCategories(
-        categories=set_categories(agent_id=agent_id, categories=wish.categories, actor=actor)
+        categories=set_categories(agent_id=agent_id, categories=payload.categories, actor=actor)
     )

@@ -18,8 +18,8 @@ from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import answers_secret
 from apps.contacts.models import Hook, HookDelivery
 from apps.contacts.services.hooks import (
-    HookWish,
     HookWithSecret,
+    NewHook,
     change_hook,
     create_hook,
     delete_hook,
@@ -125,7 +125,7 @@ class HookPatch(Input):
 
 
 class HookSecretInput(Input):
-    """A wish for a new secret."""
+    """A request for a new secret."""
 
     secret: Annotated[str, Field(max_length=LONGEST_SECRET)] = Field(
         default="", description="The secret that the sender generated; empty: Arbor generates one."
@@ -150,7 +150,7 @@ class TrialResource(Schema):
     sender: str
     importance: float
     warnings: list[str] = Field(
-        description="Paths that the body does not have, and an importance that is none."
+        description="Paths that the body does not have, and an importance that cannot be read."
     )
 
     @classmethod
@@ -199,12 +199,12 @@ def list_hooks(request: HttpRequest, page: Paging) -> ListPage[HookResource]:
 
 @router.post("/hooks", response={201: HookSecretResource}, auth=ADMINISTER, summary="Create a hook")
 @answers_secret
-def add_hook(request: HttpRequest, wish: HookInput) -> Status[HookSecretResource]:
+def add_hook(request: HttpRequest, payload: HookInput) -> Status[HookSecretResource]:
     """Create a hook of an agent. The secret by which its sender signs is shown once."""
-    row_of_tenant(Agent, wish.agent_id)
-    fields = wish.model_dump(exclude={"mapping"})
-    mapping = wish.mapping.model_dump() if wish.mapping is not None else {}
-    made = create_hook(HookWish(**fields, mapping=mapping), actor=access_of(request).actor)
+    row_of_tenant(Agent, payload.agent_id)
+    fields = payload.model_dump(exclude={"mapping"})
+    mapping = payload.mapping.model_dump() if payload.mapping is not None else {}
+    made = create_hook(NewHook(**fields, mapping=mapping), actor=access_of(request).actor)
     return Status(201, HookSecretResource.of(made))
 
 
@@ -242,13 +242,13 @@ def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookRe
     summary="Rotate a hook's secret",
 )
 @answers_secret
-def rotate_secret(request: HttpRequest, hook_id: UUID, wish: HookSecretInput) -> HookSecretResource:
+def rotate_secret(request: HttpRequest, hook_id: UUID, payload: HookSecretInput) -> HookSecretResource:
     """Give a hook a new secret, which is shown once; the one before is valid for a while more."""
     made = rotate_hook_secret(
         hook_id=hook_id,
         actor=access_of(request).actor,
-        secret=wish.secret,
-        overlap=timedelta(seconds=wish.overlap_s),
+        secret=payload.secret,
+        overlap=timedelta(seconds=payload.overlap_s),
     )
     return HookSecretResource.of(made)
 
@@ -289,5 +289,5 @@ def list_deliveries(
     summary="Send a delivery again",
 )
 def resend(request: HttpRequest, delivery_id: UUID) -> DeliveryResource:
-    """Let a webhook send a delivery again within seconds, with the same id and the same signals."""
+    """Send a delivery of a webhook again within seconds, with the same id and the same signals."""
     return DeliveryResource.of(resend_delivery(delivery_id=delivery_id, actor=access_of(request).actor))

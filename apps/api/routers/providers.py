@@ -79,15 +79,15 @@ def list_providers(request: HttpRequest, page: Paging) -> ListPage[ProviderResou
 
 @router.put("/providers/{provider}", response=ProviderResource, auth=ADMINISTER, summary="Enter a key")
 @own_transactions
-def put_provider(request: HttpRequest, provider: str, wish: ProviderInput) -> ProviderResource:
+def put_provider(request: HttpRequest, provider: str, payload: ProviderInput) -> ProviderResource:
     """Try a key of a provider by a request, and store it encrypted, instead of an earlier one. Refused where it does not work."""
     access = access_of(request)
     row = connect_provider(
         tenant_id=access.tenant_id,
         provider=provider,
-        key=wish.key.get_secret_value(),
-        base_url=wish.base_url,
-        model=wish.model,
+        key=payload.key.get_secret_value(),
+        base_url=payload.base_url,
+        model=payload.model,
         actor=access.actor,
     )
     return ProviderResource.of(row)
@@ -120,8 +120,8 @@ def show_default_model(request: HttpRequest) -> DefaultModel:
 
 @router.put("/default-model", response=DefaultModel, auth=ADMINISTER, summary="Choose the default model")
 @own_transactions
-def put_default_model(request: HttpRequest, wish: DefaultModelInput) -> DefaultModel:
+def put_default_model(request: HttpRequest, payload: DefaultModelInput) -> DefaultModel:
     """Choose the model of the tenant's agents without one of their own."""
     access = access_of(request)
-    tenant = set_default_model(tenant_id=access.tenant_id, model=wish.model, actor=access.actor)
+    tenant = set_default_model(tenant_id=access.tenant_id, model=payload.model, actor=access.actor)
     return DefaultModel(model=tenant.default_model)

@@ -144,7 +144,7 @@ class SectionDifferenceResource(Schema):
 
 
 class SeedImport(Input):
-    """The wish for an agent from a seed."""
+    """A request for an agent from a seed."""
 
     name: Annotated[str, Field(max_length=NAME_LENGTH, description="Empty: that of the seed.")] = ""
     trust_foreign: Annotated[
@@ -154,7 +154,7 @@ class SeedImport(Input):
 
 
 class SeedRestore(Input):
-    """The wish to bring an agent back to a seed."""
+    """A request to bring an agent back to a seed."""
 
     seed_id: UUID
     skip: Annotated[list[SeedGroup], Field(description="Parts of the agent that stay as they are.")] = []
@@ -162,7 +162,7 @@ class SeedRestore(Input):
 
 
 class SeedMerge(Input):
-    """The wish to merge what another agent learned."""
+    """A request to merge what another agent learned."""
 
     seed_id: UUID
     trust_foreign: Annotated[
@@ -172,7 +172,7 @@ class SeedMerge(Input):
 
 
 class AgentFork(Input):
-    """The wish for another agent with the same memories."""
+    """A request for another agent with the same memories."""
 
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, examples=["Lyra"])]
 
@@ -217,15 +217,15 @@ def save(request: HttpRequest, agent_id: UUID) -> Status[SavedSeedResource]:
     summary="Restore an agent",
 )
 @own_transactions
-def restore(request: HttpRequest, agent_id: UUID, wish: SeedRestore) -> SeedReportResource:
+def restore(request: HttpRequest, agent_id: UUID, payload: SeedRestore) -> SeedReportResource:
     """Bring the agent back to the state of a saved seed of its own. A seed of the state before is saved first."""
     access = access_of(request)
-    with _opened(access, wish.seed_id) as seed:
+    with _opened(access, payload.seed_id) as seed:
         report = restore_seed(
             tenant_id=access.tenant_id,
             agent_id=agent_id,
             seed=seed,
-            options=RestoreOptions(skip=frozenset(wish.skip), dry_run=wish.dry_run),
+            options=RestoreOptions(skip=frozenset(payload.skip), dry_run=payload.dry_run),
             actor=access.actor,
         )
     return SeedReportResource.of(report)
@@ -238,15 +238,15 @@ def restore(request: HttpRequest, agent_id: UUID, wish: SeedRestore) -> SeedRepo
     summary="Merge what another agent learned",
 )
 @own_transactions
-def merge(request: HttpRequest, agent_id: UUID, wish: SeedMerge) -> MergeReportResource:
+def merge(request: HttpRequest, agent_id: UUID, payload: SeedMerge) -> MergeReportResource:
     """Merge the knowledge of a saved seed of another agent: facts as memories, beliefs and preferences as proposals."""
     access = access_of(request)
-    with _opened(access, wish.seed_id) as seed:
+    with _opened(access, payload.seed_id) as seed:
         report = merge_seed(
             tenant_id=access.tenant_id,
             agent_id=agent_id,
             seed=seed,
-            options=MergeOptions(trust_foreign=wish.trust_foreign, dry_run=wish.dry_run),
+            options=MergeOptions(trust_foreign=payload.trust_foreign, dry_run=payload.dry_run),
             actor=access.actor,
         )
     return MergeReportResource.of(report)
@@ -259,10 +259,10 @@ def merge(request: HttpRequest, agent_id: UUID, wish: SeedMerge) -> MergeReportR
     summary="Fork an agent",
 )
 @own_transactions
-def fork(request: HttpRequest, agent_id: UUID, wish: AgentFork) -> Status[SeedReportResource]:
+def fork(request: HttpRequest, agent_id: UUID, payload: AgentFork) -> Status[SeedReportResource]:
     """Create another agent with the same memories, goals and self, and an identity of its own."""
     access = access_of(request)
-    report = fork_agent(tenant_id=access.tenant_id, agent_id=agent_id, name=wish.name, actor=access.actor)
+    report = fork_agent(tenant_id=access.tenant_id, agent_id=agent_id, name=payload.name, actor=access.actor)
     return Status(201, SeedReportResource.of(report))
 
 
@@ -327,14 +327,14 @@ def download(request: HttpRequest, seed_id: UUID) -> StreamingHttpResponse:
     summary="Import a seed",
 )
 @own_transactions
-def import_one(request: HttpRequest, seed_id: UUID, wish: SeedImport) -> Status[SeedReportResource]:
+def import_one(request: HttpRequest, seed_id: UUID, payload: SeedImport) -> Status[SeedReportResource]:
     """Create an agent from a saved seed, with an identity of its own; nothing is granted to it."""
     access = access_of(request)
     with _opened(access, seed_id) as seed:
         report = import_seed(
             tenant_id=access.tenant_id,
             seed=seed,
-            options=ImportOptions(**wish.model_dump()),
+            options=ImportOptions(**payload.model_dump()),
             actor=access.actor,
         )
     return Status(201, SeedReportResource.of(report))

@@ -123,9 +123,9 @@ def list_tool_servers(request: HttpRequest, page: Paging) -> ListPage[ToolServer
 
 
 @router.post("/tool-servers", response={201: ToolServerResource}, auth=OPERATE, summary="Add a tool server")
-def create_tool_server(request: HttpRequest, wish: ToolServerInput) -> Status[ToolServerResource]:
+def create_tool_server(request: HttpRequest, payload: ToolServerInput) -> Status[ToolServerResource]:
     """Add an MCP server. Refresh it to list its tools, of which none is allowed at first."""
-    server = add_server(**wish.model_dump(), actor=access_of(request).actor)
+    server = add_server(**payload.model_dump(), actor=access_of(request).actor)
     return Status(201, ToolServerResource.of(server))
 
 
@@ -187,11 +187,11 @@ def show_tool(request: HttpRequest, tool_id: UUID) -> AllowedToolResource:
 @router.post(
     "/tools/{uuid:tool_id}/allow", response=AllowedToolResource, auth=OPERATE, summary="Allow a tool"
 )
-def allow(request: HttpRequest, tool_id: UUID, wish: AllowInput) -> AllowedToolResource:
+def allow(request: HttpRequest, tool_id: UUID, payload: AllowInput) -> AllowedToolResource:
     """Allow a tool to all agents, or to chosen ones, as its server lists it now."""
-    for agent_id in wish.agent_ids or ():
+    for agent_id in payload.agent_ids or ():
         row_of_tenant(Agent, agent_id)
-    return _with_agents(allow_tool(tool_id=tool_id, actor=access_of(request).actor, **wish.model_dump()))
+    return _with_agents(allow_tool(tool_id=tool_id, actor=access_of(request).actor, **payload.model_dump()))
 
 
 @router.post("/tools/{uuid:tool_id}/deny", response=ToolResource, auth=OPERATE, summary="Withdraw a tool")

@@ -78,11 +78,11 @@ def list_webhooks(request: HttpRequest, page: Paging) -> ListPage[WebhookResourc
 
 @router.post("/webhooks", response={201: NewWebhookResource}, auth=ADMINISTER, summary="Create a webhook")
 @answers_secret
-def add_webhook(request: HttpRequest, wish: WebhookInput) -> Status[NewWebhookResource]:
+def add_webhook(request: HttpRequest, payload: WebhookInput) -> Status[NewWebhookResource]:
     """Create a webhook for signals from now on. The secret that signs its requests is shown once."""
-    if wish.agent_id is not None:
-        row_of_tenant(Agent, wish.agent_id)
-    made = create_webhook(**wish.model_dump(), actor=access_of(request).actor)
+    if payload.agent_id is not None:
+        row_of_tenant(Agent, payload.agent_id)
+    made = create_webhook(**payload.model_dump(), actor=access_of(request).actor)
     return Status(201, NewWebhookResource(webhook=WebhookResource.of(made.webhook), secret=made.secret))
 
 

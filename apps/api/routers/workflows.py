@@ -204,16 +204,18 @@ def list_workflows(request: HttpRequest, page: Paging) -> ListPage[WorkflowResou
 
 
 @router.post("/workflows", response={201: WorkflowResource}, summary="Create a workflow")
-def add_workflow(request: HttpRequest, wish: WorkflowInput) -> Status[WorkflowResource]:
+def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[WorkflowResource]:
     """Create a workflow with its first version."""
-    row = definitions.create_workflow(request=_wish(wish.name, wish), actor=access_of(request).actor)
+    row = definitions.create_workflow(
+        request=_workflow_request(payload.name, payload), actor=access_of(request).actor
+    )
     return Status(201, WorkflowResource.of(row))
 
 
 @router.post("/workflows/check", response=DefinitionCheck, summary="Check a definition")
-def check_definition(request: HttpRequest, wish: DefinitionInput) -> DefinitionCheck:
+def check_definition(request: HttpRequest, payload: DefinitionInput) -> DefinitionCheck:
     """Check a definition, and name every fault; nothing is stored."""
-    definition = read_definition(wish.source)
+    definition = read_definition(payload.source)
     return DefinitionCheck(
         steps=list(definition.steps), inputs=list(definition.inputs), agents=list(definition.agents)
     )
@@ -238,7 +240,7 @@ def show_workflow(request: HttpRequest, workflow_id: UUID, version: int | None =
 def change_workflow(request: HttpRequest, workflow_id: UUID, change: WorkflowChange) -> WorkflowResource:
     """Change a workflow. Another definition is a new version, which new runs use."""
     row = definitions.change_workflow(
-        workflow_id=workflow_id, request=_wish("", change), actor=access_of(request).actor
+        workflow_id=workflow_id, request=_workflow_request("", change), actor=access_of(request).actor
     )
     return WorkflowResource.of(row)
 
@@ -253,14 +255,14 @@ def remove_workflow(request: HttpRequest, workflow_id: UUID) -> WorkflowResource
 @router.post(
     "/workflows/{uuid:workflow_id}/runs", response={201: WorkflowRunResource}, summary="Start a workflow"
 )
-def start_workflow(request: HttpRequest, workflow_id: UUID, wish: RunInput) -> Status[WorkflowRunResource]:
+def start_workflow(request: HttpRequest, workflow_id: UUID, payload: RunInput) -> Status[WorkflowRunResource]:
     """Start a run of the latest version."""
     run = run_services.start_run(
         request=run_services.RunRequest(
             workflow=definitions.find_workflow(workflow_id),
-            input=wish.values,
+            input=payload.values,
             actor=access_of(request).actor,
-            key=wish.key,
+            key=payload.key,
         )
     )
     return Status(201, WorkflowRunResource.of(run_services.run_by_id(run.id)))
@@ -288,9 +290,9 @@ def show_run(request: HttpRequest, run_id: UUID) -> RunStepsResource:
 
 
 @router.post("/workflow-runs/{uuid:run_id}/cancel", response=WorkflowRunResource, summary="Cancel a run")
-def cancel_run(request: HttpRequest, run_id: UUID, wish: CancelInput) -> WorkflowRunResource:
+def cancel_run(request: HttpRequest, run_id: UUID, payload: CancelInput) -> WorkflowRunResource:
     """Cancel an open run with its waiting step. One that has ended is answered 409."""
-    run_services.cancel_run(run_id=run_id, actor=access_of(request).actor, reason=wish.reason)
+    run_services.cancel_run(run_id=run_id, actor=access_of(request).actor, reason=payload.reason)
     return WorkflowRunResource.of(run_services.run_by_id(run_id))
 
 
@@ -321,12 +323,12 @@ def decide_step(
     return WorkflowStepResource.of(step)
 
 
-def _wish(name: str, wish: WorkflowInput | WorkflowChange) -> WorkflowRequest:
+def _workflow_request(name: str, payload: WorkflowInput | WorkflowChange) -> WorkflowRequest:
     return WorkflowRequest(
         name=name,
-        source=wish.source,
-        description=wish.description,
-        agent=wish.agent,
-        schedule=wish.schedule.value() if wish.schedule else None,
-        enabled=wish.enabled,
+        source=payload.source,
+        description=payload.description,
+        agent=payload.agent,
+        schedule=payload.schedule.value() if payload.schedule else None,
+        enabled=payload.enabled,
     )

@@ -62,7 +62,7 @@ class DenialReport:
 
 
 def capabilities_of(agent_id: UUID, *, revoked: bool = False) -> QuerySet[CapabilityGrant]:
-    """Return the grants of an agent and those of all agents, with their agents; revoked ones if wished."""
+    """Return the grants of an agent and those of all agents, with their agents; revoked ones on request."""
     rows: QuerySet[CapabilityGrant] = CapabilityGrant.objects.select_related("agent").filter(
         Q(agent_id=agent_id) | Q(agent=None)
     )

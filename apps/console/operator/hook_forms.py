@@ -14,8 +14,8 @@ from apps.console.pages.hooks import latest_body
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import (
     NAME_LENGTH,
-    HookWish,
     HookWithSecret,
+    NewHook,
     change_hook,
     create_hook,
     try_mapping,
@@ -159,7 +159,7 @@ class NewHookForm(MappingForm):
         """Create the hook; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
         kind = HookKind(wanted["kind"])
-        wish = HookWish(
+        new = NewHook(
             name=wanted["name"],
             agent_id=UUID(wanted["agent"]),
             kind=kind,
@@ -171,7 +171,7 @@ class NewHookForm(MappingForm):
         )
         try:
             with transaction.atomic(using=APP):
-                return create_hook(wish, actor=actor)
+                return create_hook(new, actor=actor)
         except (Invalid, AlreadyExists, LimitReached, NotFound) as refusal:
             self.add_error(None, str(refusal))
             return None

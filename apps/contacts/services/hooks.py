@@ -30,8 +30,8 @@ NAME_LENGTH = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class HookWish:
-    """The choices of a person about a hook."""
+class NewHook:
+    """A hook to create."""
 
     name: str
     agent_id: UUID
@@ -54,22 +54,22 @@ class HookWithSecret:
 
 
 @transaction.atomic
-def create_hook(wish: HookWish, *, actor: str) -> HookWithSecret:
+def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
     """Create a hook of an agent. Raises Invalid, NotFound for the agent, AlreadyExists, LimitReached."""
     hook = Hook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=_valid_name(wish.name),
-        agent=agent_by_id(wish.agent_id),
-        kind=HookKind(wish.kind),
-        signature_header=_valid_header(wish),
-        urgent_from=_valid_urgency(wish.urgent_from),
-        events=valid_events(wish.events),
-        mapping=_valid_mapping(HookKind(wish.kind), wish.mapping),
+        name=_valid_name(new.name),
+        agent=agent_by_id(new.agent_id),
+        kind=HookKind(new.kind),
+        signature_header=_valid_header(new),
+        urgent_from=_valid_urgency(new.urgent_from),
+        events=valid_events(new.events),
+        mapping=_valid_mapping(HookKind(new.kind), new.mapping),
     )
     if Hook.objects.count() >= MOST_HOOKS:
         raise LimitReached(f"a tenant has at most {MOST_HOOKS} hooks; delete one that is not needed")
-    secret = _secret_of(hook, wish.secret)
+    secret = _secret_of(hook, new.secret)
     hook.sealed_secret = seal_pair(SecretPair(current=secret), row=hook)
     try:
         with transaction.atomic():
@@ -185,9 +185,9 @@ def _valid_name(name: str) -> str:
     return name
 
 
-def _valid_header(wish: HookWish) -> str:
-    header = wish.signature_header.strip()
-    if header and wish.kind != HookKind.JSON:
+def _valid_header(new: NewHook) -> str:
+    header = new.signature_header.strip()
+    if header and new.kind != HookKind.JSON:
         raise Invalid(
             "only a hook of the kind json has a header of its own; GitHub signs in X-Hub-Signature-256"
         )

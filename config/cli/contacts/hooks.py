@@ -12,8 +12,8 @@ from rich.markup import escape
 
 from apps.contacts.models import Hook, HookDelivery
 from apps.contacts.services.hooks import (
-    HookWish,
     HookWithSecret,
+    NewHook,
     change_hook,
     create_hook,
     delete_hook,
@@ -103,7 +103,7 @@ def create(
 ) -> Output:
     """Create a hook. Its secret is shown once."""
     assert agent is not None
-    wish = HookWish(
+    new = NewHook(
         name=name,
         agent_id=agent.id,
         kind=HookKind(kind),
@@ -114,7 +114,7 @@ def create(
         secret=_read_secret(secret_file),
     )
     with tenant_transaction(choose_tenant(tenant_slug).id):
-        return _with_secret(create_hook(wish, actor=actor()), "is ready")
+        return _with_secret(create_hook(new, actor=actor()), "is ready")
 
 
 def change(

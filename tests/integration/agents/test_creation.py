@@ -15,7 +15,7 @@ from apps.agents.services.identity import identities_of
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import creation
-from apps.fleet.creation import AgentWish, create_agent, create_agents, ensure_agent
+from apps.fleet.creation import NewAgent, create_agent, create_agents, ensure_agent
 from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.memories.services.store.remember import MemoryWriter
@@ -214,10 +214,10 @@ def test_without_a_master_key_nothing_is_made(make: MakeAgent, settings: Any) ->
 
 
 def test_agents_created_together_are_all_there_or_none(tenant: Tenant, templates: None) -> None:
-    wishes = [AgentWish(name=name, template_name="Scout") for name in ("Vega", "Lyra")]
+    new_agents = [NewAgent(name=name, template_name="Scout") for name in ("Vega", "Lyra")]
     with tenant_transaction(tenant.id):
         agents = create_agents(
-            wishes=[*wishes, AgentWish(name="Deneb", template_name="Researcher")], actor=ACTOR
+            new_agents=[*new_agents, NewAgent(name="Deneb", template_name="Researcher")], actor=ACTOR
         )
         identities = identities_of([agent.id for agent in agents])
         assert [agent.name for agent in agents] == ["Vega", "Lyra", "Deneb"]
@@ -228,11 +228,11 @@ def test_agents_created_together_are_all_there_or_none(tenant: Tenant, templates
         for again in ("deneb", "Mira"):
             with pytest.raises(AlreadyExists, match="already; choose another name"):
                 create_agents(
-                    wishes=[AgentWish(name=name, template_name="Scout") for name in ("Mira", again)],
+                    new_agents=[NewAgent(name=name, template_name="Scout") for name in ("Mira", again)],
                     actor=ACTOR,
                 )
         with pytest.raises(Invalid, match="1 to 100 agents"):
-            create_agents(wishes=[], actor=ACTOR)
+            create_agents(new_agents=[], actor=ACTOR)
         assert Agent.objects.count() == 3
 
 

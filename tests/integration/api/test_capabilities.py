@@ -11,15 +11,15 @@ def test_an_operator_grants_delegates_and_revokes(
     owner: Caller, viewer: Caller, vega: dict[str, Any]
 ) -> None:
     address = f"/agents/{vega['id']}/capabilities"
-    wish = {"resource": "arbor://fs/read/docs/*", "max_uses": 5}
-    assert viewer.post(address, wish).status_code == 403
-    response = owner.post(address, wish)
+    payload = {"resource": "arbor://fs/read/docs/*", "max_uses": 5}
+    assert viewer.post(address, payload).status_code == 403
+    response = owner.post(address, payload)
     assert response.status_code == 201, response.content
     grant = response.json()
     assert (grant["status"], grant["constraints"], grant["depth"]) == ("in_force", {"max_uses": 5}, 3)
-    assert owner.post(address, wish).status_code == 409
+    assert owner.post(address, payload).status_code == 409
     assert owner.post(address, {"resource": "arbor://fs/read/../x"}).status_code == 422
-    assert owner.post(address, {**wish, "hours": "nine to five"}).status_code == 422
+    assert owner.post(address, {**payload, "hours": "nine to five"}).status_code == 422
 
     why = viewer.get(f"/agents/{vega['id']}/explain-capability", resource="arbor://fs/read/docs/a").json()
     assert (why["granted"], why["capability"]) == (True, grant["name"])

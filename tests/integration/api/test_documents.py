@@ -79,8 +79,8 @@ def test_an_agent_is_limited_to_categories(owner: Caller, vega: dict[str, Any]) 
     address = f"/agents/{vega['id']}/document-categories"
     assert owner.get(address).json() == {"categories": None}
     for categories in (["people", ""], [], None):
-        wish = {"categories": categories}
-        changed = owner.send("put", address, wish)
+        payload = {"categories": categories}
+        changed = owner.send("put", address, payload)
         assert changed.json()["categories"] == (None if categories is None else sorted(categories))
         assert owner.get(address).json() == changed.json()
     assert owner.send("put", address, {}).status_code == 422

@@ -10,15 +10,15 @@ from tests.support.hook_requests import standard_request
 
 
 def test_an_owner_manages_hooks(owner: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
-    wish = {
+    payload = {
         "name": "alarms",
         "agent_id": vega["id"],
         "mapping": {"title": "{data.title}"},
         "events": ["alarm"],
         "urgent_from": 0.8,
     }
-    assert viewer.post("/hooks", wish).status_code == 403
-    response = owner.post("/hooks", wish)
+    assert viewer.post("/hooks", payload).status_code == 403
+    response = owner.post("/hooks", payload)
     assert response.status_code == 201, response.content
     made = response.json()
     hook = made["hook"]
@@ -44,7 +44,7 @@ def test_an_owner_manages_hooks(owner: Caller, viewer: Caller, vega: dict[str, A
     rotated = owner.post(f"{address}/secret", {"overlap_s": 0}).json()
     assert rotated["secret"] != made["secret"]
     assert rotated["hook"]["previous_until"] is None
-    assert owner.post("/hooks", wish).status_code == 409
+    assert owner.post("/hooks", payload).status_code == 409
     assert owner.delete(address).json()["id"] == hook["id"]
     assert owner.get(address).status_code == 404
 

@@ -18,8 +18,8 @@ from apps.audit.models import AuditEvent
 from apps.contacts.models import Hook, HookDelivery
 from apps.contacts.services import hook_reception
 from apps.contacts.services.hooks import (
-    HookWish,
     HookWithSecret,
+    NewHook,
     create_hook,
     delete_hook,
     rotate_hook_secret,
@@ -53,15 +53,15 @@ def ada(tenant: Tenant) -> Agent:
     return make_agent(tenant)
 
 
-def a_hook(agent: Agent, **wishes: Any) -> HookWithSecret:
+def a_hook(agent: Agent, **fields: Any) -> HookWithSecret:
     """Create a hook of the agent."""
     with tenant_transaction(agent.tenant_id):
-        return create_hook(HookWish(**{"name": "ops", "agent_id": agent.id, **wishes}), actor="test")
+        return create_hook(NewHook(**{"name": "ops", "agent_id": agent.id, **fields}), actor="test")
 
 
-def github_hook(agent: Agent, **wishes: Any) -> tuple[Hook, GithubSender]:
+def github_hook(agent: Agent, **fields: Any) -> tuple[Hook, GithubSender]:
     """Create a hook for GitHub; return it, and GitHub with its secret."""
-    made = a_hook(agent, kind=HookKind.GITHUB, **wishes)
+    made = a_hook(agent, kind=HookKind.GITHUB, **fields)
     return made.hook, GithubSender(secret=made.secret)
 
 

@@ -42,8 +42,8 @@ def test_an_error_has_the_protocols_shape(owner: Caller) -> None:
     assert refused["WWW-Authenticate"].startswith("Bearer")
 
 
-def ask(caller: Caller, **wish: Any) -> Any:
-    body = {"model": "Vega", "messages": [{"role": "user", "content": "When?"}], **wish}
+def ask(caller: Caller, **fields: Any) -> Any:
+    body = {"model": "Vega", "messages": [{"role": "user", "content": "When?"}], **fields}
     return caller.client.post(
         "/v1/chat/completions",
         data=json.dumps(body),
@@ -63,7 +63,7 @@ def test_an_unserved_path_names_those_that_are(owner: Caller, method: str, path:
 
 
 @pytest.mark.parametrize(
-    ("wish", "reason"),
+    ("fields", "reason"),
     [
         ({"response_format": {"type": "json_object"}}, "response_format must be text"),
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "got json_schema"),
@@ -72,9 +72,9 @@ def test_an_unserved_path_names_those_that_are(owner: Caller, method: str, path:
     ],
 )
 def test_an_unanswerable_request_is_refused(
-    owner: Caller, vega: dict[str, Any], tenant: Tenant, wish: dict[str, Any], reason: str
+    owner: Caller, vega: dict[str, Any], tenant: Tenant, fields: dict[str, Any], reason: str
 ) -> None:
-    refused = ask(owner, **wish)
+    refused = ask(owner, **fields)
 
     assert (refused.status_code, reason in refused.json()["error"]["message"]) == (400, True)
     with tenant_transaction(tenant.id):

@@ -168,7 +168,7 @@ def test_a_request_as_chat_clients_send_it(
     server: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Send the fields and headers of Open WebUI, the AI SDK, LangChain and LiteLLM together."""
-    wish = {
+    payload = {
         "model": "Vega",
         "messages": [
             {"role": "developer", "content": "Be brief."},
@@ -192,7 +192,7 @@ def test_a_request_as_chat_clients_send_it(
     with chat_worker(tenant.id, monkeypatch, reply_text(REPLY)):
         answered = httpx.post(
             f"{server}/v1/chat/completions",
-            json=wish,
+            json=payload,
             headers={**headers, "Authorization": f"Bearer {token}"},
             timeout=120,
         )
@@ -206,15 +206,15 @@ def test_a_client_that_goes_away_loses_no_turn(
     server: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller = caller_of(tenant, Role.OPERATOR)
-    wish = {"model": "Vega", "messages": [{"role": "user", "content": "When?"}], "stream": True}
+    payload = {"model": "Vega", "messages": [{"role": "user", "content": "When?"}], "stream": True}
     headers = {"Authorization": f"Bearer {caller.token}", "X-Conversation-ID": "harbour"}
     url = f"{server}/v1/chat/completions"
-    with httpx.stream("POST", url, json=wish, headers=headers, timeout=60) as gone:
+    with httpx.stream("POST", url, json=payload, headers=headers, timeout=60) as gone:
         assert gone.headers["content-type"] == "text/event-stream"
         next(gone.iter_lines())
 
     with chat_worker(tenant.id, monkeypatch, streamed(REPLY)):
-        again = httpx.post(url, json=wish, headers=headers, timeout=120)
+        again = httpx.post(url, json=payload, headers=headers, timeout=120)
 
     lines = [line.removeprefix("data: ") for line in again.text.splitlines() if line]
     assert lines[-1] == "[DONE]"
@@ -234,8 +234,8 @@ def test_a_tenant_reaches_its_own_agents_only(
         listed = httpx.get(f"{server}/v1/models", headers=headers, timeout=60).json()["data"]
         assert [model["id"] for model in listed] == names
         for name in ("Vega", vega["id"], vega["public_id"]):
-            wish = {"model": name, "messages": [{"role": "user", "content": "When?"}]}
-            refused = httpx.post(f"{server}/v1/chat/completions", json=wish, headers=headers, timeout=60)
+            payload = {"model": name, "messages": [{"role": "user", "content": "When?"}]}
+            refused = httpx.post(f"{server}/v1/chat/completions", json=payload, headers=headers, timeout=60)
             assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
     with tenant_transaction(tenant.id):
         assert not ChatMessage.objects.exists()

@@ -21,9 +21,9 @@ def provider(settings: Any) -> Iterator[ProviderServer]:
 def test_an_owner_manages_keys(
     owner: Caller, viewer: Caller, outsider: Caller, provider: ProviderServer
 ) -> None:
-    wish = {"key": KEY, "base_url": provider.base_url, "model": "small-chat"}
-    assert viewer.send("put", "/providers/openai", wish).status_code == 403
-    response = owner.send("put", "/providers/openai", wish)
+    payload = {"key": KEY, "base_url": provider.base_url, "model": "small-chat"}
+    assert viewer.send("put", "/providers/openai", payload).status_code == 403
+    response = owner.send("put", "/providers/openai", payload)
     assert response.status_code == 200, response.content
     assert KEY not in response.content.decode()
     made = response.json()

@@ -20,8 +20,8 @@ from tests.support.api import Caller
 
 
 def test_a_repeated_request_is_carried_out_once(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
-    wish = {"name": "Lyra", "template": "Scout"}
-    first, again = (owner.post("/agents", wish, Idempotency_Key="one") for _ in range(2))
+    payload = {"name": "Lyra", "template": "Scout"}
+    first, again = (owner.post("/agents", payload, Idempotency_Key="one") for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json() == again.json()
     assert again["Idempotent-Replayed"] == "true"

@@ -22,10 +22,10 @@ def test_a_self_is_changed_compared_and_rolled_back(
     assert [version["number"] for version in viewer.get(f"{own}/self/versions").json()] == [3, 2, 1]
     diff = viewer.get(f"{own}/self/diff", earlier=2).json()
     assert (diff["later"], diff["differences"][0]["difference"]) == (3, "changed")
-    wish = {"version": 1, "parts": ["aspect"], "reason": "too bold"}
-    assert viewer.post(f"{own}/self/rollback", wish).status_code == 403
-    assert outsider.post(f"{own}/self/rollback", wish).status_code == 404
-    undone = owner.post(f"{own}/self/rollback", wish).json()
+    payload = {"version": 1, "parts": ["aspect"], "reason": "too bold"}
+    assert viewer.post(f"{own}/self/rollback", payload).status_code == 403
+    assert outsider.post(f"{own}/self/rollback", payload).status_code == 404
+    undone = owner.post(f"{own}/self/rollback", payload).json()
     assert (undone["version"], undone["differences"][0]["name"]) == (4, "patient")
     assert "patient" not in viewer.get(f"{own}/self").json()["system_prompt"]
     assert owner.post(f"{own}/self/rollback", {"version": 9}).status_code == 404

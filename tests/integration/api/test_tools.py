@@ -40,8 +40,8 @@ def test_an_operator_allows_and_withdraws_a_tool(
     allow = f"/tools/{tool['id']}/allow"
     assert viewer.post(allow, {}).status_code == 403
     assert owner.post(allow, {"fingerprint": "0" * 64}).status_code == 412
-    wish = {"cost": 0, "agent_ids": [vega["id"]], "fingerprint": tool["fingerprint"]}
-    allowed = owner.post(allow, wish).json()
+    payload = {"cost": 0, "agent_ids": [vega["id"]], "fingerprint": tool["fingerprint"]}
+    allowed = owner.post(allow, payload).json()
     assert (allowed["tool"]["status"], allowed["tool"]["cost"], allowed["agents"]) == (
         "allowed",
         0,
@@ -57,14 +57,14 @@ def test_an_operator_allows_and_withdraws_a_tool(
     assert owner.get(f"/tools/{tool['id']}").status_code == 404
 
 
-def test_wrong_wishes_are_refused(owner: Caller, tools: ScriptedTools) -> None:
+def test_wrong_payloads_are_refused(owner: Caller, tools: ScriptedTools) -> None:
     for wrong in ({"name": "A b"}, {"url": "http://x"}, {"url": "https://u:p@x"}, {"secret": "a\nb"}):
         assert owner.post("/tool-servers", {**SERVER, **wrong}).status_code == 422
     server = owner.post("/tool-servers", SERVER).json()
     owner.post(f"/tool-servers/{server['id']}/refresh")
     (tool,) = owner.get("/tools").json()["items"]
-    for wish in ({"cost": -1}, {"cost": 1001}, {"agent_ids": ["0" * 32]}):
-        assert owner.post(f"/tools/{tool['id']}/allow", wish).status_code in (404, 422)
+    for payload in ({"cost": -1}, {"cost": 1001}, {"agent_ids": ["0" * 32]}):
+        assert owner.post(f"/tools/{tool['id']}/allow", payload).status_code in (404, 422)
 
 
 def test_another_tenants_tools_are_not_there(owner: Caller, outsider: Caller, tools: ScriptedTools) -> None:

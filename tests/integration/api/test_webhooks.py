@@ -14,9 +14,9 @@ URL = "https://example.org/s3cret"
 
 
 def test_an_owner_manages_webhooks(owner: Caller, viewer: Caller, vega: dict[str, Any]) -> None:
-    wish = {"name": "ops", "url": URL, "signals": ["memory.goal_*"], "agent_id": vega["id"]}
-    assert viewer.post("/webhooks", wish).status_code == 403
-    response = owner.post("/webhooks", wish)
+    payload = {"name": "ops", "url": URL, "signals": ["memory.goal_*"], "agent_id": vega["id"]}
+    assert viewer.post("/webhooks", payload).status_code == 403
+    response = owner.post("/webhooks", payload)
     assert response.status_code == 201, response.content
     made = response.json()
     assert made["secret"].startswith("whsec_")
@@ -28,7 +28,7 @@ def test_an_owner_manages_webhooks(owner: Caller, viewer: Caller, vega: dict[str
     assert viewer.post(f"{address}/pause").status_code == 403
     assert not owner.post(f"{address}/pause").json()["active"]
     assert owner.post(f"{address}/resume").json()["active"]
-    assert owner.post("/webhooks", wish).status_code == 409
+    assert owner.post("/webhooks", payload).status_code == 409
     assert owner.delete(address).json()["id"] == webhook["id"]
     assert owner.get(address).status_code == 404
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.contacts.models import Hook, HookDelivery, SignalWebhook
-from apps.contacts.services.hooks import HookWish, HookWithSecret, create_hook
+from apps.contacts.services.hooks import HookWithSecret, NewHook, create_hook
 from apps.contacts.services.signal_webhooks import create_webhook
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HookKind
@@ -34,11 +34,11 @@ def text_of(response: Any) -> str:
     return str(response.content.decode())
 
 
-def a_hook(world: World, **wishes: Any) -> HookWithSecret:
+def a_hook(world: World, **fields: Any) -> HookWithSecret:
     """Create a hook of the world's first agent."""
     with tenant_transaction(world.tenant.id):
-        wish = HookWish(**{"name": "ops", "agent_id": world.agent.id, **wishes})
-        return create_hook(wish, actor="test")
+        payload = NewHook(**{"name": "ops", "agent_id": world.agent.id, **fields})
+        return create_hook(payload, actor="test")
 
 
 def deliver(made: HookWithSecret, body: Any, **options: Any) -> None:
@@ -48,13 +48,13 @@ def deliver(made: HookWithSecret, body: Any, **options: Any) -> None:
 
 
 def test_a_hook_is_tried_added_and_used(operator: Client, world: World) -> None:
-    wish = {"name": "alarms", "agent": str(world.agent.id), "kind": "json", **MAPPING, "sample": SAMPLE}
-    tried = text_of(operator.post(reverse(ADD), {**wish, "act": "try"}))
+    payload = {"name": "alarms", "agent": str(world.agent.id), "kind": "json", **MAPPING, "sample": SAMPLE}
+    tried = text_of(operator.post(reverse(ADD), {**payload, "act": "try"}))
     assert "&lt;b&gt;Flood&lt;/b&gt;" in tried
     assert 'id="trial"' in tried
     with tenant_transaction(world.tenant.id):
         assert not Hook.objects.filter(name="alarms").exists()
-    added = text_of(operator.post(reverse(ADD), wish))
+    added = text_of(operator.post(reverse(ADD), payload))
     (secret,) = re.findall(r'id="secret">(whsec_[^<]+)<', added)
     with tenant_transaction(world.tenant.id):
         hook = Hook.objects.get(name="alarms")
@@ -86,8 +86,8 @@ def test_a_hook_is_tried_added_and_used(operator: Client, world: World) -> None:
 def test_a_wrong_wish_says_what_is_right(
     operator: Client, world: World, changes: dict[str, str], reason: str
 ) -> None:
-    wish = {"name": "alarms", "agent": str(world.agent.id), "kind": "json", **MAPPING, **changes}
-    assert reason in text_of(operator.post(reverse(ADD), wish))
+    payload = {"name": "alarms", "agent": str(world.agent.id), "kind": "json", **MAPPING, **changes}
+    assert reason in text_of(operator.post(reverse(ADD), payload))
     with tenant_transaction(world.tenant.id):
         assert not Hook.objects.filter(name="alarms").exists()
 
@@ -168,11 +168,11 @@ def test_a_webhook_is_added_and_its_deliveries_are_sent_again(
     operator: Client, viewer: Client, world: World
 ) -> None:
     add = reverse("admin:contacts_signalwebhook_add")
-    wish = {"name": "goals", "url": "https://example.org/in", "signals": "memory.goal_*, agent.paused"}
-    assert viewer.post(add, wish).status_code == 403
-    assert "whsec_" in text_of(operator.post(add, wish))
-    assert "there is a webhook" in text_of(operator.post(add, wish))
-    assert "https://" in text_of(operator.post(add, {**wish, "name": "b", "url": "ftp://x"}))
+    payload = {"name": "goals", "url": "https://example.org/in", "signals": "memory.goal_*, agent.paused"}
+    assert viewer.post(add, payload).status_code == 403
+    assert "whsec_" in text_of(operator.post(add, payload))
+    assert "there is a webhook" in text_of(operator.post(add, payload))
+    assert "https://" in text_of(operator.post(add, {**payload, "name": "b", "url": "ftp://x"}))
     with tenant_transaction(world.tenant.id):
         webhook = SignalWebhook.objects.get(name="goals")
         assert webhook.signals == ["memory.goal_*", "agent.paused"]

@@ -42,15 +42,15 @@ def test_an_operator_compares_a_version_and_restores_it(
     assert f'data-version="{wanted}"' in shown
     assert 'id="differences"' in shown
     assert 'id="rollback"' not in shown
-    wish = {"agent": str(world.agent.id), "version": str(wanted), "part": ["aspect"], "reason": "too rash"}
-    assert viewer.post(rollback, wish).status_code == 403
+    payload = {"agent": str(world.agent.id), "version": str(wanted), "part": ["aspect"], "reason": "too rash"}
+    assert viewer.post(rollback, payload).status_code == 403
     assert 'id="rollback"' in text_of(operator, f"{page}?agent={world.agent.id}&earlier={wanted}")
-    done = operator.post(rollback, wish, follow=True).content.decode()
+    done = operator.post(rollback, payload, follow=True).content.decode()
     assert f"Version {wanted} is restored: " in done
     with tenant_transaction(world.tenant.id):
         assert IdentityAspect.objects.get(content="rash").status == "dropped"
         assert IdentityAspect.objects.get(content="<b>bold</b>").status == "held"
-    assert "already" in operator.post(rollback, wish, follow=True).content.decode()
-    assert operator.post(rollback, wish | {"version": "999"}).status_code == 404
-    assert operator.post(rollback, wish | {"part": ["soul"]}).status_code == 404
+    assert "already" in operator.post(rollback, payload, follow=True).content.decode()
+    assert operator.post(rollback, payload | {"version": "999"}).status_code == 404
+    assert operator.post(rollback, payload | {"part": ["soul"]}).status_code == 404
     assert 'id="differences"' not in text_of(viewer, f"{page}?agent={world.agent.id}&earlier=999")

@@ -54,9 +54,9 @@ def test_an_operator_adds_a_server_and_decides_about_a_tool(
 ) -> None:
     new = reverse("admin:tools_toolserver_add")
     assert viewer.post(new, {}).status_code == 403
-    wish = {"name": "tickets", "url": "https://example.org/mcp", "secret": "t0ken"}
-    assert "tickets is added" in operator.post(new, wish).content.decode()
-    assert "already" in operator.post(new, wish).content.decode()
+    payload = {"name": "tickets", "url": "https://example.org/mcp", "secret": "t0ken"}
+    assert "tickets is added" in operator.post(new, payload).content.decode()
+    assert "already" in operator.post(new, payload).content.decode()
     tool = store_tool(world)
     act = reverse("admin:tool-act", args=[tool.id])
     terms = {"act": "allow", "cost": "7", "fingerprint": tool.fingerprint, "for": "chosen"}

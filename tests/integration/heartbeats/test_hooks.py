@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 
 from apps.agents.models import Agent, Percept
-from apps.contacts.services.hooks import HookWish, create_hook
+from apps.contacts.services.hooks import NewHook, create_hook
 from apps.memories.models import BufferItem
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HookKind
@@ -26,7 +26,7 @@ def test_the_next_prompt_has_a_delivery_as_data(
 ) -> None:
     model = scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
-        made = create_hook(HookWish(name="river", agent_id=agent.id, kind=HookKind.GITHUB), actor="test")
+        made = create_hook(NewHook(name="river", agent_id=agent.id, kind=HookKind.GITHUB), actor="test")
     github = GithubSender(secret=made.secret)
     issue = {"number": 7, "title": "The weir leaks", "body": ORDER}
     with override_settings(**API_SETTINGS):

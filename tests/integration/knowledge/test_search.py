@@ -17,7 +17,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
-from apps.fleet.creation import AgentWish, create_agents
+from apps.fleet.creation import NewAgent, create_agents
 from apps.knowledge.services import search as searches
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
 from apps.knowledge.services.passages import set_searchable
@@ -61,7 +61,7 @@ def populate(tenant: Tenant, *, mark: str = "") -> Populated:
     """Store the same texts in all sources of a tenant, each with a mark."""
     with tenant_transaction(tenant.id):
         agent, other = (
-            create_agents(wishes=[AgentWish(name=name, template_name="Researcher")], actor=ACTOR)[0]
+            create_agents(new_agents=[NewAgent(name=name, template_name="Researcher")], actor=ACTOR)[0]
             for name in ("Ada", "Bela")
         )
         memories = [
@@ -181,7 +181,7 @@ def test_an_agent_of_another_tenant_is_unknown(acme: Populated, rival: Populated
 
 def test_the_audit_log_is_searched_only_with_the_capability(acme: Populated) -> None:
     with tenant_transaction(acme.tenant.id):
-        (other,) = create_agents(wishes=[AgentWish(name="Caro", template_name="Researcher")], actor=ACTOR)
+        (other,) = create_agents(new_agents=[NewAgent(name="Caro", template_name="Researcher")], actor=ACTOR)
     found = search_my_memories(tenant_id=acme.tenant.id, agent_id=other.id, text=QUERY)
     assert found.forbidden == [SearchSource.AUDIT]
     assert {result.source for result in found.results} == {SearchSource.WORKFLOW, SearchSource.KNOWLEDGE}
