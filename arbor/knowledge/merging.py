@@ -72,7 +72,7 @@ DEFAULT_WEIGHTS = MergeWeights()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceResult:
-    """One result of a source, with the terms of its score."""
+    """One result of a source, with its score components."""
 
     source: SearchSource
     #: The id of the memory, audited act, step or passage.

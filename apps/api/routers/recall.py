@@ -124,7 +124,7 @@ def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput)
     summary="Explain a recall",
 )
 def explain(request: HttpRequest, agent_id: UUID, memory_id: UUID, question: RecallInput) -> WhyResource:
-    """Explain why a question recalls a memory or does not, with the terms of its score. Nothing changes."""
+    """Explain why a question recalls a memory or does not, with its score components. Nothing changes."""
     own_row(Memory, agent_id=agent_id, row_id=memory_id)
     explanation = explain_recall(
         tenant_id=access_of(request).tenant_id, request=_request_of(agent_id, question), absent=memory_id

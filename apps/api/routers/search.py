@@ -44,7 +44,7 @@ class SearchInput(Input):
 
 
 class SearchResultResource(Schema):
-    """A result, with the terms of its score."""
+    """A result, with its score components."""
 
     source: SearchSource
     id: str

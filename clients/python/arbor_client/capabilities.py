@@ -73,7 +73,7 @@ class Capabilities[C: (Arbor, AsyncArbor)](Group[C]):
 
     @listing
     def list(self, agent_id: Id, *, revoked: bool = False) -> PagedCall[Capability]:
-        """List the capabilities of an agent, and those of all agents; revoked ones if wished."""
+        """List the capabilities of an agent, and those of all agents; revoked ones on request."""
         return listed(Capability, f"/agents/{agent_id}/capabilities", revoked=revoked)
 
     @operation

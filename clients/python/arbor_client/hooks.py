@@ -175,5 +175,5 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def resend(self, delivery_id: Id) -> Call[Delivery]:
-        """Let a webhook send a delivery again, within seconds."""
+        """Send a delivery of a webhook again within seconds."""
         return post(Delivery, f"/deliveries/{delivery_id}/resend")

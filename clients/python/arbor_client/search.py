@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """A result, with the terms of its score."""
+    """A result, with its score components."""
 
     #: agent_memory, audit_log, workflow_steps or kb.
     source: str

@@ -133,7 +133,7 @@ _memory = group(
     ),
     agent_command(
         "why",
-        "Explain why QUERY recalls a memory or does not: its rank, the terms of its score, or what excludes it.",
+        "Explain why QUERY recalls a memory or does not: its rank, its score components, or what excludes it.",
         argument("query"),
         option("--memory", "memory_id", metavar="ID", required=True, help="The memory."),
         limit_option(MAX_LIMIT, 10),

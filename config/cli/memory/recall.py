@@ -66,7 +66,7 @@ def recall_memories(
 
 @with_agent
 def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **filters: Any) -> Output:
-    """Explain why a query recalls a memory or does not, with the terms of its score."""
+    """Explain why a query recalls a memory or does not, with its score components."""
     only = _filter(agent, **filters)
     with tenant_transaction(agent.tenant_id):
         row_id = find_id(agent, Memory, memory_id)

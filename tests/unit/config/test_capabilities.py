@@ -1,4 +1,4 @@
-"""The table of capabilities names every command, operation, method, page and tool, or the reason why there is none."""
+"""The table of features names every command, operation, method, page and tool, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ type Row = dict[str, str]
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Return the rows of all tables of capabilities: the text of each cell by its column."""
+    """Return the rows of all tables of features: the text of each cell by its column."""
     found: list[Row] = []
     in_table = False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
@@ -84,7 +84,7 @@ def existing(door: str) -> set[str]:
 def test_every_door_is_listed(door: str) -> None:
     listed = named(door)
     assert sorted(set(listed) - existing(door)) == [], f"there is no such {door}"
-    # Lists of rows that no capability needs a page for are pages too.
+    # Lists of rows that no feature needs a page for are pages too.
     if door != "page":
         assert sorted(existing(door) - set(listed)) == [], f"add a row, or name the {door} in one"
 
