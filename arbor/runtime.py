@@ -126,7 +126,7 @@ class Peer:
     interactions: int
     successes: int
     last_at: datetime | None
-    #: As of now (10.3); 0.5 without any dealings.
+    #: The trust now (seed 003, 10.3); 0.5 without any dealings.
     trust: float
 
 

@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from arbor.errors import ServerError
 from arbor.runtime import AgentRuntime
-from config.away import explain_database_error
+from config.database_errors import explain_database_error
 
 if TYPE_CHECKING:
     from apps.fleet.runtime import Runtime

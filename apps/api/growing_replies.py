@@ -1,4 +1,4 @@
-"""Follow growing replies from asynchronous operations: a look at a time in a thread, none in between."""
+"""Follow replies while the model writes them, for asynchronous operations: a thread is in use only while progress is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyFollo
 
 #: Seconds of silence after which a stream sends a comment, so that no proxy closes it.
 COMMENT_EVERY_S = 10.0
-#: Seconds for which an answer is waited for beyond the model's deadline: queues, preparation, a further model.
+#: Seconds beyond the model's deadline until a stream ends without the answer: queues, preparation, a further model take time.
 _PATIENCE_S = 60.0
 _EVENT_STREAM = "text/event-stream"
 #: A comment of a stream, which clients ignore.
@@ -41,7 +41,7 @@ async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterato
     Ends without a last event when no answer came in time: the turn stays, and is answered later.
     """
     follower, started = ReplyFollower(), time.monotonic()
-    spoke_at = started
+    sent_at = started
     progress = await in_thread(_read, turn)
     events = [*follower.resume(last_id, progress), *follower.advance(progress)]
     while True:
@@ -53,9 +53,9 @@ async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterato
         if now - started > settings.ARBOR_MODEL_DEADLINE_S + _PATIENCE_S:
             return
         if events:
-            spoke_at = now
-        elif now - spoke_at > COMMENT_EVERY_S:
-            spoke_at = now
+            sent_at = now
+        elif now - sent_at > COMMENT_EVERY_S:
+            sent_at = now
             yield None
         await asyncio.sleep(READ_EVERY_S)
         events = follower.advance(await in_thread(_read, turn))

@@ -38,7 +38,7 @@ class ExternalCall(TenantModel):
     agent = TenantForeignKey(Agent, related_name="+")
     #: The heartbeat that the reply resumes; empty for a maintenance call. No foreign key: this app is below heartbeats.
     heartbeat_id = models.UUIDField(null=True, blank=True)
-    #: The subject of a maintenance call: {"episode": id} or {"memories": [ids]}.
+    #: The subject of a call without a heartbeat: an episode, memories, a turn or a step (`apps.calls.services.maintenance_calls`).
     subject = models.JSONField(db_default={}, default=dict)
     #: Identifies the subject, which has at most one open call. Empty for the call of a heartbeat.
     subject_key = models.CharField(max_length=60, blank=True, db_default="")

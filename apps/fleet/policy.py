@@ -47,8 +47,9 @@ FIELDS = (
 )
 #: The daily limits.
 LIMITS = ("daily_beats", "daily_tokens", "daily_usd")
-#: The largest limit of tokens, and the further ones of dollars and allowances.
-MOST = 10**15
+#: The largest limits of heartbeats, tokens and dollars a day, and the largest allowance.
+MOST_HEARTBEATS = 2**31 - 1
+MOST_TOKENS = 10**15
 MOST_USD = Decimal(10**8)
 MOST_ALLOWANCE = 256
 
@@ -102,13 +103,17 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     return policy
 
 
-def check_limits(*, beats: int | None, tokens: int | None, usd: Decimal | None) -> None:
-    """Raise Invalid unless each limit of a day is None or at least 0 and finite."""
-    for what, limit in (("beats", beats), ("tokens", tokens)):
-        if limit is not None and not 0 <= limit <= (2**31 - 1 if what == "beats" else MOST):
-            raise Invalid(f"a day's limit of {what} is 0 or more, or none, got {limit}")
+def _check_limits(policy: AgentPolicy) -> None:
+    """Raise Invalid unless each daily limit is None, or from 0 to the largest one."""
+    for what, limit, most in (
+        ("heartbeats", policy.daily_beats, MOST_HEARTBEATS),
+        ("tokens", policy.daily_tokens, MOST_TOKENS),
+    ):
+        if limit is not None and not 0 <= limit <= most:
+            raise Invalid(f"a daily limit of {what} is 0 to {most:,}, or none, got {limit:,}")
+    usd = policy.daily_usd
     if usd is not None and not (usd.is_finite() and 0 <= usd < MOST_USD):
-        raise Invalid(f"a day's limit in US dollars is 0 or more, or none, got {usd}")
+        raise Invalid(f"a daily limit in US dollars is 0 to less than {MOST_USD:,}, or none, got {usd}")
 
 
 def _changed_energy(stored: Mapping[str, Any], changes: Any) -> dict[str, Any]:
@@ -124,7 +129,7 @@ def _check(policy: AgentPolicy) -> None:
         raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
     if policy.voices and not LEAST_VOICES <= policy.voices <= MOST_VOICES:
         raise Invalid(f"inner voices are {LEAST_VOICES} to {MOST_VOICES}, or 0 for none, got {policy.voices}")
-    check_limits(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd)
+    _check_limits(policy)
     check_terms(
         energy_terms(tenant=policy.tenant.energy, agent=policy.energy) or EnergyTerms(),
         default_costs=DEFAULT_COSTS,

@@ -211,8 +211,8 @@ def explain(resource: str, *, authority: AgentAuthority, now: datetime) -> Autho
         )
     if not tried:
         return _denied(DenialCode.NO_GRANT, f"no grant of yours covers {resource}")
-    # A grant that is in force no more says less than one that is in force at other times.
-    best = min(tried, key=lambda one: one.code is DenialCode.REVOKED)
+    # A revoked grant explains less than one that is in force at other times.
+    best = min(tried, key=lambda grant: grant.code is DenialCode.REVOKED)
     return Authorization(granted=False, code=best.code, reason=best.reason, tried=tuple(tried))
 
 
@@ -231,7 +231,7 @@ def _request_fault(
 ) -> tuple[DenialCode, str] | None:
     """Return why the signed request does not authenticate the action; None if it does."""
     requests = signed.requests if signed is not None else ()
-    request = next((one for one in requests if one.nonce.index == nonce.index), None)
+    request = next((made for made in requests if made.nonce.index == nonce.index), None)
     if signed is None or request is None:
         return DenialCode.BAD_SIGNATURE, "the action was not signed"
     if request.agent != authority.public_id:

@@ -192,7 +192,7 @@ class Backlog:
         self._endings.update_parents(goal)
         return goal
 
-    def due(self, goal_id: str | UUID, deadline: datetime | None) -> GoalRow:
+    def set_deadline(self, goal_id: str | UUID, deadline: datetime | None) -> GoalRow:
         """Set or remove a goal's deadline."""
         goal = self.goal(goal_id)
         goal.deadline = deadline

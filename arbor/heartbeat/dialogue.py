@@ -116,7 +116,7 @@ def read_view(voice: str, text: str) -> VoiceView:
                 view=storable(view.strip())[:VIEW_LENGTH],
                 advice=advice if advice in list(VoiceAdvice) else "",
             )
-    raise ReplyInvalid('it holds no JSON object with "view"')
+    raise ReplyInvalid('it has no JSON object with "view"')
 
 
 def reconsider_text(views: Sequence[VoiceView], *, nonce: str) -> str:

@@ -18,7 +18,7 @@ from arbor.memory.details import (
 from arbor.memory.text.lexical import fold
 from arbor.memory.trust import MOST_SOURCES, max_trust, merge_sources, new_sources
 
-#: The key in a fact's detail that the agent doubts it.
+#: The key of a fact's detail which says that the agent doubts the fact.
 DOUBTED = "doubted"
 #: The most other wordings that a memory stores.
 MAX_WORDINGS = 8
@@ -88,8 +88,9 @@ class _DetailsDiffer(Exception):
 def merge_details(old: Detail, new: Detail) -> Detail | None:
     """Merge two details of one type; return None where they differ, so that the memories cannot be merged.
 
-    An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins, of a
-    fact only if it has another source, and trust follows from it and the sources. Of unknown fields, those of `old` win.
+    An empty field is filled from the other detail. Lists are joined without duplicates. The higher confidence wins; that of a
+    fact rises only with a further source, and its trust is computed from confidence and sources. Of fields that the type does not
+    define, those of `old` win.
     """
     if old == new:
         return old
@@ -163,7 +164,7 @@ def _only_value[T](old: T, new: T) -> T:
 
 
 def _union[T](old: Iterable[T], new: Iterable[T]) -> tuple[T, ...]:
-    """Return the distinct entries of both. Raises _DetailsDiffer for more than one memory can have."""
+    """Return the distinct entries of both. Raises _DetailsDiffer for more entries than one memory can have."""
     combined = tuple(dict.fromkeys([*old, *new]))
     if len(combined) > MOST_ENTRIES:
         raise _DetailsDiffer

@@ -9,7 +9,7 @@ from typing import Any
 from arbor.quotations import shorten
 from arbor.selves.values import QUALITIES, TEXT_LENGTH, AspectKind, BeliefStatus
 
-#: The longest line of the system prompt that a part of the self-knowledge takes: that of a template.
+#: The most characters of a trait, value or capability in the system prompt, as in a template.
 LINE_LENGTH = 300
 
 

@@ -13,9 +13,9 @@ import click
 
 from arbor.errors import AlreadyRunning, ArborError
 from arbor.version import VERSION
-from config.away import explain_database_error
 from config.cli.kit.declarations import ExitCode
 from config.cli.kit.printable import error_text
+from config.database_errors import explain_database_error
 
 #: The commands by heading, in the order of the overview: name, module under `config.cli.commands` and summary, so that the
 #: overview imports none of them.

@@ -63,7 +63,7 @@ def place_goal(*, goal_id: UUID, parent_id: UUID | None) -> Goal:
 def set_deadline(*, goal_id: UUID, deadline: datetime | None) -> Goal:
     """Set a goal's deadline, or remove it."""
     backlog = _backlog_of(goal_id)
-    backlog.due(goal_id, deadline)
+    backlog.set_deadline(goal_id, deadline)
     return _save_and_reload(backlog, goal_id)
 
 

@@ -65,7 +65,7 @@ def _own_model() -> str:
 def fleet_model(processes: Sequence[Process] | None = None) -> str:
     """Return the model of agents without one of their own: that of the workers that run heartbeats.
 
-    This process's own where no such worker runs. Its environment may name another than the fleet's.
+    Without such a worker, return this process's own model, although its environment may name another one than the fleet's.
     """
     alive = living_processes() if processes is None else processes
     models = {

@@ -18,7 +18,7 @@ from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
 class Passage(TenantModel):
-    """A passage of a document's indexed version, with its place and what it is found by.
+    """A passage of a document's indexed version, with its place, and the vector and terms by which searches find it.
 
     Columns of the document are repeated here, so that a search joins no other table (decision 0036).
     """
@@ -35,7 +35,7 @@ class Passage(TenantModel):
     position = models.PositiveIntegerField()
     #: The headings above it, the outermost first: [text].
     headings = models.JSONField(default=list)
-    #: The first page it stands on, from 1; empty where a format has no pages.
+    #: The first page of the passage, from 1; empty where a format has no pages.
     page = models.PositiveIntegerField(null=True)
     #: The characters of `DocumentVersion.text` that it covers: start, and end after the last one.
     start = models.PositiveIntegerField()
@@ -51,7 +51,7 @@ class Passage(TenantModel):
     category = models.CharField(max_length=CATEGORY_LENGTH, blank=True, db_default="")
     #: When the version was added, from which recency counts.
     written_at = models.DateTimeField()
-    #: Empty until the text is embedded, for which the embedder may have to come back; until then words find it.
+    #: Empty until the text is embedded, such as while the embedder is unreachable; until then searches find it by its words.
     embedding = HalfVectorField(null=True)
     #: `NAME DIMENSION`; vectors of another model than the query's are not compared with it.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
@@ -85,7 +85,7 @@ class Passage(TenantModel):
 
     @property
     def context(self) -> str:
-        """Return the text with the headings above it: what it is embedded by."""
+        """Return the text with the headings above it, from which the vector is made."""
         return with_headings(self.text, self.headings)
 
     @property

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from arbor.memory.mind.rows import UNNAMED, Halves
 from arbor.memory.recall.candidates import Flags, Places
 
-#: Between the keys of two sessions' first turns: no turn is beside one of another session.
+#: The distance between the keys of two sessions' first turns, so that no turn has a neighbor of another session.
 _SESSION_ROOM = 1 << 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postings:
-    """Columns of the same length, in the order of the terms."""
+    """An inverted index of the terms of memories: columns of the same length, in the order of the terms."""
 
     terms: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
@@ -91,7 +91,7 @@ class IdLookup:
         """Return the lookup with more rows, numbered from `first`."""
         lows, highs = np.concatenate([self.lows, lows]), np.concatenate([self.highs, highs])
         rows = np.concatenate([self.rows, np.arange(first, first + len(lows) - len(self.lows))])
-        # Stable sorting takes a run that is in order as it is.
+        # A stable sort leaves a run that is sorted already as it is.
         order = lows.argsort(kind="stable")
         return type(self)(lows=lows[order], highs=highs[order], rows=rows[order])
 
@@ -101,7 +101,7 @@ class IdLookup:
         if not len(self.lows) or not len(ids):
             return found
         at = np.searchsorted(self.lows, ids[:, 1])
-        # Where lower halves agree, or an id had other rows before, the next places are looked at too.
+        # Where lower halves agree, or an id had other rows before, the next places are searched too.
         looking = np.arange(len(ids))
         while len(looking):
             looking = looking[at[looking] < len(self.lows)]

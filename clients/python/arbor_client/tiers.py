@@ -69,7 +69,7 @@ class Calibration:
     right: int
     wrong: int
     refused: int
-    #: The confidence from which on the kind is proposed; None: none.
+    #: The confidence from which on the kind is proposed; None: the kind has no threshold.
     threshold: float | None
     computed_at: datetime
 
@@ -131,7 +131,7 @@ class Tiers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def calibration(self, agent_id: Id) -> Call[Calibrations]:
-        """Return how an agent's accepted proposals proved, by kind."""
+        """Return how often an agent's accepted proposals proved right, by kind."""
         return get(Calibrations, f"/agents/{agent_id}/calibration")
 
     @operation

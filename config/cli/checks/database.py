@@ -10,8 +10,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, SERVING
-from config.away import explain_missing_database
 from config.cli.checks.finding import Finding, fail, ok, warn
+from config.database_errors import explain_missing_database
 
 #: Run under each role, which also shows that the role can sign in.
 SERVER_VERSION = "SELECT current_setting('server_version')"

@@ -227,7 +227,7 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     backlog.lock_intents([intent.id for intent in loaded])
     backlog.attempt(loaded[0].id)
     backlog.attempt(loaded[1].id, error="no boat", final=True)
-    backlog.due(whole.id, NOW)
+    backlog.set_deadline(whole.id, NOW)
     backlog.progress(part.id, fraction=1, note="All\u2028of it.")
     changes = backlog.changes()
     save_backlog(backlog)

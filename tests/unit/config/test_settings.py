@@ -99,7 +99,7 @@ def test_an_unnamed_external_database_is_reported(embedded: bool, tmp_path: Path
     )
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].endswith(
-        "Arbor runs here with an external database, which is not named: set DATABASE_URL here too"
+        "Arbor runs here with an external database, whose address is not set: set DATABASE_URL here too"
     )
 
 

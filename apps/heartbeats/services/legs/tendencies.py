@@ -12,8 +12,8 @@ from arbor.selves.values import BeliefStatus
 #: The most of these proposals in one run.
 MOST_TENDENCIES = 2
 
-#: Read with the candidates of consolidation. `known` are the keys of tendencies that were proposed before, also of rejected
-#: ones; `qualities` the traits and capabilities that the agent has or had.
+#: Read with the candidates of consolidation. `known_tendencies` are the keys of all tendencies that were
+#: proposed before, rejected ones too; `qualities` the traits and capabilities that the agent has or had.
 TENDENCY_COLUMNS = """
     (SELECT learned::json FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS learned,
     (SELECT coalesce(json_agg(json_build_array(kind, content, strength, status)), '[]') FROM selves_identityaspect
@@ -32,9 +32,9 @@ def propose_tendencies(
     known: Collection[str],
     source: str,
 ) -> list[NewProposal]:
-    """Return proposals of the surest traits and capabilities that are new to the agent, or of another strength now.
+    """Return proposals of the surest traits and capabilities that are new to the agent, or have another strength now.
 
-    One that was dropped is not proposed again.
+    A trait or capability that was dropped is not proposed again.
     """
     existing = {(kind, content): (strength, status) for kind, content, strength, status in qualities}
     new = [

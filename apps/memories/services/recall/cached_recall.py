@@ -1,6 +1,6 @@
 """Recall from the mind cache: score every memory in this process, and ask the database only for what recalls change.
 
-Equal to `scan`, whose statement says the same; a test compares them.
+It returns what `scan` returns; a test compares them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _USE = np.dtype(
 )
 #: `timestamptz_send` of minus infinity.
 _NEVER_USED = np.iinfo(np.int64).min
-#: Texts that are read beside the use of memories of which only some will be returned, for each request.
+#: The most memories per request whose texts are read together with their uses, though only some of them are returned.
 MOST_CONTENTS = 128
 
 

@@ -128,7 +128,7 @@ def _add_near(
 
 
 class Unwritten:
-    """Memories of one agent that earlier steps placed and nothing has written, as `find_near` would see them in rows."""
+    """Memories of one agent that earlier steps placed and that are not written yet, compared as `find_near` compares rows."""
 
     def __init__(self) -> None:
         self._placed: list[PlacedMemory] = []
@@ -140,12 +140,12 @@ class Unwritten:
         self._vectors.append(_as_stored(vector))
 
     def clear(self) -> None:
-        """Forget all of them: they are written."""
+        """Remove all memories, once they are written."""
         self._placed.clear()
         self._vectors.clear()
 
     def near(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:
-        """Yield those that are near to a vector, with their cosines."""
+        """Yield the memories that are near to a vector, with their cosines."""
         if self._placed:
             cosines = np.stack(self._vectors) @ _as_stored(vector)
             for place in np.flatnonzero(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():

@@ -1,4 +1,4 @@
-"""Messages about a database that does not answer."""
+"""Explanations of a database that does not answer, each with its remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def explain_database_error(error: Exception, settings: Any) -> str:
 def explain_missing_database(*, runs_here: bool) -> tuple[str, str]:
     """Return the problem and the remedy where no database is configured."""
     if runs_here:
-        return "Arbor runs here with an external database, which is not named", "set DATABASE_URL here too"
+        return (
+            "Arbor runs here with an external database, whose address is not set",
+            "set DATABASE_URL here too",
+        )
     return (
         "Arbor is not running here",
         "start it with `arbor up`, or set DATABASE_URL to an external database",
