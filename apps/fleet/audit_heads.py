@@ -1,7 +1,7 @@
 """Export the heads of the chains to places outside of the database: a file, a URL.
 
-A head vouches for all that is sealed before it, so a lost one is made good by the next. With an exported head, even who controls the
-database and the master key cannot cut the end off a chain unnoticed.
+A head vouches for all that is sealed before it, so the next head replaces a lost one. Once a head is exported, even somebody who controls
+the database and the master key cannot cut off the end of its chain unnoticed.
 """
 
 from __future__ import annotations

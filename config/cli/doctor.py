@@ -52,7 +52,7 @@ _MARKS = {
 
 
 def doctor(as_json: bool) -> ExitCode:
-    """Check interpreter, database, roles, vectors, keys, agents, scheduler, workers, broker, API, model and embedder."""
+    """Run every check and print its finding; exit with a failure if one of them failed."""
     findings = []
     for finding in diagnose():
         findings.append(finding)

@@ -210,7 +210,7 @@ def list_beliefs(
 
 @router.post("/agents/{uuid:agent_id}/beliefs", response={201: BeliefResource}, summary="Add a belief")
 def create_belief(request: HttpRequest, agent_id: UUID, belief: BeliefInput) -> Status[BeliefResource]:
-    """Add a belief, as a person's hand does."""
+    """Add a belief on behalf of a person."""
     new = NewBelief(**belief.model_dump(), source=SOURCE)
     row = add_belief(agent_id=agent_id, belief=new, actor=access_of(request).actor)
     return Status(201, BeliefResource.model_validate(row))

@@ -142,8 +142,8 @@ def _queues(processes: Sequence[ProcessLine]) -> list[QueueLine]:
         queue: [worker for worker in workers if queue.value in worker.queues.split(",")] for queue in Queue
     }
     return [
-        QueueLine(name=queue.value, workers=len(those), slots=sum(worker.concurrency for worker in those))
-        for queue, those in served.items()
+        QueueLine(name=queue.value, workers=len(serving), slots=sum(worker.concurrency for worker in serving))
+        for queue, serving in served.items()
     ]
 
 
@@ -184,7 +184,7 @@ def _counts(tenant_id: UUID) -> dict[str, int]:
     """Count all backlogs in one statement, each up to the limit of lists."""
     rows = _rows()
     counted = Tenant.objects.filter(id=tenant_id).values_list(
-        *(RowCount(some.order_by()[: ROWS_COUNTED + 1].values("pk")) for some in rows.values())
+        *(RowCount(backlog.order_by()[: ROWS_COUNTED + 1].values("pk")) for backlog in rows.values())
     )
     # Django does not send queries that it knows to be empty; their count is None.
     return {key: count or 0 for key, count in zip(rows, counted.get(), strict=True)}

@@ -63,7 +63,7 @@ def index_due_documents() -> JobRunResult:
 
 
 def _due(*, rests: bool) -> list[tuple[UUID, UUID]]:
-    """Return documents that wait, with their tenants; none of another embedder while the installation's rests."""
+    """Return documents that wait, with their tenants; while the embedder rests, no document only to replace another embedder's vectors."""
     values: dict[str, Any] = {
         "model": name_of(installation_model()),
         "rests": rests,

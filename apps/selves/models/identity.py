@@ -18,7 +18,7 @@ def share(field: str) -> models.Q:
 
 
 class IdentityAspect(TenantModel):
-    """An aspect of an agent's identity: among them its traits, values and capabilities, which have no other home."""
+    """An aspect of an agent's identity: among them its traits, values and capabilities, which no other table has."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="aspects")

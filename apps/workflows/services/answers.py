@@ -1,6 +1,6 @@
 """Store the answers to waiting steps: of models, people and agents; the next leg of the run reads them.
 
-An answer is one compare-and-set on the step's row, so the first one counts, and whoever holds a step's row waits for nothing else.
+An answer is one compare-and-set on the step's row, so the first one counts, and a transaction that locks this row waits for no other lock.
 """
 
 from __future__ import annotations

@@ -22,10 +22,12 @@ SPARE_SHARE = 0.9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fitted:
-    """A situation cut to its prompt, and by section the dropped entries and the removed tokens, those of clipped texts too."""
+    """A situation cut to its prompt, and how much was cut from each section, by name."""
 
     situation: Situation
+    #: Dropped entries.
     cut: Mapping[str, int] = field(default_factory=dict)
+    #: Removed tokens, of dropped entries and of clipped texts.
     removed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -102,6 +104,7 @@ def _over(
     return over
 
 
+#: The sides in the order in which the unused tokens of the others are granted to them.
 _SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
 
 

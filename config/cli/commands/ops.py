@@ -16,7 +16,7 @@ def _graph() -> click.Argument:
 
 _pipeline = group(
     "pipeline",
-    "Check, rehearse and draw the graph that heartbeats walk.",
+    "Check, dry-run and draw the graph of heartbeats.",
     tenant_command(
         "validate",
         "Check a graph, and list all its faults.",
@@ -101,7 +101,7 @@ _ops = group(
         option("--agent", metavar="NAME", help="Only this agent's."),
         option("--retry", is_flag=True, help="Ask again at the next round."),
         run="ops:list_failed_calls",
-        details="They are calls that failed for good: missing summaries, concepts and weights. With --retry the next round asks"
+        details="They are calls that failed for good: missing summaries, concepts and appraisals. With --retry the next round asks"
         " again, with the model that is set then; the failed calls stay on record.",
         examples=("arbor ops calls --retry",),
     ),

@@ -102,5 +102,6 @@ def counted_memories(count: int) -> str:
 
 
 def name_others(memory_ids: list[Any], done: int, why: str) -> str:
+    """Return a note that counts the memories beyond the `done` ones, with the reason `why`; empty if there are none."""
     left = len(set(memory_ids)) - done
     return f"; {left} {why}" if left else ""

@@ -144,8 +144,8 @@ def load_situations(
 ) -> dict[UUID, dict[str, Any]]:
     """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
 
-    One statement. Other agents are read for those that may write to them, publications for those that may publish or write, steps that
-    agents were given for those that may give work to others.
+    One statement. Three columns are read for some of the agents only: the names of other agents for `writing`, publications for
+    `publishing`, the results of delegated steps for `delegating`.
     """
     values = {
         "tenant": current_tenant(),
