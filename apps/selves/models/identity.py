@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
@@ -120,7 +121,8 @@ class BeliefEvidence(TenantModel):
     supports = models.BooleanField()
     #: The strength of the evidence, 0 to 1.
     strength = models.FloatField(default=1.0)
-    at = models.DateTimeField(auto_now_add=True)
+    #: The time by the clock of the heartbeat that recorded it; compared with `Belief.tested_at`.
+    at = models.DateTimeField(default=timezone.now)
 
     class Meta(TenantModel.Meta):
         verbose_name = "evidence"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -219,3 +220,22 @@ def test_causes_of_a_changed_belief_are_its_evidence(agent: Agent, belief: Belie
         assert [cause.id for cause in find_causes(agent_id=agent.id, node=node).found] == [memory_id]
         belief.refresh_from_db()
     assert belief.confidence < 0.6
+
+
+def test_evidence_has_the_time_of_its_heartbeat(agent: Agent, belief: Belief) -> None:
+    memory_id = memory_of(agent, "The wind rose at noon.")
+    now = datetime.now(UTC) - timedelta(minutes=1)
+    new = NewRelation(
+        source=memory_node(memory_id),
+        target=GraphNode(GraphNodeKind.BELIEF, belief.id),
+        relation=Relation.SUPPORTS,
+    )
+    with tenant_transaction(agent.tenant_id):
+        edge = relate(agent_id=agent.id, new=new)
+        record_evidence(agent_id=agent.id, edge=edge, source="test", now=now)
+        assert BeliefEvidence.objects.get(belief_id=belief.id).at == now
+        # A belief that the same heartbeat tests has had this evidence.
+        Belief.objects.filter(id=belief.id).update(tested_at=now)
+        assert record_evidence(agent_id=agent.id, edge=edge, source="test", now=now) == (
+            "the belief stays as it is"
+        )
