@@ -30,7 +30,7 @@ class LifecycleVerb(StrEnum):
     Destroying is none of them: it is possible from every status and leaves no agent.
     """
 
-    #: The first heartbeat, or the first after a stop.
+    #: Begin the heartbeats, for the first time or after a stop.
     START = "start"
     #: Pause the heartbeats.
     PAUSE = "pause"
@@ -44,6 +44,7 @@ class LifecycleVerb(StrEnum):
     WAKE = "wake"
 
 
+#: The legal transitions: by status, each possible verb with the status that follows.
 TRANSITIONS: Mapping[AgentStatus, Mapping[LifecycleVerb, AgentStatus]] = MappingProxyType(
     {
         AgentStatus.CREATED: {LifecycleVerb.START: AgentStatus.ACTIVE},

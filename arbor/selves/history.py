@@ -16,7 +16,7 @@ VERSIONS_OFFERED = 10
 GROWTH_LOG = 100
 #: The version of the birth.
 BIRTH = 1
-#: The category of beliefs that are aspects today; the history from before has them still.
+#: The category of beliefs that have become aspects; earlier changes of a history still have them as beliefs.
 _FORMER_VALUES = "values"
 
 
@@ -33,7 +33,7 @@ class PartKind(StrEnum):
     BOUNDARY = "boundary"
 
 
-#: What a change of the birth is about: all parts at once.
+#: `what` of the change that records a birth, all parts at once.
 BIRTH_CHANGE = "birth"
 #: The field that names a part.
 _NAMES: Mapping[PartKind, str] = MappingProxyType(

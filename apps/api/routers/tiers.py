@@ -83,7 +83,7 @@ class CalibrationResource(Schema):
     wrong: int
     refused: int
     threshold: float | None = Field(
-        description="The confidence from which on the kind is proposed; null: none."
+        description="The confidence from which on the kind is proposed; null: the kind has no threshold."
     )
     computed_at: datetime
 
@@ -142,10 +142,12 @@ def list_tier_changes(request: HttpRequest, agent_id: UUID) -> TierChangeList:
 
 
 @router.get(
-    "/agents/{uuid:agent_id}/calibration", response=CalibrationList, summary="Show how proposals proved"
+    "/agents/{uuid:agent_id}/calibration",
+    response=CalibrationList,
+    summary="Show the calibration of proposals",
 )
 def show_calibration(request: HttpRequest, agent_id: UUID) -> CalibrationList:
-    """Show how an agent's accepted proposals proved, by kind, and the thresholds that follow."""
+    """Show how often an agent's accepted proposals proved right, by kind, and the thresholds that follow."""
     rows = calibrations_of(agent_id)
     return CalibrationList(items=[CalibrationResource.model_validate(row) for row in rows])
 

@@ -331,7 +331,7 @@ _outbox = group(
     ),
     tenant_command(
         "retry",
-        "Retry a failed message, from its first attempt on.",
+        "Retry a failed message, with all its attempts again.",
         argument("message_id", metavar="ID"),
         run="contacts.outbox:retry",
         examples=("arbor contact outbox retry 0c5512aa",),

@@ -53,7 +53,7 @@ def list_outbox(
 
 
 def retry(message_id: str, tenant_slug: str | None) -> Output:
-    """Retry a failed message, from its first attempt on."""
+    """Retry a failed message, with all its attempts again."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = row_to_dict(message, OUTBOX_COLUMNS)

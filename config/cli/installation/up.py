@@ -103,7 +103,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         )
         _print_moved_port("PostgreSQL", port, postgres.port)
         if not postgres.data_dir.exists():
-            _print_step(f"making the database in {postgres.data_dir}")
+            _print_step(f"creating the database in {postgres.data_dir}")
     if not secret("CELERY_BROKER_URL") and not secret("REDIS_URL"):
         port = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
         valkey = EmbeddedValkey(

@@ -24,7 +24,8 @@ _TIME_TO_STORE_MAINTENANCE = timedelta(seconds=60)
 RENEWED_AFTER_S = 5.0
 
 # The heartbeat's lease must outlast the model's deadline, so it is extended where it is too short. Schedules are locked
-# before calls, both in the order of ids, as the runner of heartbeats locks them.
+# before calls, both in the order of ids, as the runner of heartbeats locks them: the count of `short`, which is always 0 or more,
+# has PostgreSQL lock those rows first.
 _LEASE = """
 WITH pending AS MATERIALIZED (
     SELECT c.id, c.agent_id, (
