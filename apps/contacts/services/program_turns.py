@@ -98,5 +98,7 @@ def _require_pending(agent_id: UUID, turn: AskedTurn) -> ChatMessage:
         status__in=[CallStatus.PENDING, CallStatus.RUNNING],
     )
     if calls.exists():
-        raise TransitionIllegal(f"the fleet answers the turn {turn.turn_id} by now; it waited too long")
+        raise TransitionIllegal(
+            f"the fleet already answers the turn {turn.turn_id}, because it waited too long"
+        )
     return asked

@@ -92,7 +92,7 @@ def test_a_repeated_memory_is_stored_once_and_audited_twice(arbor: Arbor, vega: 
         assert str(row.id) == ran.json["id"]
         assert (row.type, row.importance, row.expires_at) == ("semantic", 0.9, None)
         messages = AuditEvent.objects.filter(actor__startswith="cli:").values_list("message", flat=True)
-        assert list(messages).count("gave Vega something to remember") == 2
+        assert list(messages).count("added a memory to Vega") == 2
 
 
 def test_a_memory_can_be_given_an_end(arbor: Arbor, vega: str) -> None:

@@ -47,7 +47,7 @@ class TestMemories:
         with tenant_transaction(tenant.id):
             memory = Memory.objects.get(id=first["id"])
             assert (memory.type, memory.retention, memory.source) == ("semantic", "lasting", ACTOR)
-        assert messages(tenant) == ["gave Ada something to remember"] * 2
+        assert messages(tenant) == ["added a memory to Ada"] * 2
 
     def test_a_recall_is_filtered(self, client: MemoryClient) -> None:
         for kind in ("semantic", "episodic"):

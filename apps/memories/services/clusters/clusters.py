@@ -121,7 +121,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     )
 
 
-def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
+def remove_from_clusters(memory_ids: Collection[UUID]) -> int:
     """Remove memories from their clusters and mark those clusters stale; return the number of clusters.
 
     For callers that archive or restore memories: the transaction must be open and the mind locked. Unknown ids are
@@ -162,8 +162,7 @@ def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembers
 def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedCluster]:
     """Return the clusters related to a cluster in either direction, the strongest first. Two statements.
 
-    Raises NotFound if the tenant has no such cluster, Invalid for a limit outside
-    1 to 200.
+    Raises NotFound if the tenant has no such cluster, Invalid for a limit outside 1 to 200.
     """
     _check_limit(limit)
     _cluster(cluster_id)
@@ -227,7 +226,7 @@ def rename_audited(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reas
 def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
     """Mark a cluster stale, so that maintenance recomputes it from its memories, and audit the request."""
     Cluster.objects.filter(id=cluster[0]).update(stale=True)
-    _record(agent_id, cluster, actor, f"had the theme {cluster[1]!r} put in order: {reason}", {})
+    _record(agent_id, cluster, actor, f"marked the theme {cluster[1]!r} for reclustering: {reason}", {})
 
 
 def _record(

@@ -21,7 +21,7 @@ from apps.memories.models import (
     Pin,
     Upkeep,
 )
-from apps.memories.services.clusters.clusters import mark_clusters_stale
+from apps.memories.services.clusters.clusters import remove_from_clusters
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
@@ -217,7 +217,7 @@ def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
 def _mark_derived_stale(ids: Sequence[UUID]) -> None:
     """Mark the neighborhoods and clusters of these memories stale."""
     mark_stale(ids)
-    mark_clusters_stale(ids)
+    remove_from_clusters(ids)
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""Create memories from their parts (seed 004, "Memory Creation"), or one that a person gives; embed and store them together."""
+"""Create memories from their parts (seed 004, "Memory Creation"), or one memory for a person; embed and store them together."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class TrustUpdate(Protocol):
     """Update the trust of facts by the beliefs that they are related to; beliefs belong to a higher app."""
 
     def __call__(self, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
-        """Return how many changed."""
+        """Return the number of facts whose trust changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Creation:
-    """A memory to be made, and what it is tied to. Its detail decides its type. Raises Invalid."""
+    """A memory to create, with the concepts and beliefs that it is related to. Its detail decides its type. Raises Invalid."""
 
     content: str
     detail: Detail
     #: None: now.
     time: datetime | None = None
-    #: None: appraised by what it says.
+    #: None: appraised by its text.
     importance: float | None = None
     retention: Retention | None = None
-    #: Who says so: `heartbeat:ID`, `operator`.
+    #: The origin: `heartbeat:ID`, `operator`.
     source: str = ""
-    #: Names of concepts, with how strongly it is a case of them, 0 to 1.
+    #: Names of concepts, with the degree to which the memory is a case of them, 0 to 1.
     concepts: Mapping[str, float] = field(default_factory=dict)
-    #: Beliefs that it bears on: it supports or contradicts them.
+    #: The beliefs that the memory supports or contradicts.
     beliefs: Mapping[UUID, Relation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,12 +79,11 @@ def create_memories(
     actor: str | None = None,
     update_trust: TrustUpdate | None = None,
 ) -> Remembered:
-    """Make memories of one agent, with their concepts, contradictions and beliefs, all of them or none.
+    """Create memories of one agent, with their relations to concepts, contradicted memories and beliefs, all of them or none.
 
-    What the agent remembers already is reinforced instead, and tied all the same. Texts are embedded before the
-    transaction opens. With an `actor` it is on record who gave them, in the same transaction, in which `update_trust` is
-    called for memories that bear on beliefs. Raises Invalid, and NotFound for a memory to contradict or a belief that is
-    not this agent's.
+    A memory that exists already is reinforced instead, and gets the relations too. Texts are embedded before the transaction opens.
+    In this transaction, the audit log records the `actor`, if one is given, and `update_trust` is called for memories that are
+    related to beliefs. Raises Invalid, and NotFound for a memory to contradict or a belief that is not this agent's.
     """
     memories = [creation.as_memory() for creation in creations]
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
@@ -104,7 +103,7 @@ def create_memories(
             link_memories(agent_id=agent_id, links=links)
         if actor is not None:
             for memory_id in dict.fromkeys(stored.ids):
-                _record_gift(
+                _record_addition(
                     agent_id=agent_id,
                     memory_id=memory_id,
                     actor=actor,
@@ -114,9 +113,9 @@ def create_memories(
 
 
 def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: str) -> Remembered:
-    """Store a memory, and put on record who gave it, both or neither. It lasts unless it says otherwise.
+    """Store a memory that a person gives, and record the person in the audit log, both or neither.
 
-    Embedded before the transaction opens. Raises NotFound for the agent.
+    The memory is lasting unless it has a retention, and is embedded before the transaction opens. Raises NotFound for the agent.
     """
     with tenant_transaction(tenant_id):
         agent_by_id(agent_id)
@@ -124,23 +123,23 @@ def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: st
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
     with tenant_transaction(tenant_id):
         stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
-        _record_gift(agent_id=agent_id, memory_id=stored.ids[0], actor=actor, new=bool(stored.stored))
+        _record_addition(agent_id=agent_id, memory_id=stored.ids[0], actor=actor, new=bool(stored.stored))
     return stored
 
 
-def _record_gift(*, agent_id: UUID, memory_id: UUID, actor: str, new: bool) -> None:
+def _record_addition(*, agent_id: UUID, memory_id: UUID, actor: str, new: bool) -> None:
     """Record in the audit log, in the open transaction, who gave an agent a memory. Raises NotFound for the agent."""
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"gave {agent_by_id(agent_id).name} something to remember",
+        message=f"added a memory to {agent_by_id(agent_id).name}",
         detail={"memory_id": str(memory_id), "new": new},
     )
 
 
 def _relate(agent_id: UUID, memory_id: UUID, creation: Creation, *, origin: str) -> None:
-    """Relate a memory to those that it contradicts, and to the beliefs that it bears on."""
+    """Relate a memory to those that it contradicts, and to the beliefs that it supports or contradicts."""
     ends = {}
     if isinstance(creation.detail, SemanticDetail):
         others = creation.detail.contradictions

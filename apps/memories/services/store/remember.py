@@ -28,8 +28,8 @@ type _Asked = tuple[int, ToRemember, Sequence[Key]]
 class MemoryWriter:
     """Store memories of several agents of a tenant in the transaction that is open.
 
-    `place` decides for each memory what it becomes, as often as memories come up; later calls meet what earlier ones
-    placed as if it had been stored. `write` writes all of it.
+    `place` decides for each memory whether it is new or merged into an existing one; it may be called several times, and treats
+    memories that earlier calls placed as if they were stored. `write` writes all of them.
     """
 
     def __init__(self) -> None:
@@ -39,17 +39,17 @@ class MemoryWriter:
     def lock(self, agent_ids: Collection[UUID]) -> None:
         """Lock the minds of these agents, in the order that excludes deadlocks. One statement, none if they are locked.
 
-        `place` does it as well; whoever places in several calls locks all agents first.
+        `place` locks them too; a caller that places in several calls locks all its agents first.
         """
         if missing := set(agent_ids) - self._locked:
             lock_minds(missing)
             self._locked |= missing
 
     def place(self, wanted: Sequence[ToRemember]) -> list[Remembered]:
-        """Decide what each memory becomes, and return it for each of `wanted`, in order.
+        """Decide for each memory whether it is new or merged, and return the decisions for each of `wanted`, in order.
 
-        The same as `store` for one after the other, but that nothing is written yet. Up to three statements for all of
-        them: the locks, what is known, what is nearly the same; the last once more for an agent that is named twice.
+        The result is that of `store` for one request after the other, except that nothing is written yet. At most three statements for
+        all requests: locks, existing memories with the same words, near duplicates; the last is repeated for an agent with two requests.
         Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
         """
         results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
@@ -83,7 +83,7 @@ class MemoryWriter:
             yield place, step.decide(found.get(place, {}))
 
     def _read_known(self, asked: Sequence[_Asked]) -> None:
-        """Read the minds of these agents, and their memories of these words, those that were not read before."""
+        """Read the minds of the agents, and their memories with the same words, unless they were read before."""
         wanted: dict[UUID, set[bytes]] = {}
         for _, request, keys in asked:
             digests = {key.digest for key in keys}
@@ -117,7 +117,7 @@ def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
 
 
 def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
-    """Yield them in order, cut where an agent comes again: its second memories are to meet its first."""
+    """Yield the requests in batches, each agent once in a batch, so that its second request is compared with its first."""
     batch: list[_Asked] = []
     agent_ids: set[UUID] = set()
     for request in asked:
@@ -133,7 +133,7 @@ def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
 def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Remembered:
     """Embed and store memories of one agent, in one transaction of its own.
 
-    When the embedder fails, or is not to be waited for, they are stored without vectors, and upkeep embeds them later.
+    When the embedder fails, or the settings say not to wait for it, they are stored without vectors, and maintenance embeds them later.
     """
     if not memories:
         return Remembered(ids=(), duplicates=frozenset())
@@ -144,14 +144,14 @@ def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryVectors:
-    """The vectors of memories that are about to be stored, one for each in order, and what made them."""
+    """The vectors of memories that are about to be stored, one for each in order, and the model that made them."""
 
     vectors: Vectors | None
     model: EmbeddingModel
 
 
 def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> MemoryVectors:
-    """Embed the texts of memories by their agent's model, outside any transaction; no vectors where upkeep is to do it."""
+    """Embed the texts of memories by their agent's model, outside any transaction; no vectors if maintenance embeds them later."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     texts = [memory.content for memory in memories]
@@ -169,15 +169,15 @@ def store(
 ) -> Remembered:
     """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
 
-    The same content at the same place of the same session is one memory; if it was archived or its time was over, it
-    is restored, and of two expiries the later wins. Of memories without a session, one type and the same words are one,
-    at any position, and the memory is reinforced; events, if they happened at about the same time. Where their details
-    disagree, they are two, and what is no event has evolved from the other. What has no importance or retention is
-    appraised. `model` made the vectors; those of another than the agent's are not kept.
+    The same content at the same position of the same session is one memory; if it was archived or had expired, it is restored, and
+    the later of two expiries wins. Memories without a session that have the same type and the same words are one at any position,
+    and it is reinforced; events only if they happened at about the same time. Memories whose details disagree are two, and one that
+    is no event has evolved from the other. Memories without an importance or a retention are appraised. `model` made the vectors;
+    vectors of another model than the agent's are not stored.
 
-    Three statements, however many memories; one more with vectors of memories without a session (four for many), one
-    more with episodic memories, up to five for what was remembered again, and two for what evolved. Raises Invalid for
-    vectors that do not fit the memories or the model, and NotFound for the agent.
+    Three statements for any number of memories; one more with vectors of memories without a session (four for many), one more with
+    episodic memories, up to five for reinforced memories, and two for evolved ones. Raises Invalid for vectors that do not fit the
+    memories or the model, and NotFound for the agent.
     """
     writer = MemoryWriter()
     (remembered,) = writer.place(

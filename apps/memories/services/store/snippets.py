@@ -73,7 +73,8 @@ def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:
     """
     if len(text) > QUERY_LENGTH or "\0" in text or not 1 <= limit <= MAX_LIMIT:
         raise Invalid(
-            f"code is looked for by 1 to {QUERY_LENGTH:,} characters without NUL, 1 to {MAX_LIMIT} pieces at a time"
+            f"a search for code has at most {QUERY_LENGTH:,} characters without NUL and a limit of 1 to {MAX_LIMIT}, got"
+            f" {len(text):,} characters and a limit of {limit}"
         )
     words = [word for word in dict.fromkeys(words_of(text)) if len(word) > 1 and word not in STOP_WORDS]
     if not words:

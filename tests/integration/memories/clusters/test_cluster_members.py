@@ -13,8 +13,8 @@ from apps.memories.services.clusters.clusters import (
     assign_memory_to_clusters,
     cluster_members,
     find_related_clusters,
-    mark_clusters_stale,
     recalculate_cluster,
+    remove_from_clusters,
 )
 from apps.memories.services.clusters.job import (
     maintain_agent_clusters,
@@ -95,7 +95,7 @@ def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None
     assert (cluster.size, cluster.stale) == (5, True)
     with tenant_transaction(mind.tenant_id):
         restore(memory_ids=[archived], reason="a test", actor="system:test")
-        assert mark_clusters_stale([uuid4()]) == mark_clusters_stale([]) == 0
+        assert remove_from_clusters([uuid4()]) == remove_from_clusters([]) == 0
     assert unclustered(mind) == {archived}
     assert maintain_clusters().done == 1
     assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"])
