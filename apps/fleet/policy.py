@@ -13,7 +13,8 @@ from django.db import transaction
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.energy import energy_terms
-from apps.agents.services.profile import agent_by_id, lock_agent_row
+from apps.agents.services.locks import lock_agent
+from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.daily_limits import is_raised, resume_halted_agents
@@ -82,9 +83,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     unknown = [name for name in changes if name not in FIELDS]
     if unknown:
         raise Invalid(f"a policy has {', '.join(FIELDS)}; got {', '.join(unknown)}")
-    agent = agent_by_id(agent_id)
-    if "tier_models" in changes:
-        lock_agent_row(agent.id)
+    agent = lock_agent(agent_id) if "tier_models" in changes else agent_by_id(agent_id)
     policy = AgentPolicy.objects.select_for_update().filter(agent_id=agent_id).first() or AgentPolicy(
         tenant_id=current_tenant(), agent=agent
     )

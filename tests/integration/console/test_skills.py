@@ -9,10 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.console.pages.skills import OUTLINE
-from apps.knowledge.models import AgentSkill, Skill
+from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
 from apps.knowledge.services.active_skills import active_skills
 from apps.knowledge.services.skills import add_skill
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import OPS, tenant_transaction
 from tests.integration.skills.conftest import skill_text
 from tests.support.console import World
 from tests.support.console_crawls import HOSTILE
@@ -91,3 +91,17 @@ def test_any_text_is_answered(operator: Client, world: World, text: str) -> None
 
 def test_an_unknown_skill_is_not_found(operator: Client, world: World) -> None:
     assert operator.get(reverse(EDITOR), {"name": "nobody"}).status_code == 404
+
+
+def test_the_page_warns_of_a_skill_whose_latest_version_does_not_fit(viewer: Client, world: World) -> None:
+    skill = GlobalSkill.objects.using(OPS).create(name="tides", digest="1" * 64, tokens=30_000)
+    with tenant_transaction(world.tenant.id):
+        AgentSkill.objects.create(
+            tenant_id=world.tenant.id,
+            agent=world.agent,
+            position=1,
+            name=skill.name,
+            retained_digest="0" * 64,
+        )
+    page = viewer.get(reverse("admin:agent-skills", args=[world.agent.id])).content.decode()
+    assert "follows an earlier version of tides" in page

@@ -27,6 +27,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, SkillInvalid
 from arbor.signals import Cursor, SignalName
+from tests.integration.memories.conftest import at_once
 from tests.integration.skills.conftest import skill_text
 
 ACTOR = "user:nora"
@@ -132,6 +133,28 @@ def test_skills_that_do_not_fit_the_window_are_refused(
     with pytest.raises(LimitReached, match="agent Ada: the skills take"):
         replace_skill(text=skill_text("short", "word " * 9_000), actor=ACTOR)
     assert find_skill("short").tokens < 10
+
+
+def test_two_skills_that_grow_at_once_do_not_overfill_the_window(
+    agent: Agent, scripted: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted("")
+    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    names = ("lamps", "ropes")
+    with tenant_transaction(agent.tenant_id):
+        for name in names:
+            add_skill(text=skill_text(name), actor=ACTOR)
+        choose_skills(agent_id=agent.id, names=names, actor=ACTOR)
+
+    def grow(number: int) -> bool:
+        try:
+            with tenant_transaction(agent.tenant_id):
+                replace_skill(text=skill_text(names[number], "word " * 5_000), actor=ACTOR)
+        except LimitReached:
+            return False
+        return True
+
+    assert sorted(at_once(grow, writers=2)) == [False, True]
 
 
 def test_skills_of_another_tenant_do_not_exist(agent: Agent, other_tenant: Tenant) -> None:
