@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('knowledge', '0003_subscriptions'),
+        ('knowledge', '0005_document_status_by'),
     ]
 
     operations = [
