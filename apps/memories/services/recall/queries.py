@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
+from apps.memories.services.store.queries import TERM_COUNTS
 from arbor.memory.activation import CAP, FLOOR, MOST_KEPT, MOST_REACHED, MOST_TELLING, SPREAD
 from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
 from arbor.memory.neighborhood import HIGHEST
@@ -210,8 +211,7 @@ SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision E
         SELECT id FROM memories_memory
         WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own LIMIT 1
     ) IS NOT NULL, (
-        SELECT array_agg(ARRAY[term, memories]) FROM memories_term
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
+        SELECT array_agg(ARRAY[known.term, known.memories]) FROM ({term_counts}) known
     ), packed.*
 FROM moment
 CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
@@ -243,12 +243,14 @@ CROSS JOIN LATERAL (
 """
 
 # Read all active memories of minds, packed.
-WHOLE_MINDS = _READ.format(condition="status = 'active'")
+_TERM_COUNTS = TERM_COUNTS.format(agent="mind.agent_id", terms="asked.terms")
+WHOLE_MINDS = _READ.format(condition="status = 'active'", term_counts=_TERM_COUNTS)
 
 # Read what has changed since a snapshot, packed.
 CHANGED_MINDS = _READ.format(
     condition="revision >= asked.since AND revision < moment.ends"
-    " AND (revision >= asked.until OR revision = ANY(asked.running))"
+    " AND (revision >= asked.until OR revision = ANY(asked.running))",
+    term_counts=_TERM_COUNTS,
 )
 
 # Clusters that are looked at: the nearest.
