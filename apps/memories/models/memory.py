@@ -222,7 +222,14 @@ class Upkeep(TenantModel):
                 name=f"memories_upkeep_{flag}",
                 condition=models.Q(**{flag: True}),
             )
-            for flag in ("stale", "unclustered", "unextracted", "unweighed", "unindexed")
+            for flag in ("unweighed", "unindexed")
+        ] + [
+            # One for the flags that each new memory has; a search for one of them leaves out the others within the index.
+            models.Index(
+                fields=["tenant", "agent", "stale", "unclustered", "unextracted"],
+                name="memories_upkeep_pending",
+                condition=models.Q(stale=True) | models.Q(unclustered=True) | models.Q(unextracted=True),
+            )
         ]
 
     def __str__(self) -> str:
