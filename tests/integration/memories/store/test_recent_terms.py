@@ -23,7 +23,7 @@ def remember_all(agent: Agent, *texts: str) -> None:
 def recent_terms(agent: Agent) -> list[int]:
     with tenant_transaction(agent.tenant_id):
         (recent,) = Term.objects.filter(agent_id=agent.id, term=-1).values_list("recent", flat=True)
-        return list(recent)
+        return list(recent or ())
 
 
 def counted_terms(agent: Agent) -> int:
