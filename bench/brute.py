@@ -59,7 +59,9 @@ class _Mind:
         self._words = [_weights(row[2]) for row in rows]
         self._df: dict[int, int] = dict(
             database.execute(
-                "SELECT term, memories FROM memories_term WHERE agent_id = %s", [agent.agent_id]
+                "SELECT term, sum(memories)::int FROM (SELECT term, memories FROM memories_term WHERE agent_id = %(id)s"
+                " UNION ALL SELECT unnest(recent), 1 FROM memories_term WHERE agent_id = %(id)s) counted GROUP BY term",
+                {"id": agent.agent_id},
             ).fetchall()
         )
 

@@ -24,6 +24,8 @@ from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.services.schedule import create_schedules
 from apps.knowledge.services.active_skills import create_skills
 from apps.knowledge.services.subscriptions import create_subscriptions
+from apps.memories.services.embedding.embedding import embed_for_storage, embeds_here
+from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services.birth import SelfAtBirth, create_selves
@@ -94,8 +96,8 @@ def create_agent(
 def create_agents(*, new_agents: Sequence[NewAgent], actor: str) -> list[Agent]:
     """Create agents of the current tenant from templates, all or none; they have no heartbeats before they are started.
 
-    Interval and model (`provider/model`) default to the template's, then the installation's. Maintenance embeds the agents'
-    first memories later; until then recall finds them by their words.
+    Interval and model (`provider/model`) default to the template's, then the installation's. Where the embedder
+    is remote, maintenance embeds the agents' first memories later; until then recall finds them by their words.
 
     Raises NotFound for a template, AlreadyExists for a name, Invalid, TransitionIllegal where the tenant is
     suspended, and ConfigurationInvalid without a master key.
@@ -261,14 +263,22 @@ def _create_minds(built: Sequence[_BuiltAgent], actor: str, now: datetime) -> di
         actor=actor,
     )
     writer = MemoryWriter()
-    writer.place(
-        [
-            ToRemember(agent_id=made.agent.id, memories=first_knowledge(made.template.spec, now=now))
-            for made in built
-        ]
-    )
+    writer.place([_first_memories(made, now) for made in built])
     writer.write()
     return {agent_id: mind.shortened for agent_id, mind in minds.items()}
+
+
+def _first_memories(made: _BuiltAgent, now: datetime) -> ToRemember:
+    memories = first_knowledge(made.template.spec, now=now)
+    model = installation_model()
+    texts = [memory.content for memory in memories]
+    # A vector added later would write the row and all its index entries once more.
+    vectors = (
+        embed_for_storage(tenant_id=made.agent.tenant_id, texts=texts, model=model)
+        if embeds_here(model)
+        else None
+    )
+    return ToRemember(agent_id=made.agent.id, memories=memories, vectors=vectors, model=model)
 
 
 def _state(agent: Agent, mind: WorkingMemoryDraft, now: datetime) -> AgentState:

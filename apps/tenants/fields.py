@@ -70,6 +70,14 @@ class StoredField(models.GeneratedField):
         return []
 
 
+class IntegerArray(models.Field):  # type: ignore[type-arg]
+    """Whole numbers as an array, for columns that statements by hand read and write."""
+
+    def db_type(self, connection: Any) -> str:
+        """Store an array of PostgreSQL."""
+        return "integer[]"
+
+
 class PackedJSON(models.Field):  # type: ignore[type-arg]
     """A JSON value as compressed bytes (`packing`), for columns that no query looks into."""
 

@@ -10,7 +10,7 @@ from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
 from apps.memories.models.episodes import Episode
-from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
+from apps.tenants.fields import IntegerArray, OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
@@ -155,12 +155,17 @@ class Practice(TenantModel):
 
 
 class Term(TenantModel):
-    """The number of an agent's memories with a term, for BM25. Term 0 counts all memories."""
+    """The number of an agent's memories with a term, for BM25. Term 0 counts all memories.
+
+    Term -1 counts nothing: its row has the terms of recent memories that are not counted yet.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "agent_id", "term")
     agent = TenantForeignKey(Agent, related_name="terms")
     term = models.IntegerField()
     memories = models.IntegerField(default=0)
+    #: A term for each occurrence in a memory, the latest first; empty for all other rows.
+    recent = IntegerArray(null=True, editable=False)
 
     class Meta(TenantModel.Meta):
         pass
@@ -217,7 +222,14 @@ class Upkeep(TenantModel):
                 name=f"memories_upkeep_{flag}",
                 condition=models.Q(**{flag: True}),
             )
-            for flag in ("stale", "unclustered", "unextracted", "unweighed", "unindexed")
+            for flag in ("unweighed", "unindexed")
+        ] + [
+            # One for the flags that each new memory has; a search for one of them leaves out the others within the index.
+            models.Index(
+                fields=["tenant", "agent", "stale", "unclustered", "unextracted"],
+                name="memories_upkeep_pending",
+                condition=models.Q(stale=True) | models.Q(unclustered=True) | models.Q(unextracted=True),
+            )
         ]
 
     def __str__(self) -> str:

@@ -95,6 +95,18 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 
 
+def test_first_memories_have_vectors_from_an_embedder_in_this_process(
+    make: MakeAgent, tenant: Tenant, settings: Any
+) -> None:
+    make(template_name="monitor")
+    settings.ARBOR_EMBED_AT_STORAGE = "never"
+    make(template_name="monitor", name="Later")
+    with tenant_transaction(tenant.id):
+        missing = Memory.objects.filter(embedding=None)
+        assert {name for (name,) in missing.values_list("agent__name")} == {"Later"}
+        assert Memory.objects.exclude(embedding=None).count() == missing.count()
+
+
 def test_the_id_is_derived_from_a_key_that_opens_for_its_agent_only(make: MakeAgent, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -106,8 +107,12 @@ def memories_of(agent: Agent) -> list[Memory]:
 def term_counts(agent: Agent) -> dict[int, int]:
     """Return the agent's document frequencies, without those that are 0."""
     with tenant_transaction(agent.tenant_id):
-        rows = Term.objects.filter(agent_id=agent.id).exclude(memories=0)
-        return dict(rows.values_list("term", "memories"))
+        counts = Counter(
+            dict(Term.objects.filter(agent_id=agent.id, term__gte=0).values_list("term", "memories"))
+        )
+        for recent in Term.objects.filter(agent_id=agent.id, term=-1).values_list("recent", flat=True):
+            counts.update(recent)
+    return {term: count for term, count in counts.items() if count}
 
 
 def true_counts(agent: Agent) -> dict[int, int]:

@@ -103,13 +103,21 @@ def test_declared_bounds_are_those_of_the_services() -> None:
 
 
 def _texts_by_command() -> dict[tuple[str, ...], set[str]]:
-    """Return the texts in the test functions that call each command, its options among them."""
+    """Return the texts in the test functions that call each command, and in the constants that they name, options among them."""
     given: dict[tuple[str, ...], set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            target.id: set(_texts(statement.value))
+            for statement in module.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
         for function in ast.walk(module):
             if isinstance(function, ast.FunctionDef):
-                texts = set(_texts(function))
+                names = {part.id for part in ast.walk(function) if isinstance(part, ast.Name)}
+                texts = set(_texts(function)).union(*(constants[name] for name in names & constants.keys()))
                 for node in ast.walk(function):
                     if called := _command_path(node, path):
                         given.setdefault(called, set()).update(texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
+from apps.memories.services.store.queries import TERM_COUNTS
 from arbor.memory.activation import CAP, FLOOR, MOST_KEPT, MOST_REACHED, MOST_TELLING, SPREAD
 from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
 from arbor.memory.neighborhood import HIGHEST
@@ -58,6 +59,7 @@ _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
 ))"""
 
 # Note the recalls of a batch of heartbeats in one statement.
+# Most recalled memories were recalled before: a conflict would lock each row before it is written, and log both.
 # `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
 # delay a heartbeat.
 RAISE_ACTIVATIONS = f"""
@@ -88,11 +90,18 @@ WITH recalled AS MATERIALIZED (
 ), counted AS (
     UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
     FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id
+), mine AS MATERIALIZED (
+    SELECT m.id FROM recalled r CROSS JOIN LATERAL (
+        SELECT id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = r.id AND agent_id = r.agent_id LIMIT 1
+    ) m ORDER BY m.id
 ), used AS (
+    UPDATE memories_memoryaccess used SET count = used.count + 1, last_at = coalesce(%(now)s::timestamptz, now())
+    FROM mine WHERE used.tenant_id = %(tenant)s AND used.memory_id = mine.id AND used.memory_id = ANY(%(ids)s::uuid[])
+    RETURNING used.memory_id
+), first_used AS (
     INSERT INTO memories_memoryaccess AS used (tenant_id, memory_id, count, last_at)
-    SELECT m.tenant_id, m.id, 1, coalesce(%(now)s::timestamptz, now())
-    FROM memories_memory m JOIN recalled r ON r.agent_id = m.agent_id AND r.id = m.id
-    WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) ORDER BY m.id
+    SELECT %(tenant)s, id, 1, coalesce(%(now)s::timestamptz, now()) FROM mine
+    WHERE id NOT IN (SELECT memory_id FROM used) ORDER BY id
     ON CONFLICT (tenant_id, memory_id) DO UPDATE SET count = used.count + 1, last_at = EXCLUDED.last_at
 )
 INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
@@ -215,8 +224,7 @@ SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision E
         SELECT id FROM memories_memory
         WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own LIMIT 1
     ) IS NOT NULL, (
-        SELECT array_agg(ARRAY[term, memories]) FROM memories_term
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
+        SELECT array_agg(ARRAY[known.term, known.memories]) FROM ({term_counts}) known
     ), packed.*
 FROM moment
 CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
@@ -248,12 +256,14 @@ CROSS JOIN LATERAL (
 """
 
 # Read all active memories of minds, packed.
-WHOLE_MINDS = _READ.format(condition="status = 'active'")
+_TERM_COUNTS = TERM_COUNTS.format(agent="mind.agent_id", terms="asked.terms")
+WHOLE_MINDS = _READ.format(condition="status = 'active'", term_counts=_TERM_COUNTS)
 
 # Read what has changed since a snapshot, packed.
 CHANGED_MINDS = _READ.format(
     condition="revision >= asked.since AND revision < moment.ends"
-    " AND (revision >= asked.until OR revision = ANY(asked.running))"
+    " AND (revision >= asked.until OR revision = ANY(asked.running))",
+    term_counts=_TERM_COUNTS,
 )
 
 # Clusters that are looked at: the nearest.

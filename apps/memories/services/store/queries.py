@@ -45,12 +45,39 @@ ROWS_OF = f"SELECT {PLACED_COLUMNS} FROM memories_memory m WHERE m.tenant_id = %
 # Take advisory locks, which the ORM has no word for.
 LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
 
-# Parts of a statement; `term_count_rows` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
-# each row before it writes the row, and logs both.
+# Recent occurrences at most: their row stays in one piece, and is added to several times before they are counted.
+MOST_RECENT_TERMS = 384
+
+# Part: the number of memories with each of some terms of one agent: as counted, and in the row of recent ones.
+TERM_COUNTS = """
+SELECT term, sum(memories)::int AS memories FROM (
+    SELECT term, memories FROM memories_term
+    WHERE tenant_id = %(tenant)s AND agent_id = {agent} AND term = ANY({terms})
+    UNION ALL
+    SELECT occurrence.term, 1 FROM memories_term CROSS JOIN unnest(recent) AS occurrence(term)
+    WHERE tenant_id = %(tenant)s AND agent_id = {agent} AND memories_term.term = -1 AND occurrence.term = ANY({terms})
+) counted GROUP BY term
+"""
+
+# Parts of a statement; `term_count_rows` gives their values. Terms of new memories are added to the row of recent ones, which
+# writes less to the log than a row for each; when they are too many, or terms are counted out, all are counted. Most terms are known:
+# where there is a conflict, PostgreSQL locks each row before it writes the row, and logs both. New occurrences go in front:
+# the log leaves out the unchanged end of a row.
 COUNT_TERMS = """
-counted AS MATERIALIZED (
+asked AS MATERIALIZED (
     SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
     FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
+), pending AS MATERIALIZED (
+    SELECT n.agent_id, t.recent, n.least < 0 OR n.size + coalesce(cardinality(t.recent), 0) > %(most_recent)s AS counts
+    FROM (SELECT agent_id, sum(change) AS size, min(change) AS least FROM asked GROUP BY agent_id) n
+    LEFT JOIN LATERAL (
+        SELECT recent FROM memories_term WHERE tenant_id = %(tenant)s AND agent_id = n.agent_id AND term = -1 OFFSET 0
+    ) t ON true
+), counted AS MATERIALIZED (
+    SELECT c.agent_id, c.term, sum(c.change)::int AS change FROM (
+        SELECT agent_id, term, change FROM asked
+        UNION ALL SELECT p.agent_id, r.term, 1 FROM pending p CROSS JOIN unnest(p.recent) AS r(term)
+    ) c JOIN pending p ON p.agent_id = c.agent_id AND p.counts GROUP BY c.agent_id, c.term
 ), known AS (
     UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
     WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
@@ -60,6 +87,18 @@ counted AS MATERIALIZED (
     INSERT INTO memories_term (tenant_id, agent_id, term, memories)
     SELECT %(tenant)s, c.agent_id, c.term, c.change FROM counted c
     WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
+), occurrences AS (
+    SELECT p.agent_id, p.recent IS NOT NULL AS has_row, CASE WHEN NOT p.counts THEN ARRAY(
+        SELECT a.term FROM asked a CROSS JOIN generate_series(1, a.change) WHERE a.agent_id = p.agent_id
+    ) || coalesce(p.recent, '{}') ELSE '{}' END AS recent
+    FROM pending p WHERE NOT p.counts OR cardinality(p.recent) > 0
+), added AS (
+    UPDATE memories_term t SET recent = o.recent FROM occurrences o
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = o.agent_id AND t.term = -1
+        AND t.agent_id = ANY(%(counted_agents)s::uuid[])
+), first_added AS (
+    INSERT INTO memories_term (tenant_id, agent_id, term, memories, recent)
+    SELECT %(tenant)s, agent_id, -1, 0, recent FROM occurrences WHERE NOT has_row
 )
 """
 
@@ -69,17 +108,17 @@ COUNT_TERMS_ALONE = f"WITH {COUNT_TERMS} SELECT 1"
 # Read the statistics of several agents; part of every recall.
 # A mind's row has no term: the model of its vectors. LATERAL and OFFSET: one range of the key for each agent; for a join the
 # planner could read all of the tenant's terms.
-TERM_STATISTICS = """
+TERM_STATISTICS = f"""
 SELECT asked.agent_id, found.term, found.memories, NULL
 FROM json_to_recordset(%(asked)s::json) AS asked (agent_id uuid, terms int[])
-CROSS JOIN LATERAL (
-    SELECT term, memories FROM memories_term t
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = asked.agent_id AND t.term = ANY(asked.terms) OFFSET 0
-) found
+CROSS JOIN LATERAL ({TERM_COUNTS.format(agent="asked.agent_id", terms="asked.terms")} OFFSET 0) found
 UNION ALL
 SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
-"""
+"""  # noqa: S608 (no external input)
+
+# Read how many memories of one agent have each of some terms.
+TERM_FREQUENCIES = TERM_COUNTS.format(agent="%(agent)s", terms="%(terms)s::int[]")
 
 # Find the episodes that new memories may belong to: the ones near in time, the open one, and the latest.
 EPISODES_NEAR = """
@@ -137,14 +176,13 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.co
 # Make the next job run check the quota of agents that exceed it by this many new memories at once: a part
 # of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
 # mind, of which the quota is a part. Its values are `_growth(…)`.
-MARK_GROWN = """
+MARK_GROWN = f"""
 UPDATE memories_mind k SET counted_at = NULL
 FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)
 WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS NOT NULL AND EXISTS (
-    SELECT FROM memories_term t
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = g.agent_id AND t.term = 0 AND t.memories + g.grown > %(quota)s
+    SELECT FROM ({TERM_COUNTS.format(agent="g.agent_id", terms="ARRAY[0]")}) known WHERE known.memories + g.grown > %(quota)s
 )
-"""
+"""  # noqa: S608
 
 # Insert memories of several agents, with their episodes, terms and minds.
 # One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from apps.memories.models import Term
 from apps.memories.services.store import queries
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
@@ -42,7 +41,7 @@ def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
         fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
-def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
+def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, Any]:
     """Return in how many memories of each agent each term occurs, as COUNT_TERMS reads it, in the order of the locks."""
     agents = sorted(words)
     numbers: list[int] = []
@@ -54,7 +53,13 @@ def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, lis
         numbers += [number] * len(in_order)
         terms += in_order
         changes += [sign * counts[term] for term in in_order]
-    return {"counted_agents": agents, "agent_numbers": numbers, "terms": terms, "changes": changes}
+    return {
+        "counted_agents": agents,
+        "agent_numbers": numbers,
+        "terms": terms,
+        "changes": changes,
+        "most_recent": queries.MOST_RECENT_TERMS,
+    }
 
 
 def _counts(words: _Words) -> Counter[int]:
@@ -115,6 +120,6 @@ def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, Te
 
 def read_frequencies(agent_id: UUID, terms: Iterable[int]) -> tuple[dict[int, int], int]:
     """Return in how many of the agent's memories each term occurs, and how many memories there are. One statement."""
-    rows = Term.objects.filter(agent_id=agent_id, term__in=[ALL_MEMORIES, *sorted(terms)])
-    df: dict[int, int] = dict(rows.values_list("term", "memories"))
+    rows = fetch(queries.TERM_FREQUENCIES, agent=agent_id, terms=[ALL_MEMORIES, *sorted(terms)])
+    df: dict[int, int] = dict(map(tuple, rows))
     return df, df.pop(ALL_MEMORIES, 0)

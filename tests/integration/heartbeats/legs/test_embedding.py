@@ -100,6 +100,7 @@ def create_mind(agent: Agent) -> None:
             agent_id=agent.id,
             defaults={"embedding_model": REMOTE.name, "embedding_dimension": REMOTE.dimension},
         )
+        Memory.objects.filter(agent_id=agent.id).update(embedding=None, embedding_model="")
 
 
 def vectors_of(tenant: Tenant, step: Steps[HeartbeatState]) -> HeartbeatState:

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.models import Memory, Term, Upkeep
+from apps.memories.models import Memory, Upkeep
 from apps.memories.services.embedding.literals import sparsevec_text
 from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.recall import cached_recall
@@ -16,7 +16,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, flag_for_reindexing
 from apps.memories.services.store.provenance import record_outcome
 from apps.memories.services.store.remember import store
-from apps.memories.services.store.term_counts import terms_of
+from apps.memories.services.store.term_counts import count_terms, read_frequencies, terms_of
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.text.lexical import document_vector, term_index, term_of
@@ -49,8 +49,8 @@ def places(agent: Agent, memory_id: UUID) -> set[int]:
 
 def counted(agent: Agent, word: str) -> int:
     with tenant_transaction(agent.tenant_id):
-        found = Term.objects.filter(agent_id=agent.id, term=term_index(term_of(word)))
-        return sum(found.values_list("memories", flat=True))
+        term = term_index(term_of(word))
+        return read_frequencies(agent.id, [term])[0].get(term, 0)
 
 
 def unindexed(agent: Agent) -> set[UUID]:
@@ -114,7 +114,8 @@ def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
         (plain_id,) = store(agent_id=mind.id, memories=[a_memory(plain)], vectors=None).ids
         known = Memory.objects.get(id=memory_id)
         before = document_vector(known.content)
-        Term.objects.filter(agent_id=mind.id, term__in=set(terms_of(known.lexical)) - before.keys()).delete()
+        count_terms(mind.id, [terms_of(known.lexical)], sign=-1)
+        count_terms(mind.id, [before], sign=1)
         Memory.objects.filter(id=memory_id).update(
             lexical=type(known.lexical).from_text(sparsevec_text(before))
         )
