@@ -14,6 +14,8 @@ from arbor.heartbeat.steps.windows import count_tokens, max_prompt_tokens, quota
 RESULTS = "results"
 #: The share of the estimated room that results get once they did not fit.
 _MARGIN = 0.9
+#: More characters than any results have.
+_UNLIMITED = 10**9
 # How often results are shortened: once is too little where the longest have the fewest tokens.
 _TRIES = 4
 
@@ -36,7 +38,7 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         nonce=heartbeat.mark,
     )
     lengths = [len(result.brought) for result in heartbeat.present.results]
-    whole = message(room=len(lengths) * sum(lengths))
+    whole = message(room=_UNLIMITED)
     room, left = min(quotable(heartbeat, spent), BROUGHT_LENGTH), max_prompt_tokens(heartbeat) - spent
     text = message(room=room)
     tokens = count_tokens(heartbeat, text)

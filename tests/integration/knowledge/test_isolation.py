@@ -120,7 +120,8 @@ def populate(tenant: Tenant, chance: random.Random) -> list[Searcher]:
 
 
 def _memories(agent: Agent, chance: random.Random) -> list[Any]:
-    """Store memories of an agent, and return those that are neither expired nor archived."""
+    """Store memories of an agent, and return its first ones and those that are neither expired nor archived."""
+    first = list(Memory.objects.filter(agent=agent))
     texts = random_texts(chance)
     vectors = embed_texts(tenant_id=agent.tenant_id, texts=texts)
     expired, archived, *visible = (
@@ -129,7 +130,7 @@ def _memories(agent: Agent, chance: random.Random) -> list[Any]:
     )
     Memory.objects.filter(id=expired.id).update(expires_at=minutes_ago(1))
     Memory.objects.filter(id=archived.id).update(status="archived")
-    return visible
+    return [*first, *visible]
 
 
 def _passages(tenant: Tenant, category: str, chance: random.Random) -> list[Any]:

@@ -145,6 +145,14 @@ def test_results_beyond_the_limit_of_any_window_are_audited() -> None:
     assert 2_900 < note.detail["tokens"] < 3_000
 
 
+def test_whole_results_of_many_lines_are_no_cut() -> None:
+    lines = action_record_of("recall", brought="\n".join(f"memory {n}" for n in range(5)), cost=1)
+    heartbeat, _ = run_follow_up(heartbeat_after_actions(present=TurnRecord(action_records=[lines])))
+
+    assert "memory 4" in heartbeat.follow_up
+    assert not heartbeat.effects.audit
+
+
 def test_passages_are_shed_until_results_of_many_tokens_fit() -> None:
     figures = action_record_of("recall", brought="7" * 1_500, cost=1)
     found = action_record_of("search_knowledge", index=1, brought="lamps at dusk " * 1_500, cost=1)
