@@ -84,6 +84,7 @@ def verify_audit(
     *,
     heads: Mapping[int, str] | None = None,
     latest: int | None = None,
+    clock: Clock | None = None,
 ) -> ChainReport:
     """Verify a chain, or its latest seals, also against exported heads (digests by number).
 
@@ -93,6 +94,7 @@ def verify_audit(
         chain,
         keys=authority_public_keys(),
         heartbeat_digests=_heartbeat_digests,
+        now=(clock or SystemClock()).now(),
         heads=heads,
         latest=latest,
     )

@@ -83,7 +83,8 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     unknown = [name for name in changes if name not in FIELDS]
     if unknown:
         raise Invalid(f"a policy has {', '.join(FIELDS)}; got {', '.join(unknown)}")
-    agent = lock_agent(agent_id) if "tier_models" in changes else agent_by_id(agent_id)
+    # In the order of locks: a raised limit changes the schedule, and models are checked with the skills of the agent.
+    agent = lock_agent(agent_id)
     policy = AgentPolicy.objects.select_for_update().filter(agent_id=agent_id).first() or AgentPolicy(
         tenant_id=current_tenant(), agent=agent
     )

@@ -37,17 +37,20 @@ def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime
     QuerySet(model, using=using).bulk_create([event], ignore_conflicts=True)
 
 
-def recorded_deletions(chain: AuditChain, *, after: Seal | None) -> dict[UUID, Deletion]:
-    """Return the deletions that a chain's audit records after a seal state, by the ids of these records. One statement."""
+def recorded_deletions(chain: AuditChain, *, after: Seal | None, now: datetime) -> dict[UUID, Deletion]:
+    """Return the deletions that a chain's audit records after a seal state, by the ids of these records. One statement.
+
+    A record of the future counts as one of today: it would explain rows that are too young to be deleted.
+    """
     actions = [AuditAction.AUDIT_DELETED, AuditAction.AGENT_DESTROYED]
     # A record behind all transactions so far would never be sealed.
     so_far = AuditPosition(output_field=BigIntegerField())
     rows = chain.events_after(after).filter(action__in=actions, position__lte=so_far)
-    found = {row.id: _deletion_of(row) for row in rows.iterator(chunk_size=1_000)}
+    found = {row.id: _deletion_of(row, at=min(row.at, now)) for row in rows.iterator(chunk_size=1_000)}
     return {row_id: deletion for row_id, deletion in found.items() if deletion}
 
 
-def _deletion_of(row: Any) -> Deletion | None:
+def _deletion_of(row: Any, *, at: datetime) -> Deletion | None:
     if row.action == AuditAction.AGENT_DESTROYED:
-        return Deletion(rows=DeletedRows.HEARTBEATS, at=row.at, agent_id=getattr(row, "agent_id", None))
-    return read_deletion(row.detail, at=row.at)
+        return Deletion(rows=DeletedRows.HEARTBEATS, at=at, agent_id=getattr(row, "agent_id", None))
+    return read_deletion(row.detail, at=at)

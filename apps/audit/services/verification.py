@@ -114,6 +114,7 @@ def verify_chain(
     *,
     keys: Mapping[int, bytes],
     heartbeat_digests: HeartbeatDigests,
+    now: datetime,
     heads: Mapping[int, str] | None = None,
     latest: int | None = None,
 ) -> ChainReport:
@@ -126,9 +127,9 @@ def verify_chain(
     before = _last_but(chain, latest) if latest is not None else None
     forged: set[UUID] = set()
     first = _later(before, chain.last_aged())
-    recorded = recorded_deletions(chain, after=first)
+    recorded = recorded_deletions(chain, after=first, now=now)
     for _ in range(_MOST_WALKS):
-        unsealed = recorded_deletions(chain, after=chain.head()).keys()
+        unsealed = recorded_deletions(chain, after=chain.head(), now=now).keys()
         evidence = _Evidence(
             ids=recorded.keys(),
             recorded=Deletions(recorded.values()),
@@ -138,7 +139,9 @@ def verify_chain(
         # A record that was added or changed after its place was sealed explains nothing.
         forged |= recorded.keys() - report.sealed_deletions - unsealed
         # Rows may have been deleted since the records were read.
-        latest_recorded = recorded_deletions(chain, after=first) if report.faults or forged else recorded
+        latest_recorded = (
+            recorded_deletions(chain, after=first, now=now) if report.faults or forged else recorded
+        )
         trusted = {row_id: deletion for row_id, deletion in latest_recorded.items() if row_id not in forged}
         if trusted.keys() == recorded.keys():
             break

@@ -72,7 +72,8 @@ def restore_seed(
 ) -> SeedReport:
     """Bring an agent back to the state of a seed of its own; a seed of the state before is saved first.
 
-    Raises NotFound, SeedInvalid for another agent's seed, and TransitionIllegal during a heartbeat.
+    Raises NotFound, SeedInvalid for another agent's seed, TransitionIllegal during a heartbeat, and LimitReached for models that the
+    agent's skills do not fit.
     """
     report: SeedReport | None = None
     with auditing_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):

@@ -11,7 +11,7 @@ from apps.agents.services.profile import own_model
 from apps.authority.services.explaining import action_names
 from apps.calls.models import TokenRatio
 from apps.default_model import default_model
-from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
+from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill
 from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.errors import LimitReached
 from arbor.heartbeat.actions import ACTIONS
@@ -19,7 +19,7 @@ from arbor.heartbeat.prompts.fitting import is_small
 from arbor.heartbeat.prompts.instructions import instructions
 from arbor.heartbeat.prompts.token_shares import reply_room
 from arbor.heartbeat.tiers import ThinkTier, models_of
-from arbor.knowledge.skills import SkillRoom, check_room
+from arbor.knowledge.skills import SkillRoom, body_of, check_room
 from arbor.models.handles import REFLEX
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits
@@ -29,13 +29,12 @@ LEAST_SITUATION = 1_000
 
 
 def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int]) -> None:
-    """Check that agents still have room for their skills with the changed tokens by name.
+    """Check that agents still have room for the versions of skills that they use, with the changed tokens by name.
 
     Raises LimitReached, which names the agent and the sizes.
     """
     for agent in agents:
-        names = list(AgentSkill.objects.filter(agent_id=agent.id).values_list("name", flat=True))
-        check_agent_has_room(agent, {**tokens_of(names), **changed})
+        check_agent_has_room(agent, {**_tokens_in_use(agent), **changed})
 
 
 def check_agent_has_room(agent: Agent, tokens: Mapping[str, int]) -> None:
@@ -56,6 +55,18 @@ def tokens_of(names: Iterable[str]) -> dict[str, int]:
         **dict(GlobalSkill.objects.filter(name__in=wanted).values_list("name", "tokens")),
         **dict(Skill.objects.filter(name__in=wanted).values_list("name", "tokens")),
     }
+
+
+def _tokens_in_use(agent: Agent) -> dict[str, int]:
+    """Return the tokens of an agent's skills by name, of the versions that it keeps where it keeps earlier ones."""
+    rows = dict(AgentSkill.objects.filter(agent_id=agent.id).values_list("name", "retained_digest"))
+    tokens = tokens_of(rows)
+    digests = {name: digest for name, digest in rows.items() if digest}
+    if digests:
+        own = Skill.objects.filter(name__in=digests).values("name")
+        kept = GlobalSkillVersion.objects.filter(digest__in=digests.values()).exclude(name__in=own)
+        tokens |= {name: estimate_tokens(body_of(text)) for name, text in kept.values_list("name", "text")}
+    return tokens
 
 
 def _rooms(agent: Agent) -> Iterator[SkillRoom]:

@@ -185,6 +185,7 @@ def test_a_deletion_during_a_verification_is_no_fault(
         AuditChain(tenant_id=tenant.id),
         keys=authority_public_keys(),
         heartbeat_digests=destroy_before_reading,
+        now=datetime.now(UTC),
     )
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
 

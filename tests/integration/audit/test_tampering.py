@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -10,11 +11,13 @@ from django.db import Error, connections, transaction
 
 from apps.agents.services.authority import ensure_system_authority
 from apps.audit.services.chains import AuditChain
+from apps.audit.services.verification import ChainReport
 from apps.fleet.audit_seals import verify_audit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import generate_key_pair, sign
 from arbor.audit.faults import FaultKind
+from arbor.clock import FrozenClock
 from tests.integration.audit.conftest import check, note, note_platform, seal
 
 type Superuser = psycopg.Connection[Any]
@@ -126,6 +129,11 @@ def insert_act(cleaner: Superuser, chain: AuditChain, action: str, detail: str, 
     )
 
 
+def check_later(tenant: Tenant) -> ChainReport:
+    """Verify when the act that `insert_act` adds is of the past, and could cover the others."""
+    return check(tenant, clock=FrozenClock(datetime.now(UTC) + timedelta(days=401)))
+
+
 ALL_RECORDS = '{"rows": "audit", "until": "2999-01-01T00:00:00+00:00"}'
 
 
@@ -134,7 +142,7 @@ def test_a_deletion_that_was_added_under_a_seal_explains_nothing(
 ) -> None:
     insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position - 1")
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
-    report = check(tenant)
+    report = check_later(tenant)
     assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_ADDED]
     assert (report.aged, report.aged_unsealed) == (0, 0)
 
@@ -152,7 +160,7 @@ def test_a_deletion_whose_record_was_changed_explains_nothing(
     seal()
     cleaner.execute(f"UPDATE {_EVENTS} SET detail = %s WHERE message = 'gone'", [ALL_RECORDS])
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
-    report = check(tenant)
+    report = check_later(tenant)
     assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_CHANGED]
 
 
@@ -161,11 +169,11 @@ def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
 ) -> None:
     insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1")
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
-    report = check(tenant)
+    report = check_later(tenant)
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
     assert report.as_json()["aged_unsealed"] == 1
     seal()
-    report = check(tenant)
+    report = check_later(tenant)
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 0)
 
 
@@ -174,7 +182,17 @@ def test_a_deletion_that_is_never_sealed_explains_nothing(
 ) -> None:
     insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1000000000")
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    assert [fault.kind for fault in check_later(tenant).faults] == [FaultKind.ROW_MISSING]
+
+
+def test_a_deletion_of_the_future_explains_no_young_rows(
+    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+) -> None:
+    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1")
+    seal()
+    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     assert [fault.kind for fault in check(tenant).faults] == [FaultKind.ROW_MISSING]
+    assert check_later(tenant).fault_count == 0
 
 
 def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:

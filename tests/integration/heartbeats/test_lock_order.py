@@ -16,12 +16,13 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError, connection
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.locks import lock_schedule
 from apps.calls.models import DailyUsage, ExternalCall
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import exchange_turns, open_session, receive_turn
 from apps.fleet.lifecycle import destroy_agent
+from apps.fleet.policy import set_policy
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.memories.models import BufferItem, Memory
 from apps.memories.services.graph.neighborhoods import refresh_batch
@@ -89,6 +90,20 @@ def test_a_promotion_waits_for_the_schedule_with_no_item_locked(agent: Agent) ->
     thread.join(20)
     with tenant_transaction(agent.tenant_id):
         assert BufferItem.objects.get(id=writers.item_id).promoted_to_id is not None
+
+
+def test_a_change_of_limits_waits_for_the_schedule_first(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes={"daily_beats": 5}, actor=ANN)
+    change = {"agent_id": agent.id, "changes": {"daily_beats": 6}, "actor": ANN}
+    with tenant_transaction(agent.tenant_id):
+        lock_schedule(agent.id)
+        thread = in_own_connection(_in_tenant(agent, set_policy, **change))
+        await_blocked_session()
+        assert list(AgentPolicy.objects.filter(agent_id=agent.id).select_for_update(nowait=True))
+    thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        assert AgentPolicy.objects.get(agent_id=agent.id).daily_beats == 6
 
 
 def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scripted: Script) -> None:

@@ -158,6 +158,10 @@ def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
     assert event.message == "Ada keeps its version of lamps: the latest does not fit"
     assert "the skills take 11," in event.detail["fault"]
     assert "which keep an earlier version: Ada (lamps)" in check_skills().detail
+    with tenant_transaction(agent.tenant_id):
+        # What the agent uses counts, not the version that it does not use.
+        set_policy(agent_id=agent.id, changes={"tier_models": {"reflex": ["ollama/tiny"]}}, actor=ACTOR)
+        assert _prompted(agent) == [["lamps", first.digest]]
     write_skill("lamps", "Dim them.", version="4")
     assert load_global_skills(actor=ACTOR).unfitting == []
     with tenant_transaction(agent.tenant_id):
