@@ -14,11 +14,11 @@ from apps.agents.services.profile import agent_by_id, lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, Skill
-from apps.knowledge.services.skill_room import check_agent_has_room, check_agents_have_room
+from apps.knowledge.services.skill_room import check_agent_has_room, check_agents_have_room, tokens_of
 from apps.knowledge.services.skills import FoundSkill, SkillOrigin, emit_changed, find_skills
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
-from arbor.errors import Invalid
+from arbor.errors import Invalid, LimitReached
 from arbor.knowledge.skills import check_choice
 from arbor.signals import SignalName, signal
 
@@ -61,12 +61,18 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
 
 
 def check_changed_agent(agent: Agent, *, actor: str) -> None:
-    """Check that the skills of an agent fit the models that were just chosen, and let it use their latest versions.
+    """Check that the skills of an agent fit the models that were just chosen, and let it use their latest versions if these fit.
 
     The agent is locked. Raises LimitReached.
     """
-    check_agents_have_room([agent], changed={})
     retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
+    try:
+        check_agent_has_room(agent, tokens_of(_names(agent.id)))
+    except LimitReached:
+        if not retained:
+            raise
+        check_agents_have_room([agent], changed={})
+        return
     if retained:
         AgentSkill.objects.filter(agent_id=agent.id).update(retained_digest="")
         for skill in find_skills(retained):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from uuid import UUID
 
 from django.conf import settings
 
@@ -12,6 +13,7 @@ from apps.authority.services.explaining import action_names
 from apps.calls.models import TokenRatio
 from apps.default_model import default_model
 from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
+from apps.knowledge.services.skill_texts import skill_bodies
 from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.errors import LimitReached
 from arbor.heartbeat.actions import ACTIONS
@@ -29,13 +31,12 @@ LEAST_SITUATION = 1_000
 
 
 def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int]) -> None:
-    """Check that agents still have room for their skills with the changed tokens by name.
+    """Check that agents still have room for the versions of skills that they use, with the changed tokens by name.
 
     Raises LimitReached, which names the agent and the sizes.
     """
     for agent in agents:
-        names = list(AgentSkill.objects.filter(agent_id=agent.id).values_list("name", flat=True))
-        check_agent_has_room(agent, {**tokens_of(names), **changed})
+        check_agent_has_room(agent, {**_tokens_used(agent.id), **changed})
 
 
 def check_agent_has_room(agent: Agent, tokens: Mapping[str, int]) -> None:
@@ -56,6 +57,21 @@ def tokens_of(names: Iterable[str]) -> dict[str, int]:
         **dict(GlobalSkill.objects.filter(name__in=wanted).values_list("name", "tokens")),
         **dict(Skill.objects.filter(name__in=wanted).values_list("name", "tokens")),
     }
+
+
+def _tokens_used(agent_id: UUID) -> dict[str, int]:
+    """Return the tokens of the versions of skills that an agent uses, by name: retained ones before the latest."""
+    used = dict(AgentSkill.objects.filter(agent_id=agent_id).values_list("name", "retained_digest"))
+    tokens = tokens_of(used)
+    if retained := {name: digest for name, digest in used.items() if digest}:
+        own = set(Skill.objects.filter(name__in=retained).values_list("name", flat=True))
+        bodies = skill_bodies(set(retained.values()))
+        tokens |= {
+            name: estimate_tokens(bodies[digest])
+            for name, digest in retained.items()
+            if name not in own and digest in bodies
+        }
+    return tokens
 
 
 def _rooms(agent: Agent) -> Iterator[SkillRoom]:
