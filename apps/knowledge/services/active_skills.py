@@ -65,18 +65,22 @@ def check_changed_agent(agent: Agent, *, actor: str) -> None:
 
     The agent is locked. Raises LimitReached.
     """
-    retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
+    if not use_latest_versions(agent, actor=actor):
+        check_agents_have_room([agent], changed={})
+
+
+def use_latest_versions(agent: Agent, *, actor: str) -> bool:
+    """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The agent is locked."""
     try:
         check_agent_has_room(agent, tokens_of(_names(agent.id)))
     except LimitReached:
-        if not retained:
-            raise
-        check_agents_have_room([agent], changed={})
-        return
+        return False
+    retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
     if retained:
         AgentSkill.objects.filter(agent_id=agent.id).update(retained_digest="")
         for skill in find_skills(retained):
             emit_changed([agent], skill.name, skill.digest, actor)
+    return True
 
 
 def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:

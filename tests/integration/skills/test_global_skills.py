@@ -223,6 +223,16 @@ def test_a_retained_version_takes_its_own_room(agent: Agent, retaining: str) -> 
 
 
 @pytest.mark.usefixtures("retaining")
+def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
+    set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        latest = find_skill("lamps").digest
+        assert _prompted(agent) == [["lamps", latest]]
+        page = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"]))
+    assert [record.data["digest"] for record in page.signals] == [latest]
+
+
+@pytest.mark.usefixtures("retaining")
 def test_an_own_skill_must_fit_beside_a_smaller_retained_version(agent: Agent) -> None:
     too_large = skill_text("lamps", "word " * 8_900)
     with pytest.raises(LimitReached, match="agent Ada: the skills take"), tenant_transaction(agent.tenant_id):
