@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 from django.db import connections, transaction
 
 from apps.agents.models import Agent
+from apps.agents.services.locks import lock_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record_for_both
 from apps.calls.models import ProviderKey
@@ -20,6 +21,7 @@ from apps.calls.services.provider_keys import (
     store_provider_key,
 )
 from apps.calls.services.provider_lookup import find_provider
+from apps.knowledge.services.active_skills import use_latest_versions
 from apps.knowledge.services.skill_room import check_agents_have_room
 from apps.providers import client_for, credentials_of, installation_has
 from apps.tenants.models import Tenant
@@ -118,6 +120,8 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
                 detail={"tenant": tenant.slug},
                 change=change_of({"default_model": before}, {"default_model": handle}),
             )
+    if before != handle:
+        _use_latest_skills(tenant_id, actor)
     return tenant
 
 
@@ -128,6 +132,17 @@ def _check_skills(tenant: Tenant) -> None:
         for agent in agents:
             agent.tenant = tenant
         check_agents_have_room(agents, changed={})
+
+
+def _use_latest_skills(tenant_id: UUID, actor: str) -> None:
+    """Let agents without a model of their own use the versions of skills that did not fit the default model before."""
+    with tenant_transaction(tenant_id):
+        agents = Agent.objects.filter(model="", active_skills__retained_digest__gt="")
+        agent_ids = list(agents.order_by("id").values_list("id", flat=True).distinct())
+    for agent_id in agent_ids:
+        # An agent may be deleted meanwhile.
+        with suppress(NotFound), tenant_transaction(tenant_id):
+            use_latest_versions(lock_agent(agent_id), actor=actor)
 
 
 def _can_call(tenant_id: UUID, handle: str) -> bool:

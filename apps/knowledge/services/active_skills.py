@@ -61,22 +61,26 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
 
 
 def check_changed_agent(agent: Agent, *, actor: str) -> None:
-    """Check that the skills of an agent fit the models that were just chosen, and let it use the latest versions if they fit.
+    """Check that the skills of an agent fit the models that were just chosen, and let it use their latest versions if these fit.
 
     The agent is locked. Raises LimitReached.
     """
-    check_agents_have_room([agent], changed={})
-    retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
-    if not retained:
-        return
+    if not use_latest_versions(agent, actor=actor):
+        check_agents_have_room([agent], changed={})
+
+
+def use_latest_versions(agent: Agent, *, actor: str) -> bool:
+    """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The agent is locked."""
     try:
-        check_agents_have_room([agent], changed=tokens_of(retained))
+        check_agent_has_room(agent, tokens_of(_names(agent.id)))
     except LimitReached:
-        # It keeps the versions that fit.
-        return
-    AgentSkill.objects.filter(agent_id=agent.id).update(retained_digest="")
-    for skill in find_skills(retained):
-        emit_changed([agent], skill.name, skill.digest, actor)
+        return False
+    retained = list(_rows_of(agent.id).exclude(retained_digest="").values_list("name", flat=True))
+    if retained:
+        AgentSkill.objects.filter(agent_id=agent.id).update(retained_digest="")
+        for skill in find_skills(retained):
+            emit_changed([agent], skill.name, skill.digest, actor)
+    return True
 
 
 def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from uuid import UUID
 
 from django.conf import settings
 
@@ -11,7 +12,8 @@ from apps.agents.services.profile import own_model
 from apps.authority.services.explaining import action_names
 from apps.calls.models import TokenRatio
 from apps.default_model import default_model
-from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill
+from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
+from apps.knowledge.services.skill_texts import skill_bodies
 from apps.selves.services.self_knowledge import system_prompt_of
 from arbor.errors import LimitReached
 from arbor.heartbeat.actions import ACTIONS
@@ -19,7 +21,7 @@ from arbor.heartbeat.prompts.fitting import is_small
 from arbor.heartbeat.prompts.instructions import instructions
 from arbor.heartbeat.prompts.token_shares import reply_room
 from arbor.heartbeat.tiers import ThinkTier, models_of
-from arbor.knowledge.skills import SkillRoom, body_of, check_room
+from arbor.knowledge.skills import SkillRoom, check_room
 from arbor.models.handles import REFLEX
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits
@@ -34,7 +36,7 @@ def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int
     Raises LimitReached, which names the agent and the sizes.
     """
     for agent in agents:
-        check_agent_has_room(agent, {**_tokens_in_use(agent), **changed})
+        check_agent_has_room(agent, {**_tokens_used(agent.id), **changed})
 
 
 def check_agent_has_room(agent: Agent, tokens: Mapping[str, int]) -> None:
@@ -57,15 +59,18 @@ def tokens_of(names: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _tokens_in_use(agent: Agent) -> dict[str, int]:
-    """Return the tokens of an agent's skills by name, of the versions that it keeps where it keeps earlier ones."""
-    rows = dict(AgentSkill.objects.filter(agent_id=agent.id).values_list("name", "retained_digest"))
-    tokens = tokens_of(rows)
-    digests = {name: digest for name, digest in rows.items() if digest}
-    if digests:
-        own = Skill.objects.filter(name__in=digests).values("name")
-        kept = GlobalSkillVersion.objects.filter(digest__in=digests.values()).exclude(name__in=own)
-        tokens |= {name: estimate_tokens(body_of(text)) for name, text in kept.values_list("name", "text")}
+def _tokens_used(agent_id: UUID) -> dict[str, int]:
+    """Return the tokens of the versions of skills that an agent uses, by name: retained ones before the latest."""
+    used = dict(AgentSkill.objects.filter(agent_id=agent_id).values_list("name", "retained_digest"))
+    tokens = tokens_of(used)
+    if retained := {name: digest for name, digest in used.items() if digest}:
+        own = set(Skill.objects.filter(name__in=retained).values_list("name", flat=True))
+        bodies = skill_bodies(set(retained.values()))
+        tokens |= {
+            name: estimate_tokens(bodies[digest])
+            for name, digest in retained.items()
+            if name not in own and digest in bodies
+        }
     return tokens
 
 

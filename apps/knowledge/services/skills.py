@@ -172,7 +172,9 @@ def add_skill(*, text: str, actor: str) -> FoundSkill:
     replaced = GlobalSkill.objects.filter(name=skill.name).first()
     row = Skill(tenant_id=current_tenant(), name=skill.name)
     _fill(row, skill)
-    _check_room(row, before=replaced.tokens if replaced else 0)
+    # An agent may use an earlier, smaller version of the global skill.
+    retained = AgentSkill.objects.filter(name=skill.name).exclude(retained_digest="").exists()
+    _check_room(row, before=replaced.tokens if replaced and not retained else 0)
     _store_version(skill, actor=actor)
     try:
         with transaction.atomic():
@@ -228,6 +230,8 @@ def delete_skill(*, name: str, actor: str) -> None:
         check_agents_have_room(users, changed={row.name: replacement.tokens})
     before = row.digest
     row.delete()
+    # The latest global version fits, whichever an agent used before the tenant had a skill of its own.
+    AgentSkill.objects.filter(name=row.name).exclude(retained_digest="").update(retained_digest="")
     record(
         action=AuditAction.SKILL_DELETED,
         actor=actor,

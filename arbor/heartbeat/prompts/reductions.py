@@ -89,7 +89,7 @@ class SignalShed:
     section = "signals"
 
     def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop the last source, then all subjects, then all lines but one for all names; return the number of dropped signals."""
+        """Drop the last source, then all subjects, then all lines but one for all names; return the number of dropped lines."""
         signals, sources = situation.signals, signal_sources(situation)
         if len(sources) > 1:
             shorter = [signal for signal in signals if signal.source != sources[-1]]

@@ -24,6 +24,7 @@ from apps.knowledge.services.skills import (
     delete_skill,
     find_skill,
     list_skills,
+    replace_skill,
     text_of,
 )
 from apps.signals.services.reading import SignalFilter, read_signals
@@ -197,6 +198,60 @@ def test_models_that_skills_do_not_fit_are_refused(
     with tenant_transaction(agent.tenant_id):
         signals = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"])).signals
     assert [record.data["digest"] for record in signals] == [skill.digest]
+
+
+@pytest.fixture
+def retaining(
+    agent: Agent, write_skill: WriteSkill, scripted: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Let the agent keep the first version of the skill `lamps`, and return its digest."""
+    scripted("")
+    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    write_skill("lamps")
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        (first,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    write_skill("lamps", "word " * 9_000, version="2")
+    assert load_global_skills(actor=ACTOR).unfitting == ["Ada (lamps)"]
+    return first.digest
+
+
+def test_a_retained_version_takes_its_own_room(agent: Agent, retaining: str) -> None:
+    """Change models and add a skill of the tenant: neither is refused for a version that the agent does not use."""
+    with tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes={"tier_models": {"reflex": ["ollama/tiny"]}}, actor=ACTOR)
+        add_skill(text=skill_text("ropes"), actor=ACTOR)
+        AgentSkill.objects.create(tenant_id=agent.tenant_id, agent=agent, position=2, name="ropes")
+        replace_skill(text=skill_text("ropes", "word " * 100), actor=ACTOR)
+        assert _prompted(agent)[0] == ["lamps", retaining]
+
+
+@pytest.mark.usefixtures("retaining")
+def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
+    set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        latest = find_skill("lamps").digest
+        assert _prompted(agent) == [["lamps", latest]]
+        page = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"]))
+    assert [record.data["digest"] for record in page.signals] == [latest]
+
+
+@pytest.mark.usefixtures("retaining")
+def test_an_own_skill_must_fit_beside_a_smaller_retained_version(agent: Agent) -> None:
+    too_large = skill_text("lamps", "word " * 8_900)
+    with pytest.raises(LimitReached, match="agent Ada: the skills take"), tenant_transaction(agent.tenant_id):
+        add_skill(text=too_large, actor=ACTOR)
+
+
+@pytest.mark.usefixtures("retaining")
+def test_the_latest_version_follows_a_deleted_own_skill(agent: Agent, write_skill: WriteSkill) -> None:
+    with tenant_transaction(agent.tenant_id):
+        add_skill(text=skill_text("lamps"), actor=ACTOR)
+    write_skill("lamps", "Dim them.", version="3")
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        delete_skill(name="lamps", actor=ACTOR)
+        assert _prompted(agent) == [["lamps", find_skill("lamps").digest]]
 
 
 def _prompted(agent: Agent) -> list[list[str]]:

@@ -37,8 +37,8 @@ def record_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: dateti
 
     Raises the activation of the memories and of their neighbors, counts the memories as used, and counts one activation of
     each of their clusters. Returns the number of memories whose activation was raised. In the open transaction, one
-    statement for all agents; rows are locked in the order of their ids. Ids that are not the agent's are ignored; raises
-    Invalid for a score that is not finite.
+    statement for all agents; rows are written in the order of their ids, counts of use that exist before new ones. Ids that
+    are not the agent's are ignored; raises Invalid for a score that is not finite.
     """
     agents: list[UUID] = []
     numbers: list[int] = []

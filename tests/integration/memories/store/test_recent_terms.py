@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.models import Term
-from apps.memories.services.retention.archive import archive
+from apps.memories.models import Memory, Term
+from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store import queries
-from apps.memories.services.store.remember import store
+from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.remember import MemoryWriter, store
 from apps.memories.services.store.term_counts import read_frequencies
 from apps.tenants.scope import tenant_transaction
-from tests.integration.memories.conftest import a_memory, term_counts, true_counts
+from tests.integration.memories.conftest import a_memory, at_once, term_counts, true_counts
 
 
 def remember_all(agent: Agent, *texts: str) -> None:
@@ -63,3 +64,41 @@ def test_recent_terms_are_counted_when_a_memory_is_archived(mind: Agent) -> None
         archive(memory_ids=[gone], reason="over", actor="test")
     assert recent_terms(mind) == []
     assert term_counts(mind) == true_counts(mind)
+
+
+def test_a_restored_memory_waits_to_be_counted(mind: Agent) -> None:
+    remember_all(mind, "The tide turns.", "The tide waits.")
+    with tenant_transaction(mind.tenant_id):
+        gone = Memory.objects.filter(agent_id=mind.id).earliest("id").id
+        archive(memory_ids=[gone], reason="over", actor="test")
+        restore(memory_ids=[gone], reason="not over", actor="test")
+    assert recent_terms(mind)
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_memories_stored_at_once_are_all_counted(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "MOST_RECENT_TERMS", 12)
+    at_once(
+        lambda number: remember_all(mind, f"Boat {number} is late.", f"Boat {number} is here."), writers=4
+    )
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_agents_of_one_statement_are_counted_apart(
+    mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Store for two agents together: the terms of one are counted, those of the other wait."""
+    monkeypatch.setattr(queries, "MOST_RECENT_TERMS", 8)
+    remember_all(mind, "The harbour is closed.", "The harbour is open.")
+    with tenant_transaction(mind.tenant_id):
+        writer = MemoryWriter()
+        writer.place(
+            [
+                ToRemember(agent_id=agent.id, memories=[a_memory("The harbour is full.")])
+                for agent in (mind, other_mind)
+            ]
+        )
+        writer.write()
+    assert (recent_terms(mind), len(recent_terms(other_mind))) == ([], 3)
+    for agent in (mind, other_mind):
+        assert term_counts(agent) == true_counts(agent)
