@@ -176,12 +176,21 @@ WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) AND m.session LIK
     AND t.tenant_id = m.tenant_id AND t.session_id::text = substr(m.session, 6) AND t.content = m.content
 """
 
-# Count reinforcements of a batch of heartbeats in one statement.
+# Count reinforcements of a batch of heartbeats in one statement: rows that are there first, then new ones, each in the order of ids,
+# as RAISE_ACTIVATIONS writes them.
 REINFORCE = """
-INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, reinforced, reinforced_at)
-SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
+WITH reinforced AS MATERIALIZED (
+    SELECT r.id, r.times FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
+), used AS (
+    UPDATE memories_memoryaccess used SET reinforced = used.reinforced + r.times, reinforced_at = now()
+    FROM reinforced r
+    WHERE used.tenant_id = %(tenant)s AND used.memory_id = r.id AND used.memory_id = ANY(%(ids)s::uuid[])
+    RETURNING used.memory_id
+)
+INSERT INTO memories_memoryaccess AS used (tenant_id, memory_id, count, reinforced, reinforced_at)
+SELECT %(tenant)s, id, 0, times, now() FROM reinforced WHERE id NOT IN (SELECT memory_id FROM used) ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE
-SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
+SET reinforced = used.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
 """
 
 # Fill the buffers of a batch of heartbeats in one statement.
