@@ -55,9 +55,9 @@ if not timedelta(0) < ARBOR_SEARCH_HALF_LIFE:
     raise ConfigurationInvalid("ARBOR_SEARCH_HALF_LIFE_DAYS must be above 0 days")
 #: The time that each source may take; the results of the others are returned without it.
 ARBOR_SEARCH_SOURCE_MS = whole_number("ARBOR_SEARCH_SOURCE_MS", default=500, least=1, most=60_000)
-#: Tenants of up to so many passages are searched exactly, larger ones by HNSW (decision 0036).
+#: The most passages of a tenant that is searched exactly; a larger tenant is searched by HNSW (decision 0036).
 ARBOR_SEARCH_EXACT_PASSAGES = whole_number(
-    "ARBOR_SEARCH_EXACT_PASSAGES", default=8_000, least=0, most=2**31 - 2
+    "ARBOR_SEARCH_EXACT_PASSAGES", default=50_000, least=0, most=2**31 - 2
 )
 
 # --- Seeds ----------------------------------------------------------------------------------------------
