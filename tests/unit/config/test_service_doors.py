@@ -38,6 +38,7 @@ INTERNAL = {
     "fleet.creation.create_agents": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
     "knowledge.services.active_skills.check_changed_agent": _AGENT,
+    "knowledge.services.active_skills.use_latest_versions": _AGENT,
     "knowledge.services.skill_users.update_skill_users": _AGENT,
     "knowledge.services.skills.emit_changed": _AGENT,
     "knowledge.services.subscriptions.create_subscriptions": _AGENT,
