@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -97,14 +97,7 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     same count is left out.
     """
     latest = actions[-MAX_ACTIONS_READ:]
-    counts: Counter[tuple[str, ...]] = Counter()
-    for length in range(SHORTEST, LONGEST + 1):
-        counts.update(_sequences(latest, length))
-    repeated = [
-        Pattern(actions=sequence, seen=seen)
-        for sequence, seen in counts.items()
-        if seen >= MIN_REPEATS and len(set(sequence)) > 1
-    ]
+    repeated = [pattern for length in range(SHORTEST, LONGEST + 1) for pattern in _repeated(latest, length)]
     repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
     distinct: list[Pattern] = []
     for pattern in repeated:
@@ -117,16 +110,25 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     return distinct
 
 
-def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
-    """Return the sequences of a length without a gap; overlapping equal ones count once."""
-    repeated: list[tuple[str, ...]] = []
-    free_from: dict[tuple[str, ...], int] = {}
-    for at in range(len(actions) - length + 1):
-        sequence = tuple(action for action in actions[at : at + length] if action is not None)
-        if len(sequence) == length and at >= free_from.get(sequence, 0):
-            repeated.append(sequence)
-            free_from[sequence] = at + length
-    return repeated
+def _repeated(actions: Sequence[str | None], length: int) -> Iterator[Pattern]:
+    """Yield the patterns of a length; overlapping equal sequences count once."""
+    sequences = [*zip(*(actions[at:] for at in range(length)), strict=False)]
+    for sequence, count in Counter(sequences).items():
+        # Most sequences are rare, and rarer still without their overlaps.
+        if count < MIN_REPEATS or len(set(sequence)) == 1:
+            continue
+        names = tuple(action for action in sequence if action is not None)
+        seen = _count_apart(sequences, sequence)
+        if len(names) == length and seen >= MIN_REPEATS:
+            yield Pattern(actions=names, seen=seen)
+
+
+def _count_apart(sequences: Sequence[tuple[str | None, ...]], sought: tuple[str | None, ...]) -> int:
+    seen = free_from = 0
+    for at, sequence in enumerate(sequences):
+        if at >= free_from and sequence == sought:
+            seen, free_from = seen + 1, at + len(sought)
+    return seen
 
 
 def _contains(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
