@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -99,35 +99,38 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     latest = actions[-MAX_ACTIONS_READ:]
     repeated = [pattern for length in range(SHORTEST, LONGEST + 1) for pattern in _repeated(latest, length)]
     repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
-    distinct: list[Pattern] = []
+    distinct: dict[str, Pattern] = {}
     for pattern in repeated:
-        same = any(other.key == pattern.key for other in distinct)
         part = any(
-            _contains(pattern.actions, other.actions) and other.seen >= pattern.seen for other in distinct
+            other.seen >= pattern.seen and _contains(pattern.actions, other.actions)
+            for other in distinct.values()
         )
-        if not same and not part:
-            distinct.append(pattern)
-    return distinct
+        if not part:
+            distinct.setdefault(pattern.key, pattern)
+    return [*distinct.values()]
 
 
 def _repeated(actions: Sequence[str | None], length: int) -> Iterator[Pattern]:
     """Yield the patterns of a length; overlapping equal sequences count once."""
-    sequences = [*zip(*(actions[at:] for at in range(length)), strict=False)]
-    for sequence, count in Counter(sequences).items():
-        # Most sequences are rare, and rarer still without their overlaps.
-        if count < MIN_REPEATS or len(set(sequence)) == 1:
+    places = defaultdict[tuple[str | None, ...], list[int]](list)
+    for place, sequence in enumerate(zip(*(actions[at:] for at in range(length)), strict=False)):
+        places[sequence].append(place)
+    for sequence, found_at in places.items():
+        # Most sequences are rare.
+        if len(found_at) < MIN_REPEATS or len(set(sequence)) == 1:
             continue
         names = tuple(action for action in sequence if action is not None)
-        seen = _count_apart(sequences, sequence)
+        seen = _count_apart(found_at, length)
         if len(names) == length and seen >= MIN_REPEATS:
             yield Pattern(actions=names, seen=seen)
 
 
-def _count_apart(sequences: Sequence[tuple[str | None, ...]], sought: tuple[str | None, ...]) -> int:
+def _count_apart(places: Iterable[int], length: int) -> int:
+    """Count the places, in order, that are at least a length apart."""
     seen = free_from = 0
-    for at, sequence in enumerate(sequences):
-        if at >= free_from and sequence == sought:
-            seen, free_from = seen + 1, at + len(sought)
+    for place in places:
+        if place >= free_from:
+            seen, free_from = seen + 1, place + length
     return seen
 
 
