@@ -1,4 +1,4 @@
-"""Load the pipeline, the embedder and tokenizers before the pool forks, so that its children share them.
+"""Load the pipeline, the embedder, tokenizers and boundaries before the pool forks, so that its children share them.
 
 Loading them takes a child most of a second of processor time and 60 MB.
 """
@@ -17,6 +17,8 @@ from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundary_check import compile_all
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +33,7 @@ def _warm_up(sender: Any, **_: Any) -> None:
         return
     load_graph(heartbeat_text(), handlers=HANDLERS)
     token_counters()
+    compile_all(DEFAULT_BOUNDARIES)
     try:
         connected = embedder()
         if connected.in_process:

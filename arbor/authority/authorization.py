@@ -151,12 +151,11 @@ class AgentAuthority:
                 return False
         except CapabilityInvalid:
             return False
-        return any(
-            bool(grant.signature)
-            and grant.revoked_at is None
-            and _constraint_fault(grant, self.uses.get(grant.id), now) is None
-            for grant in covering
-        )
+        for grant in covering:
+            in_force = bool(grant.signature) and grant.revoked_at is None
+            if in_force and _constraint_fault(grant, self.uses.get(grant.id), now) is None:
+                return True
+        return False
 
 
 def authorize(

@@ -338,6 +338,8 @@ class Situation(SituationPart):
     @property
     def pending_intents(self) -> list[IntentView]:
         """Return the pending intents of active goals, those of the most important goal first, of one goal in order."""
+        if not self.intents:
+            return []
         places = {goal.id: place for place, goal in enumerate(self.active_goals)}
         pending = (
             intent

@@ -24,8 +24,9 @@ def estimate_tokens(text: str) -> int:
     and a symbol of code adds a quarter of one.
     """
     encoded = text.encode(errors="surrogatepass")
-    digits = len(encoded) - len(encoded.translate(None, _DIGITS))
-    symbols = len(encoded) - len(encoded.translate(None, _SYMBOLS))
+    without_digits = encoded.translate(None, _DIGITS)
+    digits = len(encoded) - len(without_digits)
+    symbols = len(without_digits) - len(without_digits.translate(None, _SYMBOLS))
     further_bytes = len(encoded) - len(text)
     return math.ceil(
         len(text) / CHARACTERS_PER_TOKEN

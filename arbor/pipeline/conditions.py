@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -57,11 +57,12 @@ class Condition:
     """A conjunction of clauses; true without clauses."""
 
     clauses: tuple[Clause, ...] = ()
+    #: Whether a clause tests the outcome: only such an edge is followed after a failure.
+    tests_outcome: bool = field(init=False)
 
-    @property
-    def tests_outcome(self) -> bool:
-        """Return whether a clause tests the outcome: only such an edge is followed after a failure."""
-        return any(clause.key == "outcome" for clause in self.clauses)
+    def __post_init__(self) -> None:
+        """Look for the outcome once; each step asks."""
+        object.__setattr__(self, "tests_outcome", any(clause.key == "outcome" for clause in self.clauses))
 
     def is_true(self, outcome: NodeOutcome, context: Any) -> bool:
         """Return whether every clause is true here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -109,10 +109,18 @@ def _explain_pattern(plain: str, boundary: BoundaryRule) -> str:
     matches = (
         _first_unnegated(compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
     )
-    if matches is None and any(hint in plain for hint in boundary.hints):
+    if matches is None and _has_hint(plain, boundary.hints):
         plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
         matches = _first_unnegated(_compile_expressions(boundary.expressions), plain, boundary)
     return f"it says “{' '.join(matches.group().split()).lstrip('.!?;:, ')}”" if matches else ""
+
+
+def _has_hint(plain: str, hints: Sequence[str]) -> bool:
+    # A loop takes half the time of `any`, for each text and each boundary.
+    for hint in hints:  # noqa: SIM110
+        if hint in plain:
+            return True
+    return False
 
 
 def _first_unnegated(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
@@ -150,6 +158,13 @@ def _explain_meaning(boundary: BoundaryRule, cosines: Mapping[str, float]) -> st
     if nearest is None or not cosines[nearest] > SIMILARITY:
         return ""
     return f"it means much the same as “{nearest}” ({cosines[nearest]:.2f})"
+
+
+def compile_all(boundaries: Iterable[BoundaryRule]) -> None:
+    """Compile the expressions of boundaries ahead of their first use; those of the defaults take 0.1 s."""
+    for boundary in boundaries:
+        compile_patterns(boundary.patterns)
+        _compile_expressions(boundary.expressions)
 
 
 @lru_cache(maxsize=64)

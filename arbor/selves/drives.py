@@ -168,10 +168,10 @@ def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
 
 def _with_time(stored_states: Any, at: Any) -> Any:
     """Return stored states with their common time, where they have none of their own."""
-    if at is None or not isinstance(stored_states, Mapping):
+    if at is None or not isinstance(stored_states, dict):
         return stored_states
     return {
-        name: {"at": at, **state} if isinstance(state, Mapping) else state
+        name: {"at": at, **state} if isinstance(state, dict) else state
         for name, state in stored_states.items()
     }
 

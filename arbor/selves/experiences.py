@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -97,36 +97,41 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     same count is left out.
     """
     latest = actions[-MAX_ACTIONS_READ:]
-    counts: Counter[tuple[str, ...]] = Counter()
-    for length in range(SHORTEST, LONGEST + 1):
-        counts.update(_sequences(latest, length))
-    repeated = [
-        Pattern(actions=sequence, seen=seen)
-        for sequence, seen in counts.items()
-        if seen >= MIN_REPEATS and len(set(sequence)) > 1
-    ]
+    repeated = [pattern for length in range(SHORTEST, LONGEST + 1) for pattern in _repeated(latest, length)]
     repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
-    distinct: list[Pattern] = []
+    distinct: dict[str, Pattern] = {}
     for pattern in repeated:
-        same = any(other.key == pattern.key for other in distinct)
         part = any(
-            _contains(pattern.actions, other.actions) and other.seen >= pattern.seen for other in distinct
+            other.seen >= pattern.seen and _contains(pattern.actions, other.actions)
+            for other in distinct.values()
         )
-        if not same and not part:
-            distinct.append(pattern)
-    return distinct
+        if not part:
+            distinct.setdefault(pattern.key, pattern)
+    return [*distinct.values()]
 
 
-def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
-    """Return the sequences of a length without a gap; overlapping equal ones count once."""
-    repeated: list[tuple[str, ...]] = []
-    free_from: dict[tuple[str, ...], int] = {}
-    for at in range(len(actions) - length + 1):
-        sequence = tuple(action for action in actions[at : at + length] if action is not None)
-        if len(sequence) == length and at >= free_from.get(sequence, 0):
-            repeated.append(sequence)
-            free_from[sequence] = at + length
-    return repeated
+def _repeated(actions: Sequence[str | None], length: int) -> Iterator[Pattern]:
+    """Yield the patterns of a length; overlapping equal sequences count once."""
+    places = defaultdict[tuple[str | None, ...], list[int]](list)
+    for place, sequence in enumerate(zip(*(actions[at:] for at in range(length)), strict=False)):
+        places[sequence].append(place)
+    for sequence, found_at in places.items():
+        # Most sequences are rare.
+        if len(found_at) < MIN_REPEATS or len(set(sequence)) == 1:
+            continue
+        names = tuple(action for action in sequence if action is not None)
+        seen = _count_apart(found_at, length)
+        if len(names) == length and seen >= MIN_REPEATS:
+            yield Pattern(actions=names, seen=seen)
+
+
+def _count_apart(places: Iterable[int], length: int) -> int:
+    """Count the places, in order, that are at least a length apart."""
+    seen = free_from = 0
+    for place in places:
+        if place >= free_from:
+            seen, free_from = seen + 1, place + length
+    return seen
 
 
 def _contains(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:

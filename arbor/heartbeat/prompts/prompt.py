@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from arbor.heartbeat.prompts.fitting import fit, is_small
@@ -91,6 +92,8 @@ def build_prompt(
     if not _NONCE.fullmatch(nonce):
         raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
     compact = is_small(window=window, reply=reply_tokens)
+    # A section is counted for its side, and again for the list of sections.
+    count = cache(count)
     system = [
         *instructions(situation.actions, compact=compact),
         RenderedSection("character", character_prompt.strip()),
