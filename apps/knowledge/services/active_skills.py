@@ -14,7 +14,12 @@ from apps.agents.services.profile import agent_by_id, lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, Skill
-from apps.knowledge.services.skill_room import check_agent_has_room, check_agents_have_room, tokens_of
+from apps.knowledge.services.skill_room import (
+    check_agent_has_room,
+    check_agents_have_room,
+    share_skill_sizes,
+    tokens_of,
+)
 from apps.knowledge.services.skills import FoundSkill, SkillOrigin, emit_changed, find_skills
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
@@ -41,6 +46,7 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
     """
     agent = agent_by_id(agent_id)
     lock_agent_row(agent.id)
+    share_skill_sizes()
     names = [name.strip() for name in names]
     before = _names(agent.id)
     if names == before:
@@ -71,6 +77,7 @@ def check_changed_agent(agent: Agent, *, actor: str) -> None:
 
 def use_latest_versions(agent: Agent, *, actor: str) -> bool:
     """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The agent is locked."""
+    share_skill_sizes()
     try:
         check_agent_has_room(agent, tokens_of(_names(agent.id)))
     except LimitReached:
@@ -87,6 +94,7 @@ def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
     """Give new agents of one template its skills. Raises what `choose_skills` raises."""
     if not names:
         return
+    share_skill_sizes()
     chosen = _choosable(list(names), [])
     tokens = {skill.name: skill.tokens for skill in chosen}
     # Agents of one template differ in their models only.

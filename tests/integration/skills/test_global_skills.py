@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 
 import pytest
 from django.conf import settings
@@ -14,11 +15,12 @@ from apps.fleet import tenant_models
 from apps.fleet.policy import set_policy
 from apps.fleet.tenant_models import set_default_model
 from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion
-from apps.knowledge.services import skill_users
+from apps.knowledge.services import global_skills, skill_users
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.global_skills import load_global_skills, reload_changed_skills
 from apps.knowledge.services.skill_texts import skills_column
 from apps.knowledge.services.skills import (
+    FoundSkill,
     SkillOrigin,
     add_skill,
     delete_skill,
@@ -36,6 +38,8 @@ from arbor.signals import Cursor
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.skills import check_skills
 from tests.integration.skills.conftest import WriteSkill, skill_text
+from tests.support.races import none_if_refused, race
+from tests.support.threads import await_blocked_session
 
 ACTOR = "user:nora"
 
@@ -168,6 +172,32 @@ def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
     with tenant_transaction(agent.tenant_id):
         assert _prompted(agent) == [["lamps", find_skill("lamps").digest]]
     assert check_skills().verdict is CheckVerdict.OK
+
+
+def test_an_agent_that_chooses_during_a_load_is_measured(
+    agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_window(16_384)
+    write_skill("lamps")
+    load_global_skills(actor=ACTOR)
+    write_skill("lamps", "word " * 9_000, version="2")
+    is_checked = threading.Barrier(2)
+
+    def find(changed: Mapping[str, skill_users.SkillChange]) -> list[skill_users.GlobalSkillUser]:
+        found = skill_users.find_skill_users(changed)
+        is_checked.wait(20)
+        await_blocked_session()
+        return found
+
+    def choose() -> list[FoundSkill] | None:
+        is_checked.wait(20)
+        with tenant_transaction(agent.tenant_id):
+            return choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+
+    monkeypatch.setattr(global_skills, "find_skill_users", find)
+    changes, chosen = race(lambda: load_global_skills(actor=ACTOR), none_if_refused(choose, LimitReached))
+    assert changes.changed == ["lamps"]
+    assert chosen is None
 
 
 def test_models_that_skills_do_not_fit_are_refused(
