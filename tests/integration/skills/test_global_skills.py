@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping
 
 import pytest
-from django.conf import settings
 from django.db import DatabaseError, connections
 
 from apps.agents.models import Agent
@@ -140,13 +139,9 @@ def test_a_change_and_its_signals_commit_together(
 
 
 def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
-    agent: Agent,
-    write_skill: WriteSkill,
-    scripted: Callable[..., object],
-    monkeypatch: pytest.MonkeyPatch,
+    agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill
 ) -> None:
-    scripted("")
-    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    set_window(16_384)
     write_skill("lamps")
     load_global_skills(actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
@@ -201,18 +196,14 @@ def test_an_agent_that_chooses_during_a_load_is_measured(
 
 
 def test_models_that_skills_do_not_fit_are_refused(
-    agent: Agent,
-    write_skill: WriteSkill,
-    scripted: Callable[..., object],
-    monkeypatch: pytest.MonkeyPatch,
+    agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted("")
-    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 128_000)
+    set_window(128_000)
     write_skill("lamps", "word " * 9_000)
     load_global_skills(actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
         (skill,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
-    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    set_window(16_384)
     tiny = {"tier_models": {"reflex": ["ollama/tiny"]}}
     refused = pytest.raises(LimitReached, match=r"agent Ada: .* a prompt for scripted/model has room")
     with refused, tenant_transaction(agent.tenant_id):
@@ -222,7 +213,7 @@ def test_models_that_skills_do_not_fit_are_refused(
         set_default_model(tenant_id=agent.tenant_id, model="ollama/tiny", actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
         AgentSkill.objects.update(retained_digest="0" * 64)
-        monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 128_000)
+        set_window(128_000)
         set_policy(agent_id=agent.id, changes=tiny, actor=ACTOR)
         assert _prompted(agent) == [["lamps", skill.digest]]
     with tenant_transaction(agent.tenant_id):
@@ -231,12 +222,9 @@ def test_models_that_skills_do_not_fit_are_refused(
 
 
 @pytest.fixture
-def retaining(
-    agent: Agent, write_skill: WriteSkill, scripted: Callable[..., object], monkeypatch: pytest.MonkeyPatch
-) -> str:
+def retaining(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> str:
     """Let the agent keep the first version of the skill `lamps`, and return its digest."""
-    scripted("")
-    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    set_window(16_384)
     write_skill("lamps")
     load_global_skills(actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
