@@ -10,9 +10,10 @@ from django.db import DatabaseError, connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
 from apps.fleet import tenant_models
 from apps.fleet.policy import set_policy
-from apps.fleet.tenant_models import set_default_model
+from apps.fleet.tenant_models import disconnect_provider, set_default_model
 from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion
 from apps.knowledge.services import global_skills, skill_users
 from apps.knowledge.services.active_skills import active_skills, choose_skills
@@ -29,6 +30,7 @@ from apps.knowledge.services.skills import (
     text_of,
 )
 from apps.signals.services.reading import SignalFilter, read_signals
+from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid, LimitReached
@@ -38,7 +40,7 @@ from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.skills import check_skills
 from tests.integration.skills.conftest import WriteSkill, skill_text
 from tests.support.races import none_if_refused, race
-from tests.support.threads import await_blocked_session
+from tests.support.threads import await_blocked_session, in_own_connection
 
 ACTOR = "user:nora"
 
@@ -252,6 +254,51 @@ def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
         assert _prompted(agent) == [["lamps", latest]]
         page = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"]))
     assert [record.data["digest"] for record in page.signals] == [latest]
+
+
+@pytest.fixture
+def filling(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> Agent:
+    """Return an agent that calls no model, whose skill does not fit the model of the installation."""
+    set_window(16_384)
+    set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        add_skill(text=skill_text("lamps", "word " * 9_000), actor=ACTOR)
+        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    return agent
+
+
+def test_the_installations_model_is_checked_as_a_default(filling: Agent, tenant: Tenant) -> None:
+    with pytest.raises(LimitReached, match=r"agent Ada: the skills take 11,"):
+        set_default_model(tenant_id=tenant.id, model="", actor=ACTOR)
+    assert Tenant.objects.using(OPS).get(id=tenant.id).default_model == "reflex/default"
+
+
+def test_a_key_can_be_removed_though_skills_no_longer_fit(
+    filling: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_models, "installation_has", lambda handle: False)
+    with tenant_transaction(tenant.id):
+        access = ProviderAccess.of("ollama", key="", base_url="https://models.example.org")
+        store_provider_key(access=access, listed=(), actor=ACTOR)
+    Tenant.objects.using(OPS).filter(id=tenant.id).update(default_model="ollama/tiny")
+    disconnect_provider(tenant_id=tenant.id, provider="ollama", actor=ACTOR)
+    assert Tenant.objects.using(OPS).get(id=tenant.id).default_model == ""
+    with tenant_transaction(tenant.id):
+        event = AuditEvent.objects.filter(message__contains="as the default model").latest("id")
+    assert "though agent Ada: the skills take 11," in event.message
+
+
+def test_a_default_model_waits_for_an_agent_that_chooses(agent: Agent, write_skill: WriteSkill) -> None:
+    write_skill("lamps")
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+        changing = in_own_connection(
+            lambda: set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
+        )
+        await_blocked_session()
+    changing.join(20)
+    assert Tenant.objects.using(OPS).get(id=agent.tenant_id).default_model == "reflex/default"
 
 
 @pytest.mark.usefixtures("retaining")
