@@ -79,8 +79,10 @@ def tokens_of(names: Iterable[str]) -> dict[str, int]:
 
 def _tokens_used(agent_id: UUID) -> dict[str, int]:
     """Return the tokens of the versions of skills that an agent uses, by name: retained ones before the latest."""
-    used = dict(AgentSkill.objects.filter(agent_id=agent_id).values_list("name", "retained_digest"))
-    tokens = tokens_of(used)
+    rows = AgentSkill.objects.filter(agent_id=agent_id).order_by("position")
+    used = dict(rows.values_list("name", "retained_digest"))
+    found = tokens_of(used)
+    tokens = {name: found[name] for name in used if name in found}
     if retained := {name: digest for name, digest in used.items() if digest}:
         own = set(Skill.objects.filter(name__in=retained).values_list("name", flat=True))
         bodies = skill_bodies(set(retained.values()))

@@ -246,6 +246,35 @@ def test_a_retained_version_takes_its_own_room(agent: Agent, retaining: str) -> 
         assert _prompted(agent)[0] == ["lamps", retaining]
 
 
+def test_skills_are_chosen_beside_a_retained_version(agent: Agent, retaining: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        add_skill(text=skill_text("ropes"), actor=ACTOR)
+        chosen = choose_skills(agent_id=agent.id, names=["ropes", "lamps"], actor=ACTOR)
+        assert [(skill.name, skill.retained_digest) for skill in chosen] == [
+            ("ropes", ""),
+            ("lamps", retaining),
+        ]
+        assert _prompted(agent)[1] == ["lamps", retaining]
+        add_skill(text=skill_text("sails", "word " * 9_000), actor=ACTOR)
+    with pytest.raises(LimitReached, match=r"lamps \d, "), tenant_transaction(agent.tenant_id):
+        choose_skills(agent_id=agent.id, names=["lamps", "sails"], actor=ACTOR)
+
+
+def test_choosing_the_same_skills_again_measures_them(
+    agent: Agent, retaining: str, set_window: Callable[[int], None]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        (kept,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+        assert kept.retained_digest == retaining
+        set_window(128_000)
+        (latest,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+        assert latest.retained_digest == ""
+        assert _prompted(agent) == [["lamps", latest.digest]]
+    set_window(16_384)
+    with pytest.raises(LimitReached, match="lamps 11,"), tenant_transaction(agent.tenant_id):
+        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+
+
 @pytest.mark.usefixtures("retaining")
 def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
     set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
