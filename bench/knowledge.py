@@ -184,7 +184,7 @@ def _recall(library: _Library) -> float:
         cosines = vectors @ np.asarray(vector, dtype=np.float32) / np.linalg.norm(vectors, axis=1)
         nearest = {ids[place] for place in np.argsort(-cosines)[:_COMPARED]}
         with tenant_transaction(library.tenant_id):
-            found = passage_candidates(PassageQuery(text=question), vector)
+            found, _ = passage_candidates(PassageQuery(text=question), vector)
         found.sort(key=lambda passage: -(passage.similarity or 0.0))
         shares.append(len(nearest & {passage.id for passage in found[:_COMPARED]}) / len(nearest))
     return round(sum(shares) / len(shares), 4)

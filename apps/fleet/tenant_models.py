@@ -22,7 +22,7 @@ from apps.calls.services.provider_keys import (
 )
 from apps.calls.services.provider_lookup import find_provider
 from apps.knowledge.services.active_skills import use_latest_versions
-from apps.knowledge.services.skill_room import check_agents_have_room
+from apps.knowledge.services.skill_room import check_agents_have_room, lock_skill_sizes
 from apps.providers import client_for, credentials_of, installation_has
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -84,12 +84,15 @@ def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
 
 
 def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> ProviderKey:
-    """Remove a tenant's key of a provider, and its default model if it cannot be called any more. Raises NotFound."""
+    """Remove a tenant's key of a provider, and its default model if it cannot be called any more. Raises NotFound.
+
+    A key can always be removed: skills of agents that do not fit the model of the installation are named in the audit log.
+    """
     with tenant_transaction(tenant_id):
         row = remove_provider_key(provider=provider, actor=actor)
     default = Tenant.objects.using(OPS).values_list("default_model", flat=True).get(id=tenant_id)
     if default.startswith(f"{provider}/") and not installation_has(default):
-        set_default_model(tenant_id=tenant_id, model="", actor=actor)
+        _write_default(tenant_id, "", actor, must_fit=False)
     return row
 
 
@@ -105,18 +108,26 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
     if handle and not _can_call(tenant_id, handle):
         provider = handle.partition("/")[0]
         raise Invalid(f"there is no key of {provider}: enter one first")
+    return _write_default(tenant_id, handle, actor, must_fit=True)
+
+
+def _write_default(tenant_id: UUID, handle: str, actor: str, *, must_fit: bool) -> Tenant:
     with transaction.atomic(using=OPS):
+        # Nobody chooses skills by the default before.
+        lock_skill_sizes()
         tenant = Tenant.objects.using(OPS).select_for_update(no_key=True).get(id=tenant_id)
         before, tenant.default_model = tenant.default_model, handle
         if before != handle:
-            if handle:
-                _check_skills(tenant)
+            fault = _find_skill_fault(tenant)
+            if fault and must_fit:
+                raise LimitReached(fault)
             tenant.save(using=OPS, update_fields=["default_model"])
             record_for_both(
                 action=AuditAction.OPERATOR_ACT,
                 tenant_id=tenant_id,
                 actor=actor,
-                message=f"chose {handle or 'the model of the installation'} as the default model",
+                message=f"chose {handle or 'the model of the installation'} as the default model"
+                f"{f', though {fault}' if fault else ''}",
                 detail={"tenant": tenant.slug},
                 change=change_of({"default_model": before}, {"default_model": handle}),
             )
@@ -125,13 +136,18 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
     return tenant
 
 
-def _check_skills(tenant: Tenant) -> None:
-    """Check that the skills of the agents without a model of their own fit the tenant's changed default. Raises LimitReached."""
+def _find_skill_fault(tenant: Tenant) -> str:
+    """Return why the skills of agents without a model of their own do not fit the tenant's changed default; empty: all fit."""
+    faults = []
     with tenant_transaction(tenant.id):
         agents = list(Agent.objects.filter(model="", active_skills__isnull=False).distinct().order_by("id"))
         for agent in agents:
             agent.tenant = tenant
-        check_agents_have_room(agents, changed={})
+            try:
+                check_agents_have_room([agent], changed={})
+            except LimitReached as error:
+                faults.append(str(error))
+    return "; ".join(faults)
 
 
 def _use_latest_skills(tenant_id: UUID, actor: str) -> None:

@@ -116,6 +116,8 @@ class WorkflowRun(TenantModel):
     position = models.JSONField(default=dict)
     #: Counts the legs: a fencing token of all that walks the run.
     leg = models.PositiveIntegerField(default=0)
+    #: The legs in a row that have raised; the sweep walks the run again at `due_at`.
+    failed_legs = models.PositiveSmallIntegerField(default=0, db_default=0)
     #: When a run that no worker has walked is enqueued again, a retry begins, a time has passed or ran out.
     due_at = models.DateTimeField(null=True)
     #: The name of the exit, and why the run failed or was canceled.

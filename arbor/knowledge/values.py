@@ -53,5 +53,5 @@ class IndexingStatus(StrEnum):
 TRANSITIONS: dict[DocumentStatus, frozenset[DocumentStatus]] = {
     DocumentStatus.DRAFT: frozenset({DocumentStatus.PUBLISHED, DocumentStatus.WITHDRAWN}),
     DocumentStatus.PUBLISHED: frozenset({DocumentStatus.WITHDRAWN}),
-    DocumentStatus.WITHDRAWN: frozenset({DocumentStatus.PUBLISHED}),
+    DocumentStatus.WITHDRAWN: frozenset({DocumentStatus.PUBLISHED, DocumentStatus.DRAFT}),
 }

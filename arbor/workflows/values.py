@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 
 #: Characters of a workflow's name, which is a segment of a capability, and of a step's name.
@@ -13,6 +14,9 @@ START_WORKFLOW = "start_workflow"
 WORKFLOW_PREFIX = "arbor://workflows/execute/"
 #: Characters of a step's output that are stored; the rest is cut, and the cut is audited.
 OUTPUT_LENGTH = 64_000
+#: The delays before a leg that has raised is tried again: the first one, doubled by each further failure, and the longest.
+FIRST_LEG_DELAY = timedelta(seconds=5)
+LONGEST_LEG_DELAY = timedelta(minutes=5)
 
 
 class WorkflowStepKind(StrEnum):
@@ -77,3 +81,9 @@ class WorkflowTrigger(StrEnum):
 OPEN_RUNS = (WorkflowRunStatus.RUNNING, WorkflowRunStatus.WAITING)
 #: The statuses of a step that may still change.
 OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.ANSWERED, WorkflowStepStatus.RETRYING)
+
+
+def delay_after_failed_legs(failures: int) -> timedelta:
+    """Return the time for which a run rests whose last legs have raised, `failures` of them in a row (1 or more)."""
+    doublings = min(failures - 1, 10)
+    return min(FIRST_LEG_DELAY * 2**doublings, LONGEST_LEG_DELAY)

@@ -82,9 +82,11 @@ def search_documents(query: str, category: str | None, limit: int, tenant_slug: 
         "tenant": tenant.slug,
         "query": query,
         "by_meaning": found.by_meaning,
+        "missing": found.notes,
         "results": [_passage(passage) for passage in found.passages],
     }
     notes = [] if found.by_meaning else ["Words alone were compared: the embedder did not answer."]
+    notes += [f"{note}." for note in found.notes]
     if not found.passages:
         return Output(value, text=Group("No published document has anything about that.", *notes))
     shown = table(

@@ -45,7 +45,7 @@ _RUN_COLUMNS = (
     OutputColumn("started_by", "by"),
     OutputColumn("started_at", "started", cell=format_relative_time),
     OutputColumn("error", "error", cell=cut),
-    *(OutputColumn(key) for key in ("trigger", "input", "exit", "ended_at")),
+    *(OutputColumn(key) for key in ("trigger", "input", "exit", "failed_legs", "due_at", "ended_at")),
 )
 _STEP_COLUMNS = (
     OutputColumn("number", "#"),
@@ -185,8 +185,12 @@ def show_run(tenant: Tenant, *, run_id: str) -> Output:
     head = (
         f"[bold]{run.workflow.name}[/bold], version {run.version.number}, run {short(run.id)}: {run.status}"
     )
+    notes = [escape(run.error)] if run.error else []
+    if run.failed_legs and run.due_at:
+        next_at = format_relative_time(run.due_at)
+        notes.append(f"{run.failed_legs} attempts in a row to continue it failed; the next one is {next_at}.")
     shown = table_of(steps, _STEP_COLUMNS) if steps else "No step has begun yet."
-    return Output(value, text=Group(head, *([escape(run.error)] if run.error else []), shown))
+    return Output(value, text=Group(head, *notes, shown))
 
 
 @in_tenant_transaction

@@ -98,6 +98,7 @@ class FoundPassageList(Schema):
 
     by_meaning: bool = Field(description="False: the embedder did not answer, and words alone decided.")
     results: list[FoundPassageResource]
+    missing: list[str] = Field(description="What was not searched, or not exactly, and why.")
 
 
 @router.post(
@@ -141,4 +142,5 @@ def search_documents(request: HttpRequest, question: DocumentQuestion) -> FoundP
     return FoundPassageList(
         by_meaning=found.by_meaning,
         results=[FoundPassageResource.model_validate(passage) for passage in found.passages],
+        missing=found.notes,
     )

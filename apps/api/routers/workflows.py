@@ -108,6 +108,8 @@ class WorkflowRunResource(Schema):
     input: dict[str, Any]
     exit: str
     error: str
+    failed_legs: int = Field(description="Attempts in a row to continue the run that ended with an error.")
+    due_at: datetime | None = Field(description="When the run continues at the latest; null: with an answer.")
     started_at: datetime
     ended_at: datetime | None
 

@@ -34,6 +34,10 @@ class Document(TenantModel):
     )
     #: Who published or withdrew it last, as `created_by`; empty: nobody.
     status_by = models.CharField(max_length=200, blank=True, db_default="")
+    #: The status before the last change of it, which a file that comes back restores; empty: none.
+    status_before = models.CharField(
+        max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], blank=True, db_default=""
+    )
     #: The number of the latest version, from 1, and of the one that has passages; 0: none.
     version = models.PositiveIntegerField(default=1)
     indexed_version = models.PositiveIntegerField(default=0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from uuid import UUID
 
 from django.db import transaction
@@ -14,7 +15,12 @@ from apps.agents.services.profile import agent_by_id, lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, Skill
-from apps.knowledge.services.skill_room import check_agent_has_room, check_agents_have_room, tokens_of
+from apps.knowledge.services.skill_room import (
+    check_agent_has_room,
+    check_agents_have_room,
+    share_skill_sizes,
+    tokens_of,
+)
 from apps.knowledge.services.skills import FoundSkill, SkillOrigin, emit_changed, find_skills
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
@@ -36,19 +42,22 @@ def active_skills(agent_id: UUID) -> list[FoundSkill]:
 def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[FoundSkill]:
     """Set the active skills of an agent, in this order in its prompts from the next one on.
 
-    Raises NotFound, Invalid for a skill that was withdrawn, and LimitReached for more than five or for skills that do not fit the
-    window of one of the agent's models.
+    It keeps earlier versions that it uses, if the latest do not fit. Raises NotFound, Invalid for a skill that was withdrawn, and
+    LimitReached for more than five or for skills that do not fit the window of one of the agent's models.
     """
     agent = agent_by_id(agent_id)
     lock_agent_row(agent.id)
+    share_skill_sizes()
     names = [name.strip() for name in names]
-    before = _names(agent.id)
+    retained = dict(_rows_of(agent.id).values_list("name", "retained_digest"))
+    before = list(retained)
     if names == before:
-        return find_skills(names)
-    chosen = _choosable(names, before)
-    check_agent_has_room(agent, {skill.name: skill.tokens for skill in chosen})
+        check_changed_agent(agent, actor=actor)
+        return active_skills(agent.id)
+    _choosable(names, before)
     AgentSkill.objects.filter(agent_id=agent.id).delete()
-    AgentSkill.objects.bulk_create(_rows(agent, names))
+    AgentSkill.objects.bulk_create(_rows(agent, names, retained))
+    check_changed_agent(agent, actor=actor)
     record(
         action=AuditAction.SKILL_CHANGED,
         actor=actor,
@@ -57,11 +66,11 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
         detail={"before": before, "after": names},
     )
     emit(signal(SignalName.AGENT_SKILLS_CHOSEN, agent.id, skills=names, actor=actor))
-    return chosen
+    return active_skills(agent.id)
 
 
 def check_changed_agent(agent: Agent, *, actor: str) -> None:
-    """Check that the skills of an agent fit the models that were just chosen, and let it use their latest versions if these fit.
+    """Check that the skills of an agent fit its models, one of which was just chosen, and let it use their latest versions if these fit.
 
     The agent is locked. Raises LimitReached.
     """
@@ -71,6 +80,7 @@ def check_changed_agent(agent: Agent, *, actor: str) -> None:
 
 def use_latest_versions(agent: Agent, *, actor: str) -> bool:
     """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The agent is locked."""
+    share_skill_sizes()
     try:
         check_agent_has_room(agent, tokens_of(_names(agent.id)))
     except LimitReached:
@@ -87,6 +97,7 @@ def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
     """Give new agents of one template its skills. Raises what `choose_skills` raises."""
     if not names:
         return
+    share_skill_sizes()
     chosen = _choosable(list(names), [])
     tokens = {skill.name: skill.tokens for skill in chosen}
     # Agents of one template differ in their models only.
@@ -108,9 +119,17 @@ def _choosable(names: Sequence[str], before: Sequence[str]) -> list[FoundSkill]:
     return chosen
 
 
-def _rows(agent: Agent, names: Sequence[str]) -> list[AgentSkill]:
+def _rows(
+    agent: Agent, names: Sequence[str], retained: Mapping[str, str] = MappingProxyType({})
+) -> list[AgentSkill]:
     return [
-        AgentSkill(tenant_id=current_tenant(), agent=agent, position=position, name=name)
+        AgentSkill(
+            tenant_id=current_tenant(),
+            agent=agent,
+            position=position,
+            name=name,
+            retained_digest=retained.get(name, ""),
+        )
         for position, name in enumerate(names, start=1)
     ]
 

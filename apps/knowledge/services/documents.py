@@ -22,6 +22,13 @@ from arbor.knowledge.files import checked_category, checked_name, kind_of, title
 from arbor.knowledge.values import TRANSITIONS, DocumentStatus, IndexingStatus
 from arbor.signals import SignalName, label, signal
 
+#: The audited act of a change to a status, and its verb.
+_STATUS_ACTS = {
+    DocumentStatus.DRAFT: (AuditAction.DOCUMENT_CHANGED, "made a draft of"),
+    DocumentStatus.PUBLISHED: (AuditAction.DOCUMENT_PUBLISHED, "published"),
+    DocumentStatus.WITHDRAWN: (AuditAction.DOCUMENT_WITHDRAWN, "withdrew"),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewDocument:
@@ -34,7 +41,8 @@ class NewDocument:
     category: str | None = None
     #: Publish it; otherwise a new document is a draft, and another keeps its status.
     publish: bool = False
-    #: Leave category and status of a document that exists as people chose them; one that the actor withdrew is published again.
+    #: Leave category and status of a document that exists as people chose them; one that the actor withdrew gets back the status
+    #: before that, but a changed file only with `publish`.
     defer_to_people: bool = False
 
 
@@ -98,9 +106,11 @@ def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
     may_change = is_new or not new.defer_to_people
     if category is not None and may_change and not is_new:
         _file(document, category, actor)
-    has_withdrawn_it = document.status == DocumentStatus.WITHDRAWN and document.status_by == actor
-    if new.publish and (may_change or has_withdrawn_it):
+    if new.publish and may_change:
         _move(document, DocumentStatus.PUBLISHED, actor)
+    has_withdrawn_it = document.status == DocumentStatus.WITHDRAWN and document.status_by == actor
+    if has_withdrawn_it and not may_change and (new.publish or not is_changed):
+        _move(document, DocumentStatus(document.status_before or DocumentStatus.PUBLISHED), actor)
     return AddedDocument(document=document, is_new=is_new, is_changed=is_changed)
 
 
@@ -205,12 +215,12 @@ def _move(document: Document, status: DocumentStatus, actor: str) -> None:
         return
     if status not in TRANSITIONS[before]:
         raise TransitionIllegal(f"the document {document.name!r} is {before} and cannot become {status}")
-    document.status, document.status_by = status, actor
-    document.save(update_fields=["status", "status_by", "updated_at"])
+    document.status, document.status_by, document.status_before = status, actor, before
+    document.save(update_fields=["status", "status_by", "status_before", "updated_at"])
     published = status is DocumentStatus.PUBLISHED
     set_searchable(document, searchable=published)
-    action = AuditAction.DOCUMENT_PUBLISHED if published else AuditAction.DOCUMENT_WITHDRAWN
-    _record(document, action, actor, f"{status} the document {document.name!r}, before {before}")
+    action, verb = _STATUS_ACTS[status]
+    _record(document, action, actor, f"{verb} the document {document.name!r}, before {before}")
     if published or before is DocumentStatus.PUBLISHED:
         _emit(SignalName.DOCUMENT_PUBLISHED if published else SignalName.DOCUMENT_WITHDRAWN, document, actor)
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import structlog
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion
+from apps.knowledge.services.skill_room import lock_skill_sizes
 from apps.knowledge.services.skill_users import SkillChange, find_skill_users, update_skill_users
 from apps.knowledge.services.skills import skill_tokens
 from apps.tenants.scope import OPS, ops_scope
@@ -76,7 +77,7 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
         log.warning("skill_load_failed", path=file.path, error=file.fault)
     unreadable = {Path(file.path).parent.name for file in folder.unreadable}
     with transaction.atomic(using=OPS):
-        _wait_for_other_loads()
+        lock_skill_sizes()
         rows = {row.name: row for row in GlobalSkill.objects.using(OPS)}
         changed = _changes(rows, folder.skills)
         users = find_skill_users(changed)
@@ -118,12 +119,6 @@ def _withdraw(rows: Mapping[str, GlobalSkill], *, present: Set[str]) -> list[str
     withdrawn = [name for name, row in rows.items() if row.is_present and name not in present]
     GlobalSkill.objects.using(OPS).filter(name__in=withdrawn).update(is_present=False)
     return withdrawn
-
-
-def _wait_for_other_loads() -> None:
-    """Let processes that load at the same time do so one after the other."""
-    with connections[OPS].cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.skills'))")
 
 
 def _write(row: GlobalSkill, skill: SkillFile, *, is_new: bool, actor: str) -> None:

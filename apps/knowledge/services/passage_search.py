@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections
+from psycopg.errors import QueryCanceled
 
 from apps.knowledge.services import passage_queries
 from apps.memories.services.embedding.embedders import name_of
@@ -18,13 +20,13 @@ from apps.memories.services.embedding.embedding import embed_query, embeds_here
 from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import half_precision, installation_model
 from apps.tenants.encoding import from_json
+from apps.tenants.round_trip import FailedRead, Read, Rows, read_together
 from apps.tenants.scope import APP, tenant_transaction
-from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.knowledge.blocks import place_of
 from arbor.knowledge.found_passages import MOST_PASSAGES, FoundPassage, fuse
-from arbor.knowledge.merging import min_similarity_of
+from arbor.knowledge.merging import SearchSource, Shortfall, SourceFault, min_similarity_of
 from arbor.memory.recall.recall_request import check_query
 from arbor.memory.text.lexical import SATURATION, query_terms
 
@@ -62,19 +64,28 @@ class FoundPassages:
     passages: Sequence[FoundPassage]
     #: Whether meanings were compared; without an embedder that answers, words alone decide.
     by_meaning: bool
+    #: The reason why documents were not searched, or not exactly.
+    fault: SourceFault | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the search had to do without, in words."""
+        return [str(self.fault)] if self.fault else []
 
 
 def search_passages(*, tenant_id: UUID, query: PassageQuery) -> FoundPassages:
     """Return the passages about a text, the best first, each with its citation.
 
-    Outside any transaction, because the text is embedded; if the embedder fails, words alone decide.
+    Outside any transaction, because the text is embedded; if the embedder fails, words alone decide. As in searches of all sources,
+    a statement may take ARBOR_SEARCH_SOURCE_MS; what had to be done without is a fault.
     """
     vector = query_vector_of(tenant_id=tenant_id, text=query.text)
     with tenant_transaction(tenant_id):
-        found = passage_candidates(query, vector)
+        found, fault = passage_candidates(query, vector)
     return FoundPassages(
         passages=fuse(found, limit=query.limit, min_similarity=min_similarity()),
         by_meaning=vector is not None,
+        fault=fault,
     )
 
 
@@ -100,16 +111,49 @@ def query_vector_of(
     return vector
 
 
-def passage_candidates(query: PassageQuery, vector: Sequence[float] | None) -> list[FoundPassage]:
-    """Return the MOST_PASSAGES nearest passages and as many with the best words, in no order, in the open transaction.
+def passage_candidates(
+    query: PassageQuery, vector: Sequence[float] | None
+) -> tuple[list[FoundPassage], SourceFault | None]:
+    """Return the MOST_PASSAGES nearest passages and as many with the best words, in no order, and what is missing.
 
-    Two statements; a third where HNSW found too few of the tenant's passages.
+    In the open transaction: one round trip; a second one where HNSW found too few of the tenant's passages.
     """
-    fetch(passage_queries.ITERATIVE_SCAN)
-    rows = fetch(passage_statement(), **passage_values(query, vector))
-    if fell_short(rows, vector):
-        rows = fetch(passage_statement(), **passage_values(query, vector, exact=ALWAYS_EXACT))
-    return passages_of(rows)
+    rows = _read_passages(passage_values(query, vector))
+    if isinstance(rows, FailedRead):
+        reason = reason_of(SearchSource.KNOWLEDGE, rows.error)
+        return [], SourceFault(source=SearchSource.KNOWLEDGE, reason=reason)
+    if not fell_short(rows, vector):
+        return passages_of(rows), None
+    exact = _read_passages(passage_values(query, vector, exact=ALWAYS_EXACT))
+    if isinstance(exact, FailedRead):
+        reason = reason_of(SearchSource.KNOWLEDGE, exact.error)
+        return passages_of(rows), SourceFault(
+            source=SearchSource.KNOWLEDGE, reason=reason, shortfall=Shortfall.APPROXIMATE
+        )
+    return passages_of(exact), None
+
+
+def _read_passages(values: Mapping[str, Any]) -> Rows | FailedRead:
+    read = Read(
+        name=SearchSource.KNOWLEDGE.value,
+        statement=passage_statement(),
+        values=values,
+        time_limit=source_time_limit(),
+    )
+    return read_together([read], setup=passage_queries.ITERATIVE_SCAN)[read.name]
+
+
+def source_time_limit() -> timedelta:
+    """Return the time that the read of one source may take."""
+    return timedelta(milliseconds=settings.ARBOR_SEARCH_SOURCE_MS)
+
+
+def reason_of(source: SearchSource, error: Exception) -> str:
+    """Return why a source was not read, for prompts and people; the log has the error."""
+    log.warning("search_source_failed", source=source.value, error=str(error))
+    if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
+        return f"it took longer than {settings.ARBOR_SEARCH_SOURCE_MS} ms"
+    return "it failed"
 
 
 def passage_statement() -> str:

@@ -5,6 +5,11 @@ from __future__ import annotations
 # Only one transaction changes a tenant's passages and the counts of their terms at a time; two would lock counts in turns.
 LOCK_PASSAGES = "SELECT pg_advisory_xact_lock(hashtextextended('knowledge_passages', 0) # hashtextextended(%(tenant)s::text, 0))"
 
+# What agents' skills are measured by, the global skills and default models, changes in one transaction at a time, and in none that overlaps a
+# transaction that chooses skills or models of agents; these share the lock.
+LOCK_SKILL_SIZES = "SELECT pg_advisory_xact_lock(hashtext('arbor.skills'))"
+SHARE_SKILL_SIZES = "SELECT pg_advisory_xact_lock_shared(hashtext('arbor.skills'))"
+
 # Add to the counts of terms, or subtract; in the order of the terms.
 COUNT_TERMS = """
 INSERT INTO knowledge_passageterm AS counted (tenant_id, term, passages)

@@ -7,15 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-import structlog
 from django.conf import settings
-from psycopg.errors import QueryCanceled
 
 from apps.agents.services.profile import agent_by_id
 from apps.authority.services.explaining import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries
-from apps.knowledge.services.passage_search import query_vector_of
+from apps.knowledge.services.passage_search import query_vector_of, reason_of
 from apps.knowledge.services.search_sources import NotComparable, SourceQuery, read_of
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.tenants.round_trip import FailedRead, read_together
@@ -33,8 +31,6 @@ from arbor.knowledge.merging import (
     merge,
 )
 from arbor.knowledge.search_terms import search_term
-
-log = structlog.get_logger(__name__)
 
 #: The most results of one search.
 MOST_FOUND = 25
@@ -151,12 +147,12 @@ def _read_sources(
     for source, one in reads.items():
         answer = rows[source.value]
         if isinstance(answer, FailedRead):
-            faults[source] = SourceFault(source=source, reason=_reason(source, answer.error))
+            faults[source] = SourceFault(source=source, reason=reason_of(source, answer.error))
             continue
         best = exact.get(source.value, answer)
         if isinstance(best, FailedRead):
             faults[source] = SourceFault(
-                source=source, reason=_reason(source, best.error), shortfall=Shortfall.APPROXIMATE
+                source=source, reason=reason_of(source, best.error), shortfall=Shortfall.APPROXIMATE
             )
             best = answer
         try:
@@ -185,10 +181,3 @@ def _is_answerable(source: SearchSource, query: SourceQuery) -> bool:
     if source is SearchSource.MEMORY:
         return query.vector is not None
     return source is SearchSource.KNOWLEDGE or bool(query.term)
-
-
-def _reason(source: SearchSource, error: Exception) -> str:
-    log.warning("search_source_failed", source=source.value, error=str(error))
-    if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
-        return f"it took longer than {settings.ARBOR_SEARCH_SOURCE_MS} ms"
-    return "it failed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from apps.knowledge.services.passage_search import (
     passage_statement,
     passage_values,
     passages_of,
+    source_time_limit,
 )
 from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.recall.queries import MEMORIES_BY_COSINE
@@ -171,8 +172,7 @@ def passage_result(passage: FoundPassage) -> SourceResult:
 
 
 def _read(source: SearchSource, statement: str, values: Any) -> Read:
-    limit = timedelta(milliseconds=settings.ARBOR_SEARCH_SOURCE_MS)
-    return Read(name=source.value, statement=statement, values=values, time_limit=limit)
+    return Read(name=source.value, statement=statement, values=values, time_limit=source_time_limit())
 
 
 def _compiled(source: SearchSource, rows: QuerySet[Any, Any]) -> Read:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.profile import own_model
@@ -13,8 +14,10 @@ from apps.authority.services.explaining import action_names
 from apps.calls.models import TokenRatio
 from apps.default_model import default_model
 from apps.knowledge.models import AgentSkill, GlobalSkill, Skill
+from apps.knowledge.services import queries
 from apps.knowledge.services.skill_texts import skill_bodies
 from apps.selves.services.self_knowledge import system_prompt_of
+from apps.tenants.scope import APP, OPS
 from arbor.errors import LimitReached
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.fitting import is_small
@@ -28,6 +31,21 @@ from arbor.models.windows import prompt_limits
 
 #: The tokens that a situation needs at least: the smallest shares of its sides, and the short sections that are never cut.
 LEAST_SITUATION = 1_000
+
+
+def lock_skill_sizes() -> None:
+    """Lock global skills and default models, through the operations role: nobody chooses by what they were before."""
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(queries.LOCK_SKILL_SIZES)
+
+
+def share_skill_sizes() -> None:
+    """Keep global skills and default models as they are until the transaction ends, so that what is checked holds at its commit.
+
+    Take the lock before any row of skills.
+    """
+    with connections[APP].cursor() as cursor:
+        cursor.execute(queries.SHARE_SKILL_SIZES)
 
 
 def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int]) -> None:
@@ -61,8 +79,10 @@ def tokens_of(names: Iterable[str]) -> dict[str, int]:
 
 def _tokens_used(agent_id: UUID) -> dict[str, int]:
     """Return the tokens of the versions of skills that an agent uses, by name: retained ones before the latest."""
-    used = dict(AgentSkill.objects.filter(agent_id=agent_id).values_list("name", "retained_digest"))
-    tokens = tokens_of(used)
+    rows = AgentSkill.objects.filter(agent_id=agent_id).order_by("position")
+    used = dict(rows.values_list("name", "retained_digest"))
+    found = tokens_of(used)
+    tokens = {name: found[name] for name in used if name in found}
     if retained := {name: digest for name, digest in used.items() if digest}:
         own = set(Skill.objects.filter(name__in=retained).values_list("name", flat=True))
         bodies = skill_bodies(set(retained.values()))

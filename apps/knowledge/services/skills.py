@@ -14,7 +14,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill, SkillVersion
-from apps.knowledge.services.skill_room import check_agents_have_room
+from apps.knowledge.services.skill_room import check_agents_have_room, share_skill_sizes
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, NotFound
@@ -146,7 +146,11 @@ def agents_with(name: str) -> list[Agent]:
 
 
 def _lock_agents_with(name: str) -> None:
-    """Lock the agents that use a skill, before the skill: as `choose_skills` does, and as other skills of these agents change."""
+    """Lock the agents that use a skill, before the skill: as `choose_skills` does, and as other skills of these agents change.
+
+    The sizes of global skills stay as they are, too.
+    """
+    share_skill_sizes()
     list(
         Agent.objects.select_for_update(no_key=True, of=("self",))
         .filter(active_skills__name=name)

@@ -55,6 +55,7 @@ class CitedPassages(ToolResult):
     agent: str
     by_meaning: bool = Field(description="False: the embedder did not answer, and words alone decided.")
     passages: list[CitedPassage]
+    missing: list[str] = Field(description="What was not searched, or not exactly, and why.")
 
 
 def search_my_memories(
@@ -114,4 +115,5 @@ def search_knowledge(
             )
             for passage in found.passages
         ],
+        missing=found.notes,
     )

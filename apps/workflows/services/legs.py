@@ -212,6 +212,7 @@ class _RunLeg:
         run = self._run
         run.position = progress.checkpoint.position()
         run.leg += 1
+        run.failed_legs = 0
         run.due_at, run.status = until, WorkflowRunStatus.WAITING
         if progress.status is ProgressStatus.FINISHED:
             succeeded = progress.outcome in (NodeOutcome.SUCCESS, NodeOutcome.SKIPPED)
@@ -219,7 +220,7 @@ class _RunLeg:
             run.exit, run.error = progress.exit, "" if succeeded else _reason(progress)
             run.ended_at, run.due_at = self._now, None
         run.save(
-            update_fields=["position", "leg", "due_at", "status", "exit", "error", "ended_at"],
+            update_fields=["position", "leg", "failed_legs", "due_at", "status", "exit", "error", "ended_at"],
             force_update=True,
         )
         if run.ended_at is not None:

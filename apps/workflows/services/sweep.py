@@ -17,7 +17,7 @@ from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, start_run
 from arbor.clock import Clock, SystemClock
 from arbor.errors import ArborError
-from arbor.workflows.values import OPEN_RUNS, WorkflowStepStatus, WorkflowTrigger
+from arbor.workflows.values import OPEN_RUNS, WorkflowStepStatus, WorkflowTrigger, delay_after_failed_legs
 
 log = structlog.get_logger(__name__)
 
@@ -25,8 +25,6 @@ log = structlog.get_logger(__name__)
 _BATCH = 50
 #: Well below the period of the sweep.
 _JOB_RUN_DURATION = timedelta(seconds=3)
-#: The time for which the sweep leaves a run alone whose leg has raised.
-FAILED_LEG_DELAY = timedelta(minutes=5)
 #: The actor of scheduled runs.
 SCHEDULER = "system:schedule"
 
@@ -132,14 +130,24 @@ def _advance(run_id: UUID, leg: int, tenant_id: UUID, clock: Clock) -> bool:
     except Exception:
         # A leg that raises would raise again in each sweep, and must not keep the tenant's other runs from moving.
         log.exception("workflow_leg_failed", run_id=str(run_id))
-        _put_off(run_id, leg, tenant_id, until=clock.now() + FAILED_LEG_DELAY)
+        _put_off(run_id, leg, tenant_id, now=clock.now())
         return False
 
 
-def _put_off(run_id: UUID, leg: int, tenant_id: UUID, *, until: datetime) -> None:
-    """Let the sweep leave a run alone until a time, unless somebody has walked it since."""
+def _put_off(run_id: UUID, leg: int, tenant_id: UUID, *, now: datetime) -> None:
+    """Count a failed leg and let the sweep leave its run alone for a while, unless somebody has walked it since."""
     with tenant_transaction(tenant_id):
-        if WorkflowRun.objects.filter(id=run_id, leg=leg, status__in=OPEN_RUNS).update(due_at=until):
-            WorkflowStep.objects.filter(run_id=run_id, status=WorkflowStepStatus.ANSWERED).update(
-                due_at=until
-            )
+        run: WorkflowRun | None = (
+            WorkflowRun.objects.select_for_update(of=("self",))
+            .filter(id=run_id, leg=leg, status__in=OPEN_RUNS)
+            .first()
+        )
+        if run is None:
+            return
+        # The count stops below the largest number of its column.
+        run.failed_legs = min(run.failed_legs + 1, 32_000)
+        run.due_at = now + delay_after_failed_legs(run.failed_legs)
+        run.save(update_fields=["failed_legs", "due_at"])
+        WorkflowStep.objects.filter(run_id=run_id, status=WorkflowStepStatus.ANSWERED).update(
+            due_at=run.due_at
+        )

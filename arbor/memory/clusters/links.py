@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import combinations
+from itertools import combinations, product
 from uuid import UUID
 
 import numpy as np
@@ -154,16 +154,15 @@ def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelat
         link = BY_RELATION.get(relation.relation)
         if link is None:
             continue
-        for source in clusters_by_member.get(relation.source, ()):
-            for target in clusters_by_member.get(relation.target, ()):
-                pairs = {(source, target)} | (
-                    {(target, source)} if link is ClusterLink.CONTRADICTS else set()
-                )
-                for first, other in pairs:
-                    if first != other:
-                        doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (
-                            1 - relation.weight
-                        )
+        pairs = set(
+            product(clusters_by_member.get(relation.source, ()), clusters_by_member.get(relation.target, ()))
+        )
+        if link is ClusterLink.CONTRADICTS:
+            pairs |= {(target, source) for source, target in pairs}
+        # A set: where both memories are in both clusters, a contradiction is one piece of evidence still.
+        for first, other in pairs:
+            if first != other:
+                doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (1 - relation.weight)
     return {key: 1 - doubt for key, doubt in doubts.items() if doubt < 1}
 
 

@@ -69,6 +69,8 @@ class FoundPassages:
     #: False: the embedder did not answer, and words alone decided.
     by_meaning: bool
     results: list[FoundPassage]
+    #: What was not searched, or not exactly, and why.
+    missing: list[str]
 
 
 class Search[C: (Arbor, AsyncArbor)](Group[C]):

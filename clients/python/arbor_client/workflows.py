@@ -102,6 +102,10 @@ class WorkflowRun:
     input: dict[str, Any]
     exit: str
     error: str
+    #: Attempts in a row to continue the run that ended with an error.
+    failed_legs: int
+    #: When the run continues at the latest; None: with an answer.
+    due_at: datetime | None
     started_at: datetime
     ended_at: datetime | None
 

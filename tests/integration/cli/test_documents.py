@@ -187,6 +187,25 @@ def test_a_persons_decision_outlasts_the_next_sync(arbor: Arbor, one_tenant: str
     assert _names(arbor, "--category", "wiki", "--status", "published") == ["note-2.md"]
 
 
+def test_a_file_that_comes_back_restores_the_status(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    watch = ("document", "watch", str(tmp_path), "--once", "--draft")
+    for name in ("draft", "published", "withdrawn", "left"):
+        (tmp_path / f"{name}.md").write_text(f"About {name}.")
+    arbor(*watch)
+    arbor("document", "publish", "published.md")
+    arbor("document", "withdraw", "withdrawn.md")
+    for name in ("draft", "published", "withdrawn"):
+        (tmp_path / f"{name}.md").rename(tmp_path / f"{name}.away")
+    arbor(*watch)
+    assert set(_names(arbor, "--status", "withdrawn")) == {"draft.md", "published.md", "withdrawn.md"}
+    for name in ("draft", "published", "withdrawn"):
+        (tmp_path / f"{name}.away").rename(tmp_path / f"{name}.md")
+    arbor(*watch)
+    assert _names(arbor, "--status", "published") == ["published.md"]
+    assert set(_names(arbor, "--status", "draft")) == {"draft.md", "left.md"}
+    assert _names(arbor, "--status", "withdrawn") == ["withdrawn.md"]
+
+
 def test_an_empty_folder_withdraws_nothing_unasked(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
     watch = ("document", "watch", str(tmp_path), "--once")
     assert arbor(*watch).code == 0

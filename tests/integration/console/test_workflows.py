@@ -85,6 +85,16 @@ def test_a_person_decides_a_waiting_step(
     assert run_of(tenant).status == "succeeded"
 
 
+def test_a_run_names_its_failed_attempts_and_the_next(tenant: Tenant, viewer: Client, waiting: Any) -> None:
+    page = reverse("admin:workflows_workflowrun_change", args=[waiting.run_id])
+    assert "the next attempt is" not in viewer.get(page).content.decode()
+    with tenant_transaction(tenant.id):
+        WorkflowRun.objects.update(failed_legs=3, due_at="2100-01-01T00:00Z")
+    shown = viewer.get(page).content.decode()
+    assert "3 attempts in a row" in shown
+    assert "the next attempt is" in shown
+
+
 def test_an_operator_cancels_a_run(tenant: Tenant, operator: Client, viewer: Client, waiting: Any) -> None:
     cancel = reverse("admin:workflow-cancel", args=[waiting.run_id])
     assert viewer.post(cancel).status_code == 403

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from apps.agents.models import Agent
@@ -103,6 +104,18 @@ def test_without_an_embedder_words_find(tenant: Tenant, library: Any, remote: Re
     assert [(passage.name, passage.similarity) for passage in found.passages] == [("leave.md", None)]
 
 
+def test_a_slow_search_ends_and_says_so(
+    tenant: Tenant, library: Any, cleaner: psycopg.Connection[Any], settings: Any
+) -> None:
+    settings.ARBOR_SEARCH_SOURCE_MS = 50
+    query = PassageQuery(text="thirty days")
+    with cleaner.transaction():
+        cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
+        found = search_passages(tenant_id=tenant.id, query=query)
+    assert (found.notes, list(found.passages)) == (["kb was not searched: it took longer than 50 ms"], [])
+    assert search_passages(tenant_id=tenant.id, query=query).notes == []
+
+
 def test_agents_find_documents_of_their_categories(tenant: Tenant, library: Any, agent: Agent) -> None:
     asked = "flights, leave and orders"
     assert set(names(tenant, asked, agent_id=agent.id)) == FILES.keys()
@@ -132,7 +145,7 @@ def test_words_weigh_as_in_a_recall(tenant: Tenant, library: Any) -> None:
     with tenant_transaction(tenant.id):
         counts = dict(PassageTerm.objects.values_list("term", "passages"))
         weights = query_vector(query_terms(text), counts, counts[0])
-        found = passage_candidates(PassageQuery(text=text), None)
+        found, _ = passage_candidates(PassageQuery(text=text), None)
         stored = {
             row.id: {i + 1: v for i, v in zip(row.lexical.indices(), row.lexical.values(), strict=True)}
             for row in Passage.objects.all()

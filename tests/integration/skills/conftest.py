@@ -35,6 +35,13 @@ def _no_cached_texts() -> None:
 
 
 @pytest.fixture
+def set_window(scripted: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let agents use a scripted model, and return a function that sets the tokens of its window."""
+    scripted("")
+    return lambda tokens: monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", tokens)
+
+
+@pytest.fixture
 def write_skill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteSkill:
     """Return a function that writes a skill into the only folder of global skills."""
     monkeypatch.setattr(settings, "ARBOR_SKILLS_FOLDER", str(tmp_path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from apps.agents.models import Agent
@@ -118,10 +117,9 @@ def test_an_agent_has_at_most_five_skills_in_the_database(agent: Agent, scope: o
 
 
 def test_skills_that_do_not_fit_the_window_are_refused(
-    agent: Agent, scope: object, scripted: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, scope: object, set_window: Callable[[int], None]
 ) -> None:
-    scripted("")
-    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    set_window(16_384)
     add_skill(text=skill_text("short"), actor=ACTOR)
     add_skill(text=skill_text("long", "word " * 9_000), actor=ACTOR)
     with pytest.raises(
@@ -136,10 +134,9 @@ def test_skills_that_do_not_fit_the_window_are_refused(
 
 
 def test_two_skills_that_grow_at_once_do_not_overfill_the_window(
-    agent: Agent, scripted: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, set_window: Callable[[int], None]
 ) -> None:
-    scripted("")
-    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 16_384)
+    set_window(16_384)
     names = ("lamps", "ropes")
     with tenant_transaction(agent.tenant_id):
         for name in names:

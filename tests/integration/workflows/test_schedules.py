@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import OperationalError
 from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
@@ -34,6 +35,7 @@ from arbor.clock import Clock, FrozenClock
 from arbor.errors import Invalid, NotFound, PipelineInvalid, TransitionIllegal
 from arbor.history import Record
 from arbor.models.ports import ScriptedModel
+from arbor.workflows.values import FIRST_LEG_DELAY, LONGEST_LEG_DELAY
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import defined, graph_of, run_now, started
 
@@ -184,6 +186,30 @@ def test_a_leg_that_raises_does_not_stop_the_other_runs(
     assert (run_now(broken).leg, run_now(sound).status) == (0, "succeeded")
 
 
+def test_a_leg_that_raises_is_tried_again_soon_then_later(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = started(defined(tenant, NOTE), word="a")
+
+    def advance(**_: object) -> bool:
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(sweep, "advance_run", advance)
+        now = datetime.now(UTC) + timedelta(minutes=1)
+        delays = []
+        for _ in range(3):
+            advance_due_runs(tenant.id, FrozenClock(now))
+            due_at = run_now(run).due_at
+            assert due_at is not None
+            delays.append(due_at - now)
+            now = due_at
+    assert delays == [FIRST_LEG_DELAY, FIRST_LEG_DELAY * 2, FIRST_LEG_DELAY * 4]
+    assert advance_due_runs(tenant.id, FrozenClock(now)) == 1
+    ended = run_now(run)
+    assert (ended.status, ended.failed_legs) == ("succeeded", 0)
+
+
 @pytest.mark.parametrize("body", [NOTE, 'a [type=approval, question="{input.word}"]; start -> a -> done'])
 def test_runs_that_fail_give_way_to_the_others(
     tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, body: str
@@ -209,7 +235,7 @@ def test_runs_that_fail_give_way_to_the_others(
     assert run_now(begun[2]).status == "succeeded"
     # What made them fail is mended.
     failing.clear()
-    assert advance_due_runs(tenant.id, FrozenClock(now + sweep.FAILED_LEG_DELAY)) == 2
+    assert advance_due_runs(tenant.id, FrozenClock(now + LONGEST_LEG_DELAY)) == 2
     assert {run_now(run).status for run in begun} == {"succeeded"}
 
 

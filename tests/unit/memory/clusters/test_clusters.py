@@ -346,6 +346,16 @@ def test_relations_between_members_add_up_as_evidence() -> None:
     }
 
 
+def test_a_contradiction_within_two_clusters_counts_once() -> None:
+    clusters = [placed_cluster(0, range(3), [1, 0]), placed_cluster(1, range(3), [0, 1])]
+    relations = [MemoryRelation(source=IDS[0], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5)]
+    found = link_values(relate(clusters, relations, near=0.9))
+    assert {value for value in found if value[1] == "contradicts"} == {
+        (0, "contradicts", 1, 0.5),
+        (1, "contradicts", 0, 0.5),
+    }
+
+
 def test_only_the_strongest_links_of_a_kind_stay() -> None:
     clusters = [placed_cluster(place, range(10), [1, place / 100]) for place in range(15)]
     links = relate(clusters, [], near=2.0)
