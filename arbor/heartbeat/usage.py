@@ -111,7 +111,7 @@ def limit_skip_reason(
         case Degradation.END_TIMES if not user_waiting:
             return f"the day's budget is nearly used up, and what is left is for users who wait; {again}"
         case Degradation.DEGRADATION if not (user_waiting or asked_for or serves_goal):
-            return f"the day's budget runs low, and this beat serves no goal and nobody asked for it; {again}"
+            return f"the day's budget runs low, and this heartbeat serves no goal and nobody asked for it; {again}"
         case _:
             return ""
 

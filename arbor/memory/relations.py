@@ -91,7 +91,7 @@ TO_EVIDENCE = FollowedRelations(
 
 
 class GraphNode(NamedTuple):
-    """One thing in the graph."""
+    """A node of the knowledge graph."""
 
     kind: GraphNodeKind
     id: UUID
@@ -151,7 +151,7 @@ class TraversalResult[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """Two things that cannot both be true, the confidence in that, and the reason."""
+    """Two nodes that cannot both be true, the confidence in that, and the reason."""
 
     first: TraversedNode
     second: TraversedNode
@@ -175,7 +175,7 @@ def check_hops(hops: int) -> int:
 
 
 def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str) -> None:
-    """Raise Invalid for an edge from a thing to itself, with a wrong weight, or with too long a note."""
+    """Raise Invalid for an edge from a node to itself, with a wrong weight, or with too long a note."""
     if source.id == target.id:
         raise Invalid(f"a {source.kind} cannot be related to itself: {source.id}")
     if not (math.isfinite(weight) and 0 <= weight <= 1):

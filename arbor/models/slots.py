@@ -139,5 +139,5 @@ class ProviderSlots:
     def figures(self) -> dict[str, SlotFigures]:
         """Return the use of the slots of each provider that was called."""
         with self._lock:
-            slots = dict(self._slots)
-        return {provider.value: some.figures for provider, some in slots.items()}
+            slots_of = dict(self._slots)
+        return {provider.value: slots.figures for provider, slots in slots_of.items()}

@@ -96,7 +96,7 @@ class FoundNodes(Schema):
 
 
 class ContradictionResource(Schema):
-    """Two things that cannot both be true."""
+    """Two nodes that cannot both be true."""
 
     first: FoundNode
     second: FoundNode

@@ -137,7 +137,7 @@ def run_ticks(
             if not ticks:
                 raise
             ended = (
-                f"{'no longer active' if isinstance(error, AgentNotActive) else 'cannot beat now'}: {error}"
+                f"{'no longer active' if isinstance(error, AgentNotActive) else 'cannot run now'}: {error}"
             )
             break
         ticks.append(tick)

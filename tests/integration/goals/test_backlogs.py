@@ -225,8 +225,8 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=heartbeat)
     loaded = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
     backlog.lock_intents([intent.id for intent in loaded])
-    backlog.attempt(loaded[0].id)
-    backlog.attempt(loaded[1].id, error="no boat", final=True)
+    backlog.record_attempt(loaded[0].id)
+    backlog.record_attempt(loaded[1].id, error="no boat", final=True)
     backlog.set_deadline(whole.id, NOW)
     backlog.progress(part.id, fraction=1, note="All\u2028of it.")
     changes = backlog.changes()

@@ -269,7 +269,7 @@ def delete_oldest_experiences(*, agent_id: UUID) -> int:
             action=AuditAction.TRUNCATED,
             actor="system:experiences",
             agent_id=agent_id,
-            message=f"let go of the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
+            message=f"deleted the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
             detail={"experiences": deleted},
         )
     return deleted

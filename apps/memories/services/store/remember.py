@@ -97,7 +97,7 @@ class MemoryWriter:
         rows = fetch(
             queries.KNOWN_MEMORIES,
             agents=agents,
-            digests=list({digest for some in wanted.values() for digest in some}),
+            digests=list({digest for digests in wanted.values() for digest in digests}),
         )
         for agent_id, name, dimension, digest, *_ in rows:
             if digest is None and agent_id not in self._drafts:

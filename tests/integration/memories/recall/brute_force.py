@@ -79,7 +79,7 @@ def recall_slowly(
     only: RecallFilter = EVERYTHING,
     mood: float | None = None,
 ) -> list[Ranked]:
-    """Return the expected recall, with the terms of each score."""
+    """Return the expected recall, with the score components of each."""
     reading = _read(stored.memories, text, now)
     rows = [
         row

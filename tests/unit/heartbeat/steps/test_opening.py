@@ -48,20 +48,24 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
 @pytest.mark.parametrize(
     ("view", "changes", "reason"),
     [
-        ({}, {}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {}, "idle: nothing waits, and it reflected at the last heartbeat"),
         ({}, {"trigger": "message"}, ""),
         ({}, {"trigger": "operator"}, ""),
-        ({}, {"trigger": "drive"}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {"trigger": "drive"}, "idle: nothing waits, and it reflected at the last heartbeat"),
         # A cycle is asked for, and ends where nothing is left.
-        ({}, {"trigger": "cycle"}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {"trigger": "cycle"}, "idle: nothing waits, and it reflected at the last heartbeat"),
         ({"percepts": [percept()]}, {}, ""),
         ({"goals": [goal()]}, {}, ""),
         (
             {"goals": [goal(layer=GoalLayer.ASPIRATION)]},
             {},
-            "idle: nothing waits, and it reflected at the last beat",
+            "idle: nothing waits, and it reflected at the last heartbeat",
         ),
-        ({"goals": [goal(rule="survival")]}, {}, "idle: nothing waits, and it reflected at the last beat"),
+        (
+            {"goals": [goal(rule="survival")]},
+            {},
+            "idle: nothing waits, and it reflected at the last heartbeat",
+        ),
         ({"goals": [goal()], "intents": [intent()]}, {}, ""),
         ({"proposals": [proposal()]}, {}, ""),
         ({"beat_number": 5}, {}, ""),
@@ -70,7 +74,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         (
             {},
             {"selfhood": Selfhood(drives=drives_of(rest=0.9))},
-            "idle: nothing waits, and it reflected at the last beat",
+            "idle: nothing waits, and it reflected at the last heartbeat",
         ),
     ],
 )
@@ -220,4 +224,4 @@ def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     heartbeat = run_step(
         idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
     ).state
-    assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"
+    assert heartbeat.idle == "idle: nothing waits, and it reflected 2 heartbeats ago"
