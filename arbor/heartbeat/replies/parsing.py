@@ -51,6 +51,7 @@ _ACTION_KEYS = ("action", "type", "reasoning", "goal_id", "intent_id", *_PARAMS)
 
 
 def read_action(item: Item) -> ProposedAction:
+    """Read an action, also one written as a bare name; raises Unfit without a name."""
     if isinstance(item.value, str):
         item.add_repair("an action without parameters was written as a bare name")
         item = item.replaced({"action": item.value})
@@ -114,6 +115,7 @@ class PartReader[P: ReplyPart]:
     complete: Callable[[dict[str, Any]], None] = lambda _: None
 
     def __call__(self, item: Item) -> P:
+        """Read the part; raises Unfit for an item that is dropped."""
         key, repair = self.bare
         if key and isinstance(item.value, str):
             if repair:

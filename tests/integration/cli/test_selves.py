@@ -177,6 +177,17 @@ def test_an_accepted_proposal_of_a_person_becomes_a_memory(arbor: Arbor, vega: s
     assert "The river floods in March." in arbor("recall", vega, "river floods").out
 
 
+def test_a_bounded_list_says_how_many_rows_it_leaves_out(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("config.cli.selves.proposals.SHOWN", 1)
+    for text in ("The river floods in March.", "The ferry is called Halcyon."):
+        arbor("self", "proposal", "add", vega, text)
+    listed = arbor("self", "proposal", "list", vega, "--json").json
+    assert (len(listed["proposals"]), listed["total"]) == (1, 2)
+    assert "1 of 2" in arbor("self", "proposal", "list", vega).out
+
+
 def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
     assert "Nothing waits" in arbor("self", "proposal", "list", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):

@@ -12,7 +12,7 @@ import numpy as np
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store import queries
 from apps.memories.services.store.appraisal import appraise_memory
-from apps.memories.services.store.drafts import Evolution, Insertion, Key, MindDraft
+from apps.memories.services.store.drafts import Evolution, Insertion, MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import (
     Alike,
     Hit,
@@ -71,7 +71,13 @@ class PlacementStep:
     """Memories of one agent that are placed together."""
 
     def __init__(
-        self, draft: MindDraft, wanted: ToRemember, keys: Sequence[Key], *, now: datetime, gap: timedelta
+        self,
+        draft: MindDraft,
+        wanted: ToRemember,
+        keys: Sequence[MemoryKey],
+        *,
+        now: datetime,
+        gap: timedelta,
     ) -> None:
         self._draft = draft
         self._memories = wanted.memories

@@ -10,7 +10,7 @@ from uuid import UUID
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.memories.services.store import queries
-from apps.memories.services.store.drafts import Key, MindDraft
+from apps.memories.services.store.drafts import MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import Hits, find_near
 from apps.memories.services.store.placement import PlacementStep, Remembered, ToRemember
 from apps.memories.services.store.rows import write_drafts
@@ -22,7 +22,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import NotFound
 from arbor.memory.values import NewMemory
 
-type _Asked = tuple[int, ToRemember, Sequence[Key]]
+type _Asked = tuple[int, ToRemember, Sequence[MemoryKey]]
 
 
 class MemoryWriter:
@@ -54,7 +54,7 @@ class MemoryWriter:
         """
         results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
         asked = [
-            (place, request, [Key.of(memory) for memory in request.memories])
+            (place, request, [MemoryKey.of(memory) for memory in request.memories])
             for place, request in enumerate(wanted)
             if request.memories
         ]
