@@ -128,7 +128,7 @@ class Backlog:
         return goal
 
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
-        """Move a goal to another state; closing it drops its plans and intents, and lifts the goal it is a part of.
+        """Move a goal to another state; closing it drops its plans and intents, and updates the goal it is a part of.
 
         `by_rule`: a rule moves the goal, not the agent or a person. Raises TransitionIllegal, LimitReached when the state is full,
         Invalid for abandoning without a reason.

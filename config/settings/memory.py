@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy, parse_quotas
+from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, ForgettingPolicy, parse_quotas
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from config.environment import env
@@ -76,7 +76,7 @@ ARBOR_FORGETTING_GRACE = timedelta(
     hours=env.float("ARBOR_FORGETTING_GRACE_H", default=GRACE / timedelta(hours=1))
 )
 # Checked here, so that a wrong value is refused at the start and not in the middle of a job.
-Policy(
+ForgettingPolicy(
     archive_below=ARBOR_ARCHIVE_BELOW,
     cleanup_below=ARBOR_CLEANUP_BELOW,
     grace=ARBOR_FORGETTING_GRACE,

@@ -156,7 +156,7 @@ class PathQuestion(Schema):
 @router.get(
     "/agents/{uuid:agent_id}/graph/{question}",
     response=FoundNodes,
-    summary="Show causes, evidence or neighbours of a node",
+    summary="Show causes, evidence or neighbors of a node",
 )
 def ask_graph(
     request: HttpRequest,

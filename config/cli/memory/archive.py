@@ -9,7 +9,7 @@ import click
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.forgetting import Reason
+from arbor.memory.forgetting import ForgettingReason
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_memories
@@ -86,7 +86,7 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
         about={
             "agent": agent.name,
             "active": plan.active,
-            "going": {str(reason): plan.count(reason) for reason in Reason},
+            "going": {str(reason): plan.count(reason) for reason in ForgettingReason},
         },
         empty=f"None of {agent.name}'s {plan.active:,} memories would be archived.",
         title=f"{len(plan.memories):,} of {plan.active:,} would be archived",
