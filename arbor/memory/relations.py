@@ -118,7 +118,7 @@ class TraversalStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class ReachedNode:
     """A node that a traversal reached, and the edges from the start to it."""
 
     node: GraphNode
@@ -195,14 +195,14 @@ def label_of(text: str) -> str:
     return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
 
 
-def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[Reached]:
+def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[ReachedNode]:
     """Return the reached nodes with their paths, nearest first; `levels` are the steps at 1, 2, … edges from the start."""
-    reached: dict[UUID, Reached] = {start.id: Reached(node=start, path=())}
+    reached: dict[UUID, ReachedNode] = {start.id: ReachedNode(node=start, path=())}
     for level in levels:
         for step in level:
             before = reached[step.via]
             ends = (before.node, step.node) if step.forward else (step.node, before.node)
             edge = TraversedEdge(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
-            reached[step.node.id] = Reached(node=step.node, path=(*before.path, edge))
+            reached[step.node.id] = ReachedNode(node=step.node, path=(*before.path, edge))
     del reached[start.id]
     return list(reached.values())

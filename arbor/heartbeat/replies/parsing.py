@@ -36,7 +36,7 @@ from arbor.heartbeat.replies.reply import (
     ReplyPart,
     forms_of,
 )
-from arbor.models.json_text import Broken, JsonObject, find_objects
+from arbor.models.json_text import JsonObject, UnreadableObject, find_objects
 
 # Ten times the text of 4,096 output tokens, the default limit.
 MAX_REPLY_CHARACTERS = 160_000
@@ -286,7 +286,7 @@ def _find_reply(text: str, reader: ReplyReader) -> dict[str, Any]:
         if json_object is not chosen:
             reader.drop("", other, "a further reply in the same text; one reply is read")
     for item in objects:
-        if isinstance(item, Broken):
+        if isinstance(item, UnreadableObject):
             reader.drop("", text[item.start :], "a further reply in the same text that breaks off")
     return body
 
@@ -300,11 +300,11 @@ def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _explain(objects: list[JsonObject | Broken]) -> str:
+def _explain(objects: list[JsonObject | UnreadableObject]) -> str:
     """Return why there is no reply, and the expected format."""
     wanted = f"answer with one JSON object with the keys {', '.join(REPLY_KEYS)}"
     for item in objects:
-        if isinstance(item, Broken):
+        if isinstance(item, UnreadableObject):
             if item.cut_off:
                 return "the JSON object breaks off before its end; answer with a shorter, complete one"
             return f"the JSON object is not valid: {item.fault}; {wanted}"

@@ -39,7 +39,7 @@ from arbor.goals.rows import (
     SatisfactionRow,
     StepRow,
 )
-from arbor.goals.satisfaction import Experienced
+from arbor.goals.satisfaction import ExperiencedReward
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import (
@@ -267,8 +267,8 @@ def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> Non
     assert sorted(child.state for child in of_first) == ["abandoned", "completed", "completed"]
     assert of_second == [abandoned]
     assert completed in of_first
-    assert rows[first].experienced == {GoalSource.SOCIAL: Experienced(mean=0.75, goals=3)}
-    assert rows[second].experienced == {GoalSource.SOCIAL: Experienced(mean=0.25, goals=1)}
+    assert rows[first].experienced == {GoalSource.SOCIAL: ExperiencedReward(mean=0.75, goals=3)}
+    assert rows[second].experienced == {GoalSource.SOCIAL: ExperiencedReward(mean=0.25, goals=1)}
     assert (rows[empty].ended_children, rows[empty].experienced) == ({}, {})
 
 

@@ -132,14 +132,14 @@ SELECT
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consolidated:
+class ConsolidationResult:
     """The result of a run: proposals, and deleted experiences."""
 
     proposed: ProposalResult
     deleted_experiences: int = 0
 
 
-def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
+def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
     """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
     A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
@@ -200,7 +200,7 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
     proposals += [_preconscious(memory) for memory in preconscious]
     deleted = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
-    return Consolidated(
+    return ConsolidationResult(
         proposed=replace(proposed, expired=(*overdue_expired, *proposed.expired)), deleted_experiences=deleted
     )
 

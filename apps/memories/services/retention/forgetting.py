@@ -44,7 +44,7 @@ _GLIMPSE = 160
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedArchival:
     """A memory to be archived, with the reason."""
 
     memory_id: UUID
@@ -68,7 +68,7 @@ class ForgettingPlan:
     #: The agent's active memories, up to _MOST_PLANNED.
     active: int
     #: Expired first, then faded, trivial and crowded; the least important first.
-    memories: tuple[Planned, ...]
+    memories: tuple[PlannedArchival, ...]
 
     def count(self, reason: ForgettingReason) -> int:
         """Return the number of memories with this reason."""
@@ -149,10 +149,10 @@ def _state_of(row: tuple[Any, ...]) -> ForgettableMemory:
 
 def _planned(
     row: tuple[Any, ...], state: ForgettableMemory, reason: ForgettingReason, *, now: datetime
-) -> Planned:
+) -> PlannedArchival:
     idle = days_between(state.touched_at, now)
     importance = state.effective_importance
-    return Planned(
+    return PlannedArchival(
         memory_id=row[0],
         type=state.type,
         content=row[9],

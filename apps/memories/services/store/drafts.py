@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.store.duplicates import Unwritten
+from apps.memories.services.store.duplicates import UnwrittenMemories
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid
@@ -70,7 +70,7 @@ class MindDraft:
         self.model = model
         #: The mind has a row.
         self.exists = exists
-        self.unwritten = Unwritten()
+        self.unwritten = UnwrittenMemories()
         #: To be written: the new memories of each step, and the evolutions of existing memories.
         self.steps: list[list[Insertion]] = []
         self.evolved: list[Evolution] = []

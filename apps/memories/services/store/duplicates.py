@@ -127,7 +127,7 @@ def _add_near(
         hits[numbers[row]] += [(float(cosines[row, place]), ids[place]) for place in best]
 
 
-class Unwritten:
+class UnwrittenMemories:
     """Memories of one agent that earlier steps placed and that are not written yet, compared as `find_near` compares rows."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ def _as_stored(vector: Vectors) -> Vectors:
     return vector.astype(np.float16).astype(np.float32)
 
 
-class Alike:
+class StepDuplicates:
     """The new memories of one step without a session, and the near duplicates among them."""
 
     def __init__(self, memories: Mapping[int, NewMemory], vectors: Vectors | None) -> None:

@@ -12,7 +12,7 @@ from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import Hits, find_near
-from apps.memories.services.store.placement import PlacementStep, Remembered, ToRemember
+from apps.memories.services.store.placement import PlacementStep, StoreResult, ToRemember
 from apps.memories.services.store.rows import write_drafts
 from apps.memories.services.store.segmentation import episode_gap
 from apps.memories.services.store.term_counts import lock_minds
@@ -45,14 +45,14 @@ class MemoryWriter:
             lock_minds(missing)
             self._locked |= missing
 
-    def place(self, wanted: Sequence[ToRemember]) -> list[Remembered]:
+    def place(self, wanted: Sequence[ToRemember]) -> list[StoreResult]:
         """Decide for each memory whether it is new or merged, and return the decisions for each of `wanted`, in order.
 
         The result is that of `store` for one request after the other, except that nothing is written yet. At most three statements for
         all requests: locks, existing memories with the same words, near duplicates; the last is repeated for an agent with two requests.
         Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
         """
-        results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
+        results = [StoreResult(ids=(), duplicates=frozenset()) for _ in wanted]
         asked = [
             (place, request, [MemoryKey.of(memory) for memory in request.memories])
             for place, request in enumerate(wanted)
@@ -69,7 +69,7 @@ class MemoryWriter:
         """Write all memories that were placed and are not written yet; the statements are those of `write_drafts`."""
         write_drafts(list(self._drafts.values()))
 
-    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, Remembered]]:
+    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, StoreResult]]:
         now, gap = datetime.now(UTC), episode_gap()
         steps = [
             (place, PlacementStep(self._drafts[request.agent_id], request, keys, now=now, gap=gap))
@@ -130,13 +130,13 @@ def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
         yield batch
 
 
-def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Remembered:
+def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> StoreResult:
     """Embed and store memories of one agent, in one transaction of its own.
 
     When the embedder fails, or the settings say not to wait for it, they are stored without vectors, and maintenance embeds them later.
     """
     if not memories:
-        return Remembered(ids=(), duplicates=frozenset())
+        return StoreResult(ids=(), duplicates=frozenset())
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
     with tenant_transaction(tenant_id):
         return store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
@@ -166,7 +166,7 @@ def store(
     memories: Sequence[NewMemory],
     vectors: Vectors | None,
     model: EmbeddingModel | None = None,
-) -> Remembered:
+) -> StoreResult:
     """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
 
     The same content at the same position of the same session is one memory; if it was archived or had expired, it is restored, and

@@ -16,7 +16,7 @@ from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
-from arbor.heartbeat.usage import Degradation, Scarcest
+from arbor.heartbeat.usage import Degradation, NearestLimit
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
@@ -186,7 +186,7 @@ def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: 
 def test_a_change_of_the_budget_level_is_recorded_once(
     before: Degradation, after: Degradation, changed: tuple[str, ...]
 ) -> None:
-    nearest = Scarcest(what="tokens", whose="its", left=0.25)
+    nearest = NearestLimit(what="tokens", whose="its", left=0.25)
     activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
     result = run_step(
         background_checks(new_heartbeat({}, opening_of(recent_activity=activity, level_before=before)))
