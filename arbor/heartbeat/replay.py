@@ -51,7 +51,7 @@ class RecordedHeartbeat:
     #: Tokens of the model's window and of its longest reply.
     window: int
     reply_tokens: int
-    #: Counted these tokens.
+    #: Counts tokens as it did when the prompt was built.
     count: CountTokens = estimate_tokens
     #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
