@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import re
 import sys
+import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -105,6 +107,10 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
             )
         for repeated in _REPEATED.finditer(text):
             yield finding(line, REPEATED, f'"{repeated[0]}": a word is repeated')
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            for text in banned.texts_in(token.string):
+                yield finding(token.start[0], f"text {text}", f'"{text}": rather {banned.texts[text]}')
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str(value)):
