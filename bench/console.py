@@ -37,7 +37,7 @@ from bench.support.population import ACTOR, TEMPLATES, BenchAgent, populate
 
 #: The bar of a page and of a list operation.
 BAR_MS = 300
-#: One agent in so many copies has its memories.
+#: The share of the copied agents that have memories: one in this number.
 _REMEMBERS = 20
 _SLOWEST_SHOWN, _TEXT_SHOWN = 25, 400
 _API = {

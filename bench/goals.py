@@ -10,7 +10,7 @@ from typing import Any
 from arbor.agents.genome import AgentTraits
 from arbor.goals.ordering import Scale, compute_priority
 from arbor.goals.priority import PriorityWeights
-from arbor.goals.satisfaction import Experienced
+from arbor.goals.satisfaction import ExperiencedReward
 from arbor.goals.values import MAX_OPEN, GoalSource
 from bench.support.figures import quantile, times_ms
 
@@ -19,7 +19,7 @@ BAR_MS = 1.0
 _NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 _TRAITS = AgentTraits(risk_tolerance=0.6, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
 _LEARNED = {"recall": [40, 31], "connect": [12, 5], "reflect": [9, 9]}
-_EXPERIENCED = {source: Experienced(mean=0.4, goals=7) for source in GoalSource}
+_EXPERIENCED = {source: ExperiencedReward(mean=0.4, goals=7) for source in GoalSource}
 
 
 def measure(*, rounds: int) -> dict[str, Any]:

@@ -20,12 +20,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.api_settings")
 # Creates the Celery application by which the API enqueues tasks (`apps.queues`).
 importlib.import_module("workers.app")
 django.setup(set_prefix=False)
-# They close connections and need a thread for that at each request; `apps.api.threads` closes those of its own threads.
+# These receivers close connections and need a thread for that at each request; `apps.api.threads` closes those of its own threads.
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 
-
-# They load models, which Django must be set up for.
+# These modules load models, which Django must be set up for.
 _mcp_http: Any = importlib.import_module("apps.mcp_server.http")
 _authentication: Any = importlib.import_module("apps.api.authentication")
 _api: Any = importlib.import_module("apps.api.api")
@@ -67,7 +66,7 @@ class Application:
                 target=_embedders.report_unusable_embedder, kwargs={"process": "api"}, daemon=True
             ).start()
             async with self._mcp_endpoint.running():
-                await _live(receive, send)
+                await _answer_lifespan(receive, send)
         elif scope["type"] == "http" and scope["path"].rstrip("/") == _mcp_http.PATH:
             await self._mcp(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self._uploads:
@@ -78,7 +77,7 @@ class Application:
             await send({"type": "websocket.close", "code": 1003})
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _answer_lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

@@ -90,7 +90,7 @@ class BodyRefused(Exception):
 
 async def refuse(scope: Message, send: Send, error: BodyRefused) -> None:
     """Answer a refused body with a problem."""
-    found = {
+    problem = {
         "type": f"urn:arbor:problem:{error.status.phrase.lower().replace(' ', '-')}",
         "title": error.status.phrase,
         "status": int(error.status),
@@ -100,4 +100,4 @@ async def refuse(scope: Message, send: Send, error: BodyRefused) -> None:
     }
     headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": int(error.status), "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(found).encode()})
+    await send({"type": "http.response.body", "body": json.dumps(problem).encode()})

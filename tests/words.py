@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import re
 import sys
+import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +38,8 @@ _REPEATED = re.compile(r"\b(?!that\b|had\b)([a-z]{2,}) \1\b|(?<![\w`.])[a-z]+_([
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
 SILENT, CLAUSE, EACH, DUPLICATE = "no docstring", "docstring opens with a clause", "each", "duplicate class"
+#: Names of loop variables that do not say what the loop goes through.
+_VAGUE_VARIABLES = {"each", "one", "some"}
 REPEATED = "repeated word"
 LONG_TEST, CLAUSE_TEST = "long test name", "test name opens with a clause"
 
@@ -103,6 +107,10 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
             )
         for repeated in _REPEATED.finditer(text):
             yield finding(line, REPEATED, f'"{repeated[0]}": a word is repeated')
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            for text in banned.texts_in(token.string):
+                yield finding(token.start[0], f"text {text}", f'"{text}": rather {banned.texts[text]}')
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str(value)):
@@ -110,9 +118,11 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
                     yield finding(node.lineno, f"text {text}", f'"{text}": rather {banned.texts[text]}')
             case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
                 for variable in ast.walk(target):
-                    if isinstance(variable, ast.Name) and variable.id == "each":
+                    if isinstance(variable, ast.Name) and variable.id in _VAGUE_VARIABLES:
                         yield finding(
-                            variable.lineno, EACH, "name the loop variable after the thing, not each"
+                            variable.lineno,
+                            EACH,
+                            f"name the loop variable after the thing, not {variable.id}",
                         )
 
 

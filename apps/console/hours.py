@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from apps.console.pictures.bars import BAR, HIGH
 from apps.heartbeats.models import HeartbeatStatus
 
 
@@ -32,10 +33,6 @@ class Hour:
         return self.done + self.failed + self.skipped
 
 
-#: Width of a bar with its gap, and height of the chart, in units of the drawing.
-_BAR, _HIGH = 20.0, 100.0
-
-
 def draw_hours(starts: Sequence[datetime], by_hour: Mapping[datetime, Counter[str]]) -> list[Hour]:
     """Return the bars, scaled so that the highest has the chart's height."""
     none: Counter[str] = Counter()
@@ -45,19 +42,19 @@ def draw_hours(starts: Sequence[datetime], by_hour: Mapping[datetime, Counter[st
         counts = by_hour.get(start, none)
         ended = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
         done, skipped, failed = (counts[status] for status in ended)
-        heights = [count / most * _HIGH for count in (done, skipped, failed)]
+        heights = [count / most * HIGH for count in (done, skipped, failed)]
         hours.append(
             Hour(
                 start=start,
                 done=done,
                 failed=failed,
                 skipped=skipped,
-                x=round(place * _BAR, 1),
-                done_y=round(_HIGH - heights[0], 1),
+                x=round(place * BAR, 1),
+                done_y=round(HIGH - heights[0], 1),
                 done_height=round(heights[0], 1),
-                skipped_y=round(_HIGH - heights[0] - heights[1], 1),
+                skipped_y=round(HIGH - heights[0] - heights[1], 1),
                 skipped_height=round(heights[1], 1),
-                failed_y=round(_HIGH - sum(heights), 1),
+                failed_y=round(HIGH - sum(heights), 1),
                 failed_height=round(heights[2], 1),
             )
         )

@@ -252,7 +252,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         """Add the user's tenant and role, and the tenants to choose from."""
         return {
             **super().each_context(request),
-            # They would become an inline style; `console/colors.css` has them.
+            # The theme would write its colors as an inline style; `console/colors.css` has them.
             "colors": {},
             "access": access_of(request),
             "tenants": tenants_of_request(request),

@@ -24,7 +24,7 @@ from apps.memories.models import JobRun
 from apps.queues import Task
 from apps.tenants.scope import OPS
 from arbor.adapters.webhook import Webhook
-from arbor.audit.chain import Seal, moment
+from arbor.audit.chain import Seal, format_moment
 from arbor.errors import ConfigurationInvalid, Invalid
 
 log = structlog.get_logger(__name__)
@@ -128,7 +128,7 @@ def head_json(chain: AuditChain, seal: Seal) -> dict[str, Any]:
     return {
         "chain": chain.name,
         "number": header.number,
-        "at": moment(header.at),
+        "at": format_moment(header.at),
         "previous": header.previous.hex(),
         "position": header.position,
         "last_id": str(header.last_id or ""),

@@ -102,7 +102,7 @@ def verify_audit(
         with tenant_transaction(chain.tenant_id):
             waiting = ended_ids_since(report.head.header.cursor if report.head else "")
         report.unsealed_heartbeats = len(waiting)
-        # Behind so many, the job has not come to heartbeats of long ago.
+        # Where more wait, heartbeats of long ago may not be sealed yet.
         if len(waiting) < MOST_WAITING:
             _add_foreign_heartbeats(chain.tenant_id, report, known=report.sealed_heartbeats | waiting)
     return report

@@ -18,7 +18,7 @@ from apps.fleet.lifecycle import wake_agent
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
-from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.views import PERCEPT_LENGTH
 
 #: Characters of the answered message that are quoted above the answer.
 QUOTED_LENGTH = 400
@@ -33,10 +33,10 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
     """
     text = text.strip()
     if not text:
-        raise Invalid(f"a message has 1 to {MESSAGE_LENGTH:,} characters, this one is empty")
-    if len(text) > MESSAGE_LENGTH or "\0" in text:
+        raise Invalid(f"a message has 1 to {PERCEPT_LENGTH:,} characters, this one is empty")
+    if len(text) > PERCEPT_LENGTH or "\0" in text:
         raise Invalid(
-            f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
+            f"a message has 1 to {PERCEPT_LENGTH:,} characters and no NUL, got {len(text):,};"
             " longer texts are read with `arbor memory ingest`"
         )
     # The lock keeps the status as it is: a heartbeat cannot make the agent dormant now.

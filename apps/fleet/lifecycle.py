@@ -63,8 +63,8 @@ _EDITED = (
     Proposal,
 )
 
-#: Verbs that a suspended tenant refuses. Waking is possible: a message wakes an agent.
-_BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
+#: Verbs that need an active tenant and an endorsed identity. Waking does not: a message wakes an agent.
+_NEEDING_RIGHTS = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
 
 
 def start_agent(*, agent_id: UUID, actor: str) -> Agent:
@@ -132,11 +132,11 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool 
 
 def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
     with transaction.atomic():
-        if verb in _BEATING:
+        if verb in _NEEDING_RIGHTS:
             require_active()
         agent = lock_agent(agent_id)
         identity = identity_of(agent_id)
-        if verb in _BEATING:
+        if verb in _NEEDING_RIGHTS:
             identity.require_active()
         previous = agent.status
         agent.status = transition(AgentStatus(previous), verb)

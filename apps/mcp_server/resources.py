@@ -37,6 +37,7 @@ class CorePart:
     description: str
     #: The part's fields of a loaded agent.
     fields: Sequence[str]
+    #: Whether the document also has the agent's system prompt, as `character`, and its endorsement.
     has_prompt: bool = False
 
     @property

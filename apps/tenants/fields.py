@@ -71,7 +71,7 @@ class StoredField(models.GeneratedField):
 
 
 class IntegerArray(models.Field):  # type: ignore[type-arg]
-    """Whole numbers as an array, for columns that statements by hand read and write."""
+    """Whole numbers as an array, for columns that handwritten statements read and write."""
 
     def db_type(self, connection: Any) -> str:
         """Store an array of PostgreSQL."""

@@ -96,9 +96,11 @@ class _HtmlReader:
     #: The parts of the block that is being read, and of its table row.
     parts: list[str] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
+    #: The numbers of open elements: skipped ones, `pre` and `tr`.
     skipped: int = 0
     lines: int = 0
     rows: int = 0
+    #: The level of the heading that is being read; 0: none.
     level: int = 0
 
     def add(self, text: str | None) -> None:

@@ -14,7 +14,7 @@ import httpx
 
 from arbor.adapters.deadline import deadline
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
-from arbor.contacts.ports import Outgoing
+from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import SIGNATURE_HEADER, signature
 from arbor.errors import DeliveryFailed, Invalid
 from arbor.web.addresses import is_public
@@ -79,7 +79,7 @@ class Webhook:
         self._client = _client(allow_private)
         self._deadline_s = deadline_s
 
-    def deliver(self, message: Outgoing) -> None:
+    def deliver(self, message: DeliverableMessage) -> None:
         """Post the message; return when its receiver answered 2xx. Raises DeliveryFailed as `post` does."""
         body = build_body(message)
         self.post(message.target, body=body, headers=_headers(message, body))
@@ -132,7 +132,7 @@ def _reason(error: httpx.RequestError) -> str:
     return "no connection" if isinstance(error, httpx.ConnectError) else "the connection broke"
 
 
-def build_body(message: Outgoing) -> bytes:
+def build_body(message: DeliverableMessage) -> bytes:
     """Build the request's body: JSON of id, agent, audience, subject, content, heartbeat and at."""
     body = {
         "id": message.id,
@@ -147,7 +147,7 @@ def build_body(message: Outgoing) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
-def _headers(message: Outgoing, body: bytes) -> dict[str, str]:
+def _headers(message: DeliverableMessage, body: bytes) -> dict[str, str]:
     return {
         KEY_HEADER: message.key,
         SIGNATURE_HEADER: signature(message.secret, at=int(time.time()), body=body),

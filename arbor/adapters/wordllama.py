@@ -51,8 +51,8 @@ class WordLlamaEmbedder:
         with _loading:  # lru_cache alone would let two threads load at once
             llama = _load()
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for start, some in _batches(texts):
-            rows[start : start + len(some)] = _pool(llama, some)[:, : self.dimension]
+        for start, batch in _batches(texts):
+            rows[start : start + len(batch)] = _pool(llama, batch)[:, : self.dimension]
         return unit_rows(rows, count=len(texts), dimension=self.dimension, model=self.model)
 
 

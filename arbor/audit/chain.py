@@ -86,7 +86,7 @@ class SealHeader:
             "v": CHAIN_VERSION,
             "chain": self.chain,
             "number": self.number,
-            "at": moment(self.at),
+            "at": format_moment(self.at),
             "previous": self.previous.hex(),
             "position": self.position,
             "last_id": str(self.last_id or ""),
@@ -113,7 +113,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def moment(at: datetime) -> str:
+def format_moment(at: datetime) -> str:
     """Return a time as digested texts have it: UTC, with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 

@@ -262,12 +262,12 @@ def _grant_fault(
         return DenialCode.REVOKED, f"{grant.id} was revoked on {grant.revoked_at:%Y-%m-%d %H:%M} UTC{why}"
     if not grant.signature:
         return DenialCode.BAD_SIGNATURE, f"{grant.id} is not signed yet; `arbor prepare` signs it"
-    above = (grant, *grant.ancestors)
-    for one in above:
-        key = authority.issuers.get(one.issuer)
-        if key is None or not one.is_signed_by(key):
-            return DenialCode.BAD_SIGNATURE, f"the signature of {one.id} is not that of {one.issuer}"
-    return _chain_fault(above) or _constraint_fault(grant, authority.uses.get(grant.id), now)
+    chain = (grant, *grant.ancestors)
+    for link in chain:
+        key = authority.issuers.get(link.issuer)
+        if key is None or not link.is_signed_by(key):
+            return DenialCode.BAD_SIGNATURE, f"the signature of {link.id} is not that of {link.issuer}"
+    return _chain_fault(chain) or _constraint_fault(grant, authority.uses.get(grant.id), now)
 
 
 def _chain_fault(chain: tuple[Capability, ...]) -> tuple[DenialCode, str] | None:

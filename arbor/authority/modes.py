@@ -32,6 +32,7 @@ class TrustMode(StrEnum):
 
     @property
     def rank(self) -> int:
+        """Return the position among the modes, 0 for the strictest."""
         return _ORDER[self]
 
     @property

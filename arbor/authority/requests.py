@@ -123,7 +123,7 @@ class KeySigner:
 
 def message_of(requests: Sequence[ActionRequest], key_number: int) -> bytes:
     """Return the bytes to sign for the requests of a turn, in order."""
-    return b"".join([_TURN_LABEL, key_number.to_bytes(4, "big"), *(one.digest() for one in requests)])
+    return b"".join([_TURN_LABEL, key_number.to_bytes(4, "big"), *(request.digest() for request in requests)])
 
 
 def canonical_body(params: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.contacts.chat_view import ChatView
 from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
-from arbor.models.json_text import Broken, find_objects, storable
+from arbor.models.json_text import UnreadableObject, find_objects, storable
 from arbor.quotations import shorten
 
 _KEYS = ("reply", "thinking")
@@ -38,7 +38,7 @@ def read_chat_reply(text: str) -> ChatReply:
     Raises ReplyInvalid for a text without an answer.
     """
     for json_object in find_objects(text, keys=_KEYS):
-        if isinstance(json_object, Broken):
+        if isinstance(json_object, UnreadableObject):
             raise ReplyInvalid(f"the answer's JSON cannot be read: {json_object.fault}")
         if "reply" in json_object.value:
             return _from_object(json_object.value)

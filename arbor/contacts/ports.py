@@ -11,7 +11,7 @@ from arbor.contacts.values import Audience
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outgoing:
+class DeliverableMessage:
     """A message to deliver. `key` is the same at every attempt, so that a receiver can recognize a repeated message."""
 
     id: str
@@ -33,7 +33,7 @@ class Outgoing:
 class Carrier(Protocol):
     """Delivers messages to one kind of channel."""
 
-    def deliver(self, message: Outgoing) -> None:
+    def deliver(self, message: DeliverableMessage) -> None:
         """Deliver the message; return only when the receiver has confirmed it.
 
         Raises DeliveryFailed, `final` where a retry does not help.
@@ -43,11 +43,11 @@ class Carrier(Protocol):
 class FakeCarrier:
     """Records the messages; `before` is called with each message first, and may raise."""
 
-    def __init__(self, before: Callable[[Outgoing], None] | None = None) -> None:
-        self.carried: list[Outgoing] = []
+    def __init__(self, before: Callable[[DeliverableMessage], None] | None = None) -> None:
+        self.carried: list[DeliverableMessage] = []
         self._before = before
 
-    def deliver(self, message: Outgoing) -> None:
+    def deliver(self, message: DeliverableMessage) -> None:
         """Record the message."""
         if self._before is not None:
             self._before(message)

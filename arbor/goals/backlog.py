@@ -128,7 +128,7 @@ class Backlog:
         return goal
 
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
-        """Move a goal to another state; closing it drops its plans and intents, and lifts the goal it is a part of.
+        """Move a goal to another state; closing it drops its plans and intents, and updates the goal it is a part of.
 
         `by_rule`: a rule moves the goal, not the agent or a person. Raises TransitionIllegal, LimitReached when the state is full,
         Invalid for abandoning without a reason.
@@ -222,9 +222,9 @@ class Backlog:
         self._touch(goal)
         return goal
 
-    def waits_for(self, intent_id: UUID) -> list[str]:
+    def unmet_dependencies(self, intent_id: UUID) -> list[str]:
         """Return the unmet dependencies of the plan that an open intent is a step of."""
-        return self._steps.waits_for(self._commitments.intent(intent_id))
+        return self._steps.unmet_dependencies(self._commitments.intent(intent_id))
 
     def start(self, plan_id: UUID) -> PlanRow:
         """Make a draft the active plan of its goal; raises NotFound, AlreadyExists when the goal has one."""
@@ -260,7 +260,7 @@ class Backlog:
                 continue
             self._commitments.lock(intent_id, self._heartbeat_id, again=intent_id in again)
 
-    def attempt(
+    def record_attempt(
         self, intent_id: str | UUID, *, error: str = "", final: bool = False, part: bool = False
     ) -> IntentRow:
         """Record the result of one attempt at an intent.
@@ -268,7 +268,7 @@ class Backlog:
         `error` is empty for a success; `final`: a retry does not help; `part`: only a part was done.
         """
         intent = self.intent(intent_id)
-        self._steps.attempt(intent, error=error, final=final, part=part)
+        self._steps.record_attempt(intent, error=error, final=final, part=part)
         if error and intent.goal_id in self._goals:
             goal = self._goals[intent.goal_id]
             goal.emotional_valence = move_feeling(goal.emotional_valence, FEELING_OF_FAILED_STEP)

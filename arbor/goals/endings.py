@@ -48,7 +48,7 @@ class Endings:
         self._unblock_others(goal)
         dropped = self._steps.drop(goal)
         if goal.state == GoalState.COMPLETED:
-            self._steps.completed(goal)
+            self._steps.mark_goal_completed(goal)
         if self._by_person:
             why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
             steps = f" {dropped} open steps towards it were dropped." if dropped else ""

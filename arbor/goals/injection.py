@@ -150,7 +150,11 @@ def apply_goal_rules(now: Circumstances) -> list[InjectedGoal]:
 def _survival(now: Circumstances) -> InjectedGoal | None:
     if not now.budget_runs_low and now.exhausted_heartbeats < EXHAUSTED_HEARTBEATS:
         return None
-    why = "the day's budget runs low" if now.budget_runs_low else "your energy was used up beat after beat"
+    why = (
+        "the day's budget runs low"
+        if now.budget_runs_low
+        else "your energy was used up heartbeat after heartbeat"
+    )
     return InjectedGoal(
         rule=Rule.SURVIVAL,
         title="Live within your means",

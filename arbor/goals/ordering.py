@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from arbor.goals.priority import PriorityWeights, capability_match, estimate_terms, priority
-from arbor.goals.satisfaction import Experienced, expected_reward
+from arbor.goals.satisfaction import ExperiencedReward, expected_reward
 from arbor.goals.values import DEFAULT_PRIORITY, GoalSource
 
 
@@ -18,7 +18,7 @@ class Scale:
     weights: PriorityWeights
     #: {action: [attempts, successes]}
     learned: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    experienced: Mapping[GoalSource, Experienced] = field(default_factory=dict)
+    experienced: Mapping[GoalSource, ExperiencedReward] = field(default_factory=dict)
     now: datetime
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
-from arbor.goals.satisfaction import Experienced, GoalOutcome
+from arbor.goals.satisfaction import ExperiencedReward, GoalOutcome
 from arbor.goals.values import DEFAULT_PRIORITY, GoalLayer, GoalSource, GoalState, GoalType
 
 
@@ -163,7 +163,7 @@ class BacklogRows:
     #: Closed parts by their open parent.
     ended_children: Mapping[UUID, list[ChildGoal]] = field(default_factory=dict)
     #: The results of the agent's latest goals, by source.
-    experienced: Mapping[GoalSource, Experienced] = field(default_factory=dict)
+    experienced: Mapping[GoalSource, ExperiencedReward] = field(default_factory=dict)
 
 
 type Row = GoalRow | PlanRow | StepRow | IntentRow | NoteRow | SatisfactionRow | PerceptRow

@@ -30,17 +30,18 @@ class GoalOutcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Experienced:
+class ExperiencedReward:
     """The results of an agent's goals of one source: the mean reward (0 to 1), and the number of goals."""
 
     mean: float
     goals: int
 
 
-def read_experienced(results: Mapping[str, Sequence[Any]]) -> dict[GoalSource, Experienced]:
+def read_experienced(results: Mapping[str, Sequence[Any]]) -> dict[GoalSource, ExperiencedReward]:
     """Parse the results of goals by source from JSON: {source: [mean, goals]}."""
     return {
-        GoalSource(source): Experienced(mean=mean, goals=goals) for source, (mean, goals) in results.items()
+        GoalSource(source): ExperiencedReward(mean=mean, goals=goals)
+        for source, (mean, goals) in results.items()
     }
 
 
@@ -61,7 +62,7 @@ def worth(source: GoalSource, stated: float | None) -> float:
     return REWARD_BY_SOURCE[source] if stated is None else stated
 
 
-def expected_reward(source: GoalSource, stated: float | None, experienced: Experienced | None) -> float:
+def expected_reward(source: GoalSource, stated: float | None, experienced: ExperiencedReward | None) -> float:
     """Return a goal's expected reward, 0 to 1: its worth, drawn towards the mean reward of its source.
 
     The result is a running mean in which the worth counts like `PRIOR_GOALS` earlier goals. A stated worth is returned
@@ -79,7 +80,7 @@ def satisfaction(
     completed: bool,
     fraction: float,
     stated: float | None,
-    experienced: Experienced | None,
+    experienced: ExperiencedReward | None,
     effort: int,
 ) -> SatisfactionSignal:
     """Compute the signal of a closed goal, `fraction` of it done.

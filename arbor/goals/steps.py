@@ -160,7 +160,7 @@ class Steps:
             self._log.changed(plan)
             self.commit_next(goal)
 
-    def completed(self, goal: GoalRow) -> None:
+    def mark_goal_completed(self, goal: GoalRow) -> None:
         """Record that a goal is completed in the plans that depend on it, and go on with those."""
         for plan in self._plans.values():
             if plan.status not in _OPEN_PLANS:
@@ -173,7 +173,7 @@ class Steps:
             if plan.goal_id != goal.id:
                 self.commit_next(self._goals[plan.goal_id])
 
-    def waits_for(self, intent: IntentRow) -> list[str]:
+    def unmet_dependencies(self, intent: IntentRow) -> list[str]:
         """Return the unmet dependencies of the plan that an intent is a step of."""
         step = self._step_of(intent)
         plan = self._plans.get(step.plan_id) if step else None
@@ -182,23 +182,10 @@ class Steps:
     def is_waiting(self, intent_id: UUID) -> bool:
         """Return whether an intent is a step of a plan that waits."""
         intent = next((row for row in self._commitments.all_open() if row.id == intent_id), None)
-        return intent is not None and bool(self.waits_for(intent))
+        return intent is not None and bool(self.unmet_dependencies(intent))
 
-    def _waits_for_goal(self, step: StepRow, goal: GoalRow) -> bool:
-        """Return whether a step that is not committed yet has a precondition that names another open goal."""
-        return (
-            step.status is StepStatus.WAITING
-            and bool(step.precondition)
-            and any(
-                other.id != goal.id
-                and other.state.is_open
-                and names_goal(step.precondition, goal_id=other.id, title=other.title)
-                for other in self._goals.values()
-            )
-        )
-
-    def attempt(self, intent: IntentRow, *, error: str, final: bool, part: bool) -> None:
-        """Record the result of one attempt at an intent, and update its plan."""
+    def record_attempt(self, intent: IntentRow, *, error: str, final: bool, part: bool) -> None:
+        """Record the result of one attempt at an intent, as in `Backlog.record_attempt`, and update its plan."""
         if intent.status == IntentStatus.PENDING:
             intent.status = move_intent(IntentStatus.PENDING, IntentStatus.LOCKED)
             intent.ticks_used += 1
@@ -249,6 +236,19 @@ class Steps:
         about = {"goal": str(goal.id)} | ({"intent": str(intent.id)} if intent else {})
         self._log.new(
             PerceptRow(id=uuid7(), agent_id=self._agent_id, kind=kind, content=content, detail=about)
+        )
+
+    def _waits_for_goal(self, step: StepRow, goal: GoalRow) -> bool:
+        """Return whether a step that is not committed yet has a precondition that names another open goal."""
+        return (
+            step.status is StepStatus.WAITING
+            and bool(step.precondition)
+            and any(
+                other.id != goal.id
+                and other.state.is_open
+                and names_goal(step.precondition, goal_id=other.id, title=other.title)
+                for other in self._goals.values()
+            )
         )
 
     def _complete_step(self, intent: IntentRow) -> None:

@@ -246,7 +246,9 @@ def _check_authorized(decision: Decision, limits: DecisionLimits, earlier: Seque
             return decision
         reason = f"no grant of yours covers {name}; possible: {_possible(limits)}"
         return refuse(decision, DecisionVerdict.NOT_AUTHORIZED, reason)
-    authorization = limits.authorization(decision, [one.capability_id for one in earlier if one.runs])
+    authorization = limits.authorization(
+        decision, [previous.capability_id for previous in earlier if previous.runs]
+    )
     if authorization.granted:
         return decision.model_copy(update={"capability_id": authorization.capability_id})
     return deny(decision, authorization, possible=_possible(limits))
@@ -307,15 +309,17 @@ def _check_cooling(decision: Decision, limits: DecisionLimits, earlier: Sequence
 
 
 def _check_number(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
-    if sum(one.runs for one in earlier) >= limits.most:
-        return refuse(decision, DecisionVerdict.TOO_MANY, f"at most {limits.most} actions run in one beat")
+    if sum(previous.runs for previous in earlier) >= limits.most:
+        return refuse(
+            decision, DecisionVerdict.TOO_MANY, f"at most {limits.most} actions run in one heartbeat"
+        )
     return decision
 
 
 def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
     energy, budget = limits.energy, limits.budget
-    for one in earlier:
-        energy = budget.spend(energy, one.cost) if one.runs else energy
+    for previous in earlier:
+        energy = budget.spend(energy, previous.cost) if previous.runs else energy
     if budget.can_pay(energy, decision.cost):
         return decision
     reason = f"{decision.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
@@ -348,7 +352,7 @@ def _possible(limits: DecisionLimits) -> str:
 def _repetition_reason(action: str, decisions: Sequence[Decision]) -> str:
     """Return why the action may not run again in this heartbeat; empty if it may."""
     if action == REACH_OUT_USER and any(earlier.runs and earlier.action == action for earlier in decisions):
-        return "one message to your user is enough for one beat"
+        return "one message to your user is enough for one heartbeat"
     return ""
 
 

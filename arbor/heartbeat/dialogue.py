@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replies.reply import ProposalChoice, Reply
 from arbor.heartbeat.situation import Situation
-from arbor.models.json_text import Broken, find_objects, storable
+from arbor.models.json_text import UnreadableObject, find_objects, storable
 from arbor.quotations import Data, line
 from arbor.selves.proposals import ProposalKind
 from arbor.tools.names import is_tool_action
@@ -106,7 +106,7 @@ def voice_text(voice: str, hard: Sequence[str]) -> str:
 def read_view(voice: str, text: str) -> VoiceView:
     """Parse the view in the reply of a voice. Raises ReplyInvalid where there is none."""
     for reply in find_objects(text, keys=("view",)):
-        if isinstance(reply, Broken):
+        if isinstance(reply, UnreadableObject):
             raise ReplyInvalid(f"its JSON cannot be read: {reply.fault}")
         view = reply.value.get("view")
         if isinstance(view, str) and view.strip():

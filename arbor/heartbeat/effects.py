@@ -36,7 +36,7 @@ class LevelChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Afterwards:
+class StateAfterHeartbeat:
     """The agent's state after a completed heartbeat."""
 
     heartbeats: int
@@ -74,7 +74,7 @@ class Effects:
     approvals_used: tuple[UUID, ...] = ()
     approvals_withdrawn: tuple[tuple[UUID, str], ...] = ()
     level: LevelChange | None = None
-    afterwards: Afterwards | None = None
+    afterwards: StateAfterHeartbeat | None = None
     #: Counts a nop; the reason if the agent becomes dormant.
     nop: bool = False
     dormant: str = ""

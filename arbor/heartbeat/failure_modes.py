@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from arbor.agents.energy import REGENERATION
 from arbor.heartbeat.situation import Notice, NoticeKind
-from arbor.heartbeat.usage import Degradation, Scarcest
+from arbor.heartbeat.usage import Degradation, NearestLimit
 from arbor.memory.text.lexical import STOP_WORDS, term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
@@ -98,7 +98,7 @@ class RecentActivity:
     stale_neighborhoods: int = 0
     unsummarized_episodes: int = 0
     level: Degradation = Degradation.NORMAL
-    scarcest: Scarcest | None = None
+    scarcest: NearestLimit | None = None
 
 
 def notices_of(recent: RecentActivity) -> list[Notice]:
@@ -284,7 +284,7 @@ def _stuck(count: int) -> str:
     return f"There are {count} steps that were taken up and never finished."
 
 
-def _budget(level: Degradation, nearest: Scarcest | None) -> str:
+def _budget(level: Degradation, nearest: NearestLimit | None) -> str:
     if level is Degradation.NORMAL or nearest is None:
         return ""
     does = {

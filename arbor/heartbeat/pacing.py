@@ -174,7 +174,7 @@ def idle_reason(reasons: WakeReasons, *, reflect_every: int, pause: timedelta = 
     since = reasons.since_reflection
     if since is None or since >= reflect_every:
         return ""
-    ago = "at the last beat" if since <= 1 else f"{since} beats ago"
+    ago = "at the last heartbeat" if since <= 1 else f"{since} heartbeats ago"
     return f"idle: nothing waits, and it reflected {ago}"
 
 

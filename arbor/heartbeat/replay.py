@@ -51,7 +51,7 @@ class RecordedHeartbeat:
     #: Tokens of the model's window and of its longest reply.
     window: int
     reply_tokens: int
-    #: Counted these tokens.
+    #: Counts tokens as it did when the prompt was built.
     count: CountTokens = estimate_tokens
     #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
@@ -99,7 +99,7 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     differences = [*_compare_prompt(heartbeat, notes)]
     turns, dropped, repairs, unreadable = _read_replies(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
-        notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the beat")
+        notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the heartbeat")
     decisions = [*_decide_turns(heartbeat, turns, notes)]
     differences += _compare_decisions(heartbeat.actions, decisions)
     newly_dropped = [item for item in dropped if item not in heartbeat.dropped]

@@ -50,6 +50,7 @@ class ActionResult(BaseModel):
 
     @property
     def to_read(self) -> bool:
+        """Return whether the next round trip reads a text of this action."""
         return bool(self.brought)
 
 

@@ -63,7 +63,7 @@ class Amounts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scarcest:
+class NearestLimit:
     """The nearest limit and its remaining share."""
 
     #: "heartbeats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
@@ -72,9 +72,9 @@ class Scarcest:
     left: float
 
 
-def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> Scarcest | None:
+def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | None:
     """Return the nearest limit among (whose, limits, used); None without limits. A limit of 0 is used up."""
-    nearest: Scarcest | None = None
+    nearest: NearestLimit | None = None
     for whose, limits, used in pairs:
         for what, limit, spent in (
             ("beats", limits.beats, used.beats),
@@ -85,7 +85,7 @@ def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> Scarcest | None:
                 continue
             left = max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
             if nearest is None or left < nearest.left:
-                nearest = Scarcest(what=what, whose=whose, left=left)
+                nearest = NearestLimit(what=what, whose=whose, left=left)
     return nearest
 
 
@@ -111,7 +111,7 @@ def limit_skip_reason(
         case Degradation.END_TIMES if not user_waiting:
             return f"the day's budget is nearly used up, and what is left is for users who wait; {again}"
         case Degradation.DEGRADATION if not (user_waiting or asked_for or serves_goal):
-            return f"the day's budget runs low, and this beat serves no goal and nobody asked for it; {again}"
+            return f"the day's budget runs low, and this heartbeat serves no goal and nobody asked for it; {again}"
         case _:
             return ""
 

@@ -18,6 +18,8 @@ from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
+#: The longest content of a percept, such as a message to an agent, in characters; prompts show it whole.
+PERCEPT_LENGTH = 8_000
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 

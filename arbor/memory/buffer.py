@@ -46,7 +46,7 @@ class NewBufferItem:
         check_content(self.content)
         if not timedelta(0) < self.lasts <= LONGEST:
             raise Invalid(
-                f"a buffer item lasts more than no time and at most {LONGEST.days} days, got {self.lasts}"
+                f"a buffer item must last more than 0 and at most {LONGEST.days} days, got {self.lasts}"
             )
         if self.importance is not None and not 0 <= self.importance <= 1:
             raise Invalid(f"importance must be a number from 0 to 1, got {self.importance}")

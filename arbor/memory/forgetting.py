@@ -21,8 +21,6 @@ _DAYS_PER_WEEK = 7
 KEPT_PER_WEEK = 0.95
 #: The share of the distance to 1 that importance gains with each e-fold of uses: `+0.1·ln(1+n)` (seed 004).
 BOOST = 0.1
-
-
 #: A memory is archived when its importance has decayed below the first limit, and early when it never was above the second
 #: (seed 001).
 ARCHIVE_BELOW = 0.1
@@ -68,7 +66,7 @@ def decayed_importance(*, importance: float, days_since_use: float) -> float:
     return importance * math.pow(KEPT_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
 
 
-class Reason(StrEnum):
+class ForgettingReason(StrEnum):
     """The reasons for forgetting a memory."""
 
     #: The memory's `expires_at` has passed.
@@ -82,7 +80,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class ForgettingPolicy:
     """The limits of forgetting. Raises ConfigurationInvalid for an impossible value."""
 
     archive_below: float = ARCHIVE_BELOW
@@ -159,7 +157,7 @@ class ForgettableMemory:
 class ForgettingVerdict:
     """The decision to forget a memory, with its reason; without a reason, the memory is retained."""
 
-    reason: Reason | None = None
+    reason: ForgettingReason | None = None
 
     @property
     def archives(self) -> bool:
@@ -170,14 +168,14 @@ class ForgettingVerdict:
 KEEP = ForgettingVerdict()
 
 
-def forget(memory: ForgettableMemory, *, now: datetime, policy: Policy) -> ForgettingVerdict:
+def forget(memory: ForgettableMemory, *, now: datetime, policy: ForgettingPolicy) -> ForgettingVerdict:
     """Decide about one active memory by itself; the quota, which compares all memories, is applied elsewhere.
 
     An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
     memories only (seed 001); all types of memories fade.
     """
     if memory.expires_at is not None and memory.expires_at <= now:
-        return ForgettingVerdict(reason=Reason.EXPIRED)
+        return ForgettingVerdict(reason=ForgettingReason.EXPIRED)
     if memory.is_protected:
         return KEEP
     if now - memory.touched_at < policy.grace:
@@ -185,7 +183,7 @@ def forget(memory: ForgettableMemory, *, now: datetime, policy: Policy) -> Forge
     idle = days_between(memory.touched_at, now)
     importance = memory.effective_importance
     if decayed_importance(importance=importance, days_since_use=idle) < policy.archive_below:
-        return ForgettingVerdict(reason=Reason.FADED)
+        return ForgettingVerdict(reason=ForgettingReason.FADED)
     if memory.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
-        return ForgettingVerdict(reason=Reason.TRIVIAL)
+        return ForgettingVerdict(reason=ForgettingReason.TRIVIAL)
     return KEEP

@@ -91,7 +91,7 @@ TO_EVIDENCE = FollowedRelations(
 
 
 class GraphNode(NamedTuple):
-    """One thing in the graph."""
+    """A node of the knowledge graph."""
 
     kind: GraphNodeKind
     id: UUID
@@ -118,7 +118,7 @@ class TraversalStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class ReachedNode:
     """A node that a traversal reached, and the edges from the start to it."""
 
     node: GraphNode
@@ -151,7 +151,7 @@ class TraversalResult[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """Two things that cannot both be true, the confidence in that, and the reason."""
+    """Two nodes that cannot both be true, the confidence in that, and the reason."""
 
     first: TraversedNode
     second: TraversedNode
@@ -175,7 +175,7 @@ def check_hops(hops: int) -> int:
 
 
 def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str) -> None:
-    """Raise Invalid for an edge from a thing to itself, with a wrong weight, or with too long a note."""
+    """Raise Invalid for an edge from a node to itself, with a wrong weight, or with too long a note."""
     if source.id == target.id:
         raise Invalid(f"a {source.kind} cannot be related to itself: {source.id}")
     if not (math.isfinite(weight) and 0 <= weight <= 1):
@@ -195,14 +195,14 @@ def label_of(text: str) -> str:
     return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
 
 
-def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[Reached]:
+def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[ReachedNode]:
     """Return the reached nodes with their paths, nearest first; `levels` are the steps at 1, 2, … edges from the start."""
-    reached: dict[UUID, Reached] = {start.id: Reached(node=start, path=())}
+    reached: dict[UUID, ReachedNode] = {start.id: ReachedNode(node=start, path=())}
     for level in levels:
         for step in level:
             before = reached[step.via]
             ends = (before.node, step.node) if step.forward else (step.node, before.node)
             edge = TraversedEdge(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
-            reached[step.node.id] = Reached(node=step.node, path=(*before.path, edge))
+            reached[step.node.id] = ReachedNode(node=step.node, path=(*before.path, edge))
     del reached[start.id]
     return list(reached.values())

@@ -60,7 +60,7 @@ class JsonObject:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Broken:
+class UnreadableObject:
     """An unreadable JSON object with one of the wanted keys; `fault` says why."""
 
     start: int
@@ -69,7 +69,7 @@ class Broken:
     cut_off: bool = False
 
 
-def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | Broken]:
+def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | UnreadableObject]:
     """Yield the outermost JSON objects in a text, in order.
 
     A broken object with one of the `keys` ends the search, because the rest of the text could be a part of it.
@@ -79,14 +79,14 @@ def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | B
         start = text.find("{", at)
         if start < 0 or tokens <= 0:
             return
-        parsed: JsonObject | Broken | None = _read_strict(text, start)
+        parsed: JsonObject | UnreadableObject | None = _read_strict(text, start)
         if parsed is None:
             writer = _JsonWriter(keys)
             parsed = _read_lenient(text, start, writer, tokens)
             tokens -= writer.tokens
         if parsed is not None:
             yield parsed
-        if isinstance(parsed, Broken):
+        if isinstance(parsed, UnreadableObject):
             return
         at = parsed.end if parsed is not None else start + 1
 
@@ -162,7 +162,9 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
     return value
 
 
-def _read_lenient(text: str, start: int, writer: _JsonWriter, most: int) -> JsonObject | Broken | None:
+def _read_lenient(
+    text: str, start: int, writer: _JsonWriter, most: int
+) -> JsonObject | UnreadableObject | None:
     """Read at most `most` tokens; None for no object, or a broken one without the wanted keys."""
     at = start
     while writer.tokens < most and (match := _TOKEN.match(text, at)) and writer.write(match):
@@ -172,11 +174,11 @@ def _read_lenient(text: str, start: int, writer: _JsonWriter, most: int) -> Json
     if not writer.saw_key:
         return None
     if at == len(text) or (text[at] in "\"'" and _TOKEN.match(text, at) is None):
-        return Broken(start=start, fault="it ends before the object does", cut_off=True)
-    return Broken(start=start, fault=f"at character {at}, near {_excerpt(text, at)!r}")
+        return UnreadableObject(start=start, fault="it ends before the object does", cut_off=True)
+    return UnreadableObject(start=start, fault=f"at character {at}, near {_excerpt(text, at)!r}")
 
 
-def _read_written(start: int, end: int, writer: _JsonWriter) -> JsonObject | Broken | None:
+def _read_written(start: int, end: int, writer: _JsonWriter) -> JsonObject | UnreadableObject | None:
     written = "".join(writer.written)
     try:
         decoded = _decode(written, 0)
@@ -188,7 +190,7 @@ def _read_written(start: int, end: int, writer: _JsonWriter) -> JsonObject | Bro
         decoded.start, decoded.end = start, end
         decoded.repairs = list(dict.fromkeys([*writer.repairs, *decoded.repairs]))
         return decoded
-    return Broken(start=start, fault=fault) if writer.saw_key else None
+    return UnreadableObject(start=start, fault=fault) if writer.saw_key else None
 
 
 def _excerpt(text: str, at: int) -> str:

@@ -63,7 +63,7 @@ class Slots:
         While it waits, `may_wait` is called every `every_s` seconds, and once when the wait is over: where it returns False
         the caller lost its work meanwhile, and gets no slot. A call with `first` goes before those without.
         """
-        if not self._occupied(may_wait, every_s, first=first):
+        if not self._occupy(may_wait, every_s, first=first):
             yield False
             return
         try:
@@ -71,7 +71,8 @@ class Slots:
         finally:
             self._release()
 
-    def _occupied(self, may_wait: Callable[[], bool], every_s: float, *, first: bool) -> bool:
+    def _occupy(self, may_wait: Callable[[], bool], every_s: float, *, first: bool) -> bool:
+        """Wait for a slot and occupy it; False where the caller lost its work meanwhile."""
         ticket = object()
         with self._changed:
             if not self._waiting and self._sent < self._limit:
@@ -122,7 +123,7 @@ class Slots:
 
 
 class ProviderSlots:
-    """The slots of each provider, made when first asked for."""
+    """The slots of each provider, created on first use."""
 
     def __init__(self, limit_of: Callable[[Provider], int]) -> None:
         self._limit_of = limit_of
@@ -139,5 +140,5 @@ class ProviderSlots:
     def figures(self) -> dict[str, SlotFigures]:
         """Return the use of the slots of each provider that was called."""
         with self._lock:
-            slots = dict(self._slots)
-        return {provider.value: some.figures for provider, some in slots.items()}
+            slots_of = dict(self._slots)
+        return {provider.value: slots.figures for provider, slots in slots_of.items()}

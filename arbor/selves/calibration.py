@@ -21,7 +21,7 @@ MOVED_PER_SHARE = 0.2
 MOST_MOVED = 0.1
 
 
-class Afterlife(StrEnum):
+class ProposalJudgment(StrEnum):
     """The judgment of an accepted proposal by what it brought."""
 
     #: What it brought is still there after a while, and was confirmed.
@@ -86,13 +86,13 @@ class Calibration:
         return self.right / self.judged if self.judged else None
 
 
-def judge(*, age: timedelta, gone: bool, contradicted: bool, confirmed: bool) -> Afterlife:
+def judge(*, age: timedelta, gone: bool, contradicted: bool, confirmed: bool) -> ProposalJudgment:
     """Judge an accepted proposal by what it brought, `age` after its acceptance."""
     if gone or (contradicted and not confirmed):
-        return Afterlife.WRONG
+        return ProposalJudgment.WRONG
     if confirmed and age >= JUDGED_AFTER:
-        return Afterlife.RIGHT
-    return Afterlife.OPEN
+        return ProposalJudgment.RIGHT
+    return ProposalJudgment.OPEN
 
 
 def threshold_of(kind: ProposalKind, calibration: Calibration) -> float | None:

@@ -22,7 +22,7 @@ SUREST = 0.98
 #: The most that one decision moves a belief, so that no single memory reverses it.
 LARGEST_STEP = 0.2
 #: Below the first confidence a belief is in doubt, from the second on it is held again; the gap prevents a status that
-#: changes with each piece of evidence.
+#: changes with each memory.
 DOUBTED_BELOW = 0.4
 HELD_FROM = 0.5
 
@@ -44,13 +44,13 @@ def limit_confidence(confidence: float, wanted: float) -> float:
     return round(min(max(confidence + step, 0.0), 1.0), 4)
 
 
-def status_at(now: BeliefStatus, confidence: float) -> BeliefStatus:
+def status_at(current: BeliefStatus, confidence: float) -> BeliefStatus:
     """Return the belief status for a confidence: held or in doubt; a dropped belief stays dropped."""
-    if now is BeliefStatus.DROPPED:
-        return now
+    if current is BeliefStatus.DROPPED:
+        return current
     if confidence < DOUBTED_BELOW:
         return BeliefStatus.QUESTIONED
-    return BeliefStatus.HELD if confidence >= HELD_FROM else now
+    return BeliefStatus.HELD if confidence >= HELD_FROM else current
 
 
 def check_step(confidence: float, wanted: float) -> None:

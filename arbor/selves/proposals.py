@@ -112,7 +112,7 @@ class NewProposal:
             )
 
 
-class Queued(Protocol):
+class QueuedProposal(Protocol):
     """The fields of a pending proposal that the rules of the queue need."""
 
     kind: str
@@ -128,13 +128,13 @@ def transition(status: ProposalStatus, to: ProposalStatus) -> None:
         raise TransitionIllegal(f"the proposal is {status} already; only a pending one can be {to}")
 
 
-def duplicate_of[P: Queued](new: NewProposal, pending: Sequence[P]) -> P | None:
+def duplicate_of[P: QueuedProposal](new: NewProposal, pending: Sequence[P]) -> P | None:
     """Return the pending proposal of the same kind that would change the same."""
     same = (proposal for proposal in pending if proposal.kind == new.kind)
     return next((proposal for proposal in same if _changes_the_same(proposal, new)), None)
 
 
-def _changes_the_same(one: Queued, other: NewProposal) -> bool:
+def _changes_the_same(one: QueuedProposal, other: NewProposal) -> bool:
     """Compare what two proposals of one kind would change; their sentences count only where nothing else does."""
     for key in _SUBJECTS:
         if key in one.change or key in other.change:
@@ -162,7 +162,7 @@ def is_same_statement(one: str, other: str) -> bool:
     return not (only_one and only_other) and (only_one | only_other).isdisjoint(_NEGATIONS)
 
 
-def to_expire[P: Queued](pending: Sequence[P]) -> list[P]:
+def to_expire[P: QueuedProposal](pending: Sequence[P]) -> list[P]:
     """Return the proposals to evict so that one more fits: the least confident first, of these the oldest."""
     order = sorted(pending, key=lambda proposal: (proposal.confidence, proposal.created_at))
     return order[: max(len(pending) + 1 - MAX_PENDING, 0)]

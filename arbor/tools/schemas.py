@@ -113,7 +113,7 @@ def _type(schema: Mapping[str, Any]) -> Schema:
     kind = schema.get("type")
     if isinstance(kind, str) and kind in _TYPES:
         return {"type": kind}
-    if isinstance(kind, list) and kind and all(isinstance(one, str) and one in _TYPES for one in kind):
+    if isinstance(kind, list) and kind and all(isinstance(name, str) and name in _TYPES for name in kind):
         return {"type": list(dict.fromkeys(kind))}
     return {}
 
@@ -209,7 +209,7 @@ def _asked_as_text(schema: Schema) -> bool:
 def _base_type(schema: Schema) -> str:
     """Return the only type of a schema beside null; empty if there is none or more than one."""
     kind = schema.get("type", "")
-    kinds = [kind] if isinstance(kind, str) else [one for one in kind if one != "null"]
+    kinds = [kind] if isinstance(kind, str) else [name for name in kind if name != "null"]
     return kinds[0] if len(kinds) == 1 else ""
 
 

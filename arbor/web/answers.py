@@ -11,7 +11,7 @@ from typing import Any
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.prompts.token_shares import REPLY_SHARE, room_of
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
-from arbor.models.json_text import Broken, find_objects, storable
+from arbor.models.json_text import UnreadableObject, find_objects, storable
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.quotations import Data, line
@@ -244,7 +244,7 @@ def _request(
 
 def _object(text: str, key: str) -> dict[str, Any]:
     for reply in find_objects(text, keys=(key,)):
-        if isinstance(reply, Broken):
+        if isinstance(reply, UnreadableObject):
             raise ReplyInvalid(f"its JSON cannot be read: {reply.fault}")
         if key in reply.value:
             return reply.value

@@ -108,16 +108,16 @@ def create_user(
 ) -> Output:
     """Create an account. Without an option the command prompts for the password."""
     if tenant_slug:
-        tenant_by_slug(tenant_slug)  # before anything is made
+        tenant_by_slug(tenant_slug)  # before anything is created
     password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
-    made: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
+    account: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
     if tenant_slug:
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
     once = _shown(password, generate, password_file)
     hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
     return Output(
-        {"user": made.username, "superuser": superuser, "tenant": tenant_slug, **_written(password_file)},
+        {"user": account.username, "superuser": superuser, "tenant": tenant_slug, **_written(password_file)},
         text=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
     )
 

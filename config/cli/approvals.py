@@ -16,7 +16,7 @@ from apps.tenants.models import Tenant
 from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.modes import TrustMode, TrustPreset, TrustRule
 from arbor.authority.precedents import Precedent
-from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
+from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
@@ -69,10 +69,11 @@ def list_approvals(tenant: Tenant, *, agent: str | None, with_decided: bool) -> 
         agent_id=agent_by_name(agent).id if agent else None,
         statuses=() if with_decided else [ApprovalStatus.PENDING],
     )
-    return listing(
+    return bounded_listing(
         "approvals",
-        list(rows[:SHOWN]),
+        rows,
         _COLUMNS,
+        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="Nothing waits for a person.",
     )

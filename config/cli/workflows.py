@@ -18,7 +18,7 @@ from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedul
 from apps.workflows.services.rows import steps_of
 from arbor.workflows.definition import read_definition
 from arbor.workflows.values import WorkflowRunStatus
-from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
+from config.cli.kit.columns import OutputColumn, bounded_listing, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
@@ -163,10 +163,11 @@ def list_runs(tenant: Tenant, *, workflow: str | None, status: str | None) -> Ou
         workflow_id=find_workflow(workflow).id if workflow else None,
         statuses=[WorkflowRunStatus(status)] if status else (),
     )
-    return listing(
+    return bounded_listing(
         "runs",
-        list(rows[:SHOWN]),
+        rows,
         _RUN_COLUMNS,
+        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="No run. [bold]arbor workflow start NAME[/bold]",
     )
@@ -205,9 +206,13 @@ def cancel_one(tenant: Tenant, *, run_id: str, reason: str) -> Output:
 @in_tenant_transaction
 def list_waiting(tenant: Tenant) -> Output:
     """List the steps that wait for a person."""
-    rows = list(answers.waiting_approvals()[:SHOWN])
-    return listing(
-        "steps", rows, _WAITING_COLUMNS, about={"tenant": tenant.slug}, empty="No step waits for a person."
+    return bounded_listing(
+        "steps",
+        answers.waiting_approvals(),
+        _WAITING_COLUMNS,
+        most=SHOWN,
+        about={"tenant": tenant.slug},
+        empty="No step waits for a person.",
     )
 
 

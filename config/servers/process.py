@@ -117,7 +117,7 @@ class EmbeddedServer(ABC):
         return None if self._process is None else self._process.pid
 
     def end_orphans(self) -> None:
-        """End servers of an earlier run on the same files, which two servers would destroy."""
+        """End servers of an earlier run on the same files, which two servers would destroy. Raises ServerError if one does not end."""
         orphans = processes_in(self.data_dir, self.program)
         left = end_orphans(orphans, stop_signal=self.launch().stop_signal, within_s=STOP_WITHIN_S)
         if left:

@@ -36,7 +36,7 @@ ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", d
 #: The time after the last turn at which a conversation ends; until then the agent's schedule pauses.
 ARBOR_CHAT_IDLE = timedelta(seconds=env.float("ARBOR_CHAT_IDLE_S", default=300))
 if not timedelta(0) < ARBOR_CHAT_IDLE:
-    raise ConfigurationInvalid("ARBOR_CHAT_IDLE_S must be above 0 seconds")
+    raise ConfigurationInvalid(f"ARBOR_CHAT_IDLE_S must be above 0, got {ARBOR_CHAT_IDLE.total_seconds():g}")
 #: The significance, 0 to 1, from which a conversation triggers a heartbeat when it ends; above 1: none does.
 ARBOR_CHAT_SIGNIFICANT = env.float("ARBOR_CHAT_SIGNIFICANT", default=SIGNIFICANT)
 

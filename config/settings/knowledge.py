@@ -52,7 +52,9 @@ ARBOR_SEARCH_HALF_LIFE = timedelta(
     days=env.float("ARBOR_SEARCH_HALF_LIFE_DAYS", default=RECENCY_HALF_LIFE / timedelta(days=1))
 )
 if not timedelta(0) < ARBOR_SEARCH_HALF_LIFE:
-    raise ConfigurationInvalid("ARBOR_SEARCH_HALF_LIFE_DAYS must be above 0 days")
+    raise ConfigurationInvalid(
+        f"ARBOR_SEARCH_HALF_LIFE_DAYS must be above 0, got {ARBOR_SEARCH_HALF_LIFE / timedelta(days=1):g}"
+    )
 #: The time that each source may take; the results of the others are returned without it.
 ARBOR_SEARCH_SOURCE_MS = whole_number("ARBOR_SEARCH_SOURCE_MS", default=500, least=1, most=60_000)
 #: The most passages of a tenant that is searched exactly; a larger tenant is searched by HNSW (decision 0036).
@@ -76,4 +78,6 @@ if ARBOR_SKILLS_FOLDER and not Path(ARBOR_SKILLS_FOLDER).is_dir():
     )
 ARBOR_SKILLS_PERIOD = timedelta(seconds=env.float("ARBOR_SKILLS_PERIOD_S", default=15.0))
 if not timedelta(seconds=1) <= ARBOR_SKILLS_PERIOD <= timedelta(days=1):
-    raise ConfigurationInvalid("ARBOR_SKILLS_PERIOD_S must be 1 to 86400 seconds")
+    raise ConfigurationInvalid(
+        f"ARBOR_SKILLS_PERIOD_S must be 1 to 86400, got {ARBOR_SKILLS_PERIOD.total_seconds():g}"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy, parse_quotas
+from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, ForgettingPolicy, parse_quotas
 from arbor.memory.maintenance.health import parse_limits
 from arbor.memory.recall.weights import parse_weights
 from config.environment import env
@@ -34,7 +34,7 @@ ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default="")
 #: The most memory of a process for its mind cache, in MiB; 0: every recall scans the database.
 ARBOR_MIND_CACHE_MB = env.float("ARBOR_MIND_CACHE_MB", default=128)
 if not ARBOR_MIND_CACHE_MB >= 0:
-    raise ConfigurationInvalid("ARBOR_MIND_CACHE_MB must be 0 or more")
+    raise ConfigurationInvalid(f"ARBOR_MIND_CACHE_MB must be 0 or more, got {ARBOR_MIND_CACHE_MB:g}")
 
 # --- Maintenance of memories ----------------------------------------------------------------------------
 
@@ -57,13 +57,17 @@ ARBOR_MAX_MAINTENANCE_CALLS = env.int("ARBOR_MAX_MAINTENANCE_CALLS", default=200
 #: The time for which the prompt of a completed maintenance call is stored for people; then it is deleted.
 ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(days=env.float("ARBOR_MAINTENANCE_PROMPTS_DAYS", default=7.0))
 if not timedelta(0) <= ARBOR_MAINTENANCE_PROMPTS_KEPT:
-    raise ConfigurationInvalid("ARBOR_MAINTENANCE_PROMPTS_DAYS must be 0 or more")
+    raise ConfigurationInvalid(
+        f"ARBOR_MAINTENANCE_PROMPTS_DAYS must be 0 or more, got {ARBOR_MAINTENANCE_PROMPTS_KEPT / timedelta(days=1):g}"
+    )
 #: The cosine above which two memories are neighbors (seed 004). Embedders differ in the cosines of similar texts.
 ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
 #: The half-life of activation.
 ARBOR_ACTIVATION_HALF_LIFE = timedelta(seconds=env.float("ARBOR_ACTIVATION_HALF_LIFE_S", default=3600))
 if not timedelta(0) < ARBOR_ACTIVATION_HALF_LIFE:
-    raise ConfigurationInvalid("ARBOR_ACTIVATION_HALF_LIFE_S must be above 0 seconds")
+    raise ConfigurationInvalid(
+        f"ARBOR_ACTIVATION_HALF_LIFE_S must be above 0, got {ARBOR_ACTIVATION_HALF_LIFE.total_seconds():g}"
+    )
 #: The most active episodic memories of one agent; beyond it, the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
 #: The same for facts, procedures and strategies: `NAME=NUMBER`, separated by commas, instead of those in `arbor.memory.forgetting`.
@@ -76,7 +80,7 @@ ARBOR_FORGETTING_GRACE = timedelta(
     hours=env.float("ARBOR_FORGETTING_GRACE_H", default=GRACE / timedelta(hours=1))
 )
 # Checked here, so that a wrong value is refused at the start and not in the middle of a job.
-Policy(
+ForgettingPolicy(
     archive_below=ARBOR_ARCHIVE_BELOW,
     cleanup_below=ARBOR_CLEANUP_BELOW,
     grace=ARBOR_FORGETTING_GRACE,

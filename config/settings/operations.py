@@ -37,7 +37,9 @@ ARBOR_HISTORY_AGES = parse_ages(
 #: The period in which committed audit records and ended heartbeats are sealed into the chains of tenants and of the installation.
 ARBOR_AUDIT_SEAL_PERIOD = timedelta(seconds=env.float("ARBOR_AUDIT_SEAL_PERIOD_S", default=30.0))
 if not timedelta(seconds=1) <= ARBOR_AUDIT_SEAL_PERIOD <= timedelta(days=1):
-    raise ConfigurationInvalid("ARBOR_AUDIT_SEAL_PERIOD_S must be 1 to 86400 seconds")
+    raise ConfigurationInvalid(
+        f"ARBOR_AUDIT_SEAL_PERIOD_S must be 1 to 86400, got {ARBOR_AUDIT_SEAL_PERIOD.total_seconds():g}"
+    )
 #: Where the heads of the chains go, besides the database: a file that lines of JSON are appended to, a URL that they are posted to.
 ARBOR_AUDIT_HEADS_FILE = env.str("ARBOR_AUDIT_HEADS_FILE", default="")
 ARBOR_AUDIT_HEADS_URL = env.str("ARBOR_AUDIT_HEADS_URL", default="")

@@ -86,7 +86,9 @@ ARBOR_API_THREADS = whole_number("ARBOR_API_THREADS", default=16, least=1, most=
 #: Requests that a token may make a minute in each process; 0: no limit.
 ARBOR_API_PER_MINUTE = env.int("ARBOR_API_PER_MINUTE", default=600)
 if ARBOR_API_PER_MINUTE < 0:
-    raise ConfigurationInvalid("ARBOR_API_PER_MINUTE must be 0 (no limit) or more")
+    raise ConfigurationInvalid(
+        f"ARBOR_API_PER_MINUTE must be 0 (no limit) or more, got {ARBOR_API_PER_MINUTE}"
+    )
 #: The largest body of a request, in bytes.
 ARBOR_API_BODY_BYTES = whole_number("ARBOR_API_BODY_BYTES", default=4 * 1024 * 1024, least=1024, most=1024**3)
 #: The most bytes of a delivery at a hook, and the most deliveries of one hook a minute in one process; 0: no limit.

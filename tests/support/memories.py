@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.agents.models import Agent
-from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.placement import StoreResult
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import NewMemory
 
@@ -16,5 +16,5 @@ TALK = (
 )
 
 
-def store_memories(agent: Agent, *memories: NewMemory) -> Remembered:
+def store_memories(agent: Agent, *memories: NewMemory) -> StoreResult:
     return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)

@@ -76,12 +76,16 @@ def test_texts_are_refused_in_any_string_and_across_lines() -> None:
     assert subjects_of('x = "masterpiece of code, piece of codex"') == []
 
 
-def test_a_loop_variable_is_not_called_each() -> None:
+def test_texts_are_refused_in_comments() -> None:
+    assert subjects_of("x = 1  # a piece of code") == ["text piece of code"]
+
+
+def test_a_loop_variable_has_no_vague_name() -> None:
     assert (
-        subjects_of("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, each in x}")
+        subjects_of("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, one in x}")
         == ["each"] * 3
     )
-    assert subjects_of("for one in each: ...") == []
+    assert subjects_of("for name in each: ...") == []
 
 
 def test_a_class_name_is_unique() -> None:

@@ -19,7 +19,7 @@ from arbor.agents.identity import PrivateKey, open_private_key
 from arbor.agents.keys import ChainKey, KeyPurpose, slot_of
 from arbor.agents.sealed_messages import MessageRoute, SealedMessage, open_message, seal_message
 from arbor.errors import IdentityRefused, MessageRefused, NotFound, SealBroken
-from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.ids import uuid7
 from arbor.sealing import SealedRecord
 
@@ -195,6 +195,6 @@ def _opened(percept_id: str, sealed: Mapping[str, Any], receiver: str) -> str:
     )
     route = MessageRoute(tenant_id=tenant, message_id=percept_id, sender=sealed["sender"], receiver=receiver)
     text = open_message(message, route=route, signing_public=signing.public, exchange_private=private)
-    if len(text) > MESSAGE_LENGTH or "\0" in text:
-        raise MessageRefused(f"a message has at most {MESSAGE_LENGTH:,} characters and no NUL")
+    if len(text) > PERCEPT_LENGTH or "\0" in text:
+        raise MessageRefused(f"a message has at most {PERCEPT_LENGTH:,} characters and no NUL")
     return text

@@ -19,7 +19,7 @@ from apps.audit.services import record
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
-from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.ids import uuid7
 from arbor.signals import SignalName, signal
 
@@ -69,9 +69,9 @@ def create_percept(
 ) -> Percept:
     """Create a percept of any kind, as `perceive` does. Raises NotFound, Invalid."""
     content = content.strip()
-    if not content or len(content) > MESSAGE_LENGTH or "\0" in content:
+    if not content or len(content) > PERCEPT_LENGTH or "\0" in content:
         raise Invalid(
-            f"a percept has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(content):,} characters"
+            f"a percept has 1 to {PERCEPT_LENGTH:,} characters and no NUL, got {len(content):,} characters"
         )
     known = dict(detail or {})
     _check_detail(known)

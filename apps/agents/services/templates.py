@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from apps.agents.models import BuiltinTemplate, Template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.signals.services.reading import named
+from apps.signals.services.reading import match_names
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.energy import check_terms, terms_of
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
@@ -67,7 +67,7 @@ def read_template(text: str) -> TemplateSpec:
         load_graph(spec.pipeline, handlers=HANDLERS)
     try:
         for request in spec.subscriptions:
-            check_names({name for text in request.signals for name in named(text)}, request.source)
+            check_names({name for wanted in request.signals for name in match_names(wanted)}, request.source)
     except Invalid as error:
         raise TemplateInvalid(
             f"template {spec.name}: subscriptions: {error}", faults=[f"subscriptions: {error}"]

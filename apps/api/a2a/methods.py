@@ -29,7 +29,7 @@ from arbor.contacts.reply_progress import ReplyEventKind
 from arbor.errors import NotFound
 from arbor.ids import read_id
 
-#: An event of a stream; None says that it still lasts.
+#: The events of a stream; None is a sign of life between two events.
 type RpcEvents = AsyncIterator[dict[str, Any] | None]
 
 
@@ -54,7 +54,7 @@ class RpcMethod:
     run: Callable[[RpcCaller, Any], Awaitable[dict[str, Any]]] | None = None
     #: Answers with a stream; an error before its first event is an answer without a stream.
     stream: Callable[[RpcCaller, Any], Awaitable[RpcEvents]] | None = None
-    #: Whether a task that has ended cannot be canceled any more.
+    #: Whether the method cancels a task, so that an illegal transition means "task not cancelable".
     cancels: bool = False
 
 
@@ -101,7 +101,7 @@ async def _list(caller: RpcCaller, params: ListParams) -> dict[str, Any]:
 
 
 async def _cancel(caller: RpcCaller, params: TaskParams) -> dict[str, Any]:
-    return task_json(await in_thread(_end, caller, params.id))
+    return task_json(await in_thread(_cancel_task, caller, params.id))
 
 
 async def _refuse_push(_caller: RpcCaller, _params: RpcParams) -> Never:
@@ -156,7 +156,7 @@ async def _events(caller: RpcCaller, task: ClientTask, *, history: int | None = 
 def _begin(caller: RpcCaller, params: SendParams) -> ClientTask:
     params.require_supported()
     text = params.message.text()
-    message_id, context = params.names()
+    message_id, context = params.client_ids()
     with tenant_transaction(caller.tenant_id):
         if params.message.task_id:
             task = _task_of(caller, params.message.task_id)
@@ -181,7 +181,7 @@ def _read_page(caller: RpcCaller, params: ListParams) -> TaskPage:
         return list_tasks(client=caller.client, query=query)
 
 
-def _end(caller: RpcCaller, task_id: str) -> ClientTask:
+def _cancel_task(caller: RpcCaller, task_id: str) -> ClientTask:
     with tenant_transaction(caller.tenant_id):
         return cancel_task(client=caller.client, task_id=_id_of(task_id))
 

@@ -91,8 +91,8 @@ class SendParams(RpcParams):
                 RpcCode.CONTENT_TYPE_NOT_SUPPORTED, f"answers are {TEXT_MODES[0]}; accepted are {modes[:5]}"
             )
 
-    def names(self) -> tuple[str, str]:
-        """Return the ids of message and conversation. Raises Invalid."""
+    def client_ids(self) -> tuple[str, str]:
+        """Return the client's ids of the message and the conversation. Raises Invalid."""
         message = self.message
         return check_client_name("messageId", message.message_id), check_client_name(
             "contextId", message.context_id
@@ -124,7 +124,8 @@ class ListParams(RpcParams):
             return None
         if state not in {"", "unspecified", *TaskState}:
             raise Invalid(
-                f"status is one of {', '.join(STATE_PREFIX + known.upper() for known in TaskState)}"
+                f"status must be one of {', '.join(STATE_PREFIX + known.upper() for known in TaskState)},"
+                f" got {self.status[:100]!r}"
             )
         since = self.status_timestamp_after
         if since is not None and since.tzinfo is None:

@@ -29,10 +29,11 @@ from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.fleet.contact import answer_message, message_agent
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.heartbeat.views import PERCEPT_LENGTH
 
 router = Router()
 
-_Text = Annotated[str, Field(min_length=1, max_length=8_000)]
+_Text = Annotated[str, Field(min_length=1, max_length=PERCEPT_LENGTH)]
 
 
 class MessageResource(Schema):

@@ -96,7 +96,7 @@ class FoundNodes(Schema):
 
 
 class ContradictionResource(Schema):
-    """Two things that cannot both be true."""
+    """Two nodes that cannot both be true."""
 
     first: FoundNode
     second: FoundNode
@@ -156,7 +156,7 @@ class PathQuestion(Schema):
 @router.get(
     "/agents/{uuid:agent_id}/graph/{question}",
     response=FoundNodes,
-    summary="Show causes, evidence or neighbours of a node",
+    summary="Show causes, evidence or neighbors of a node",
 )
 def ask_graph(
     request: HttpRequest,

@@ -1,4 +1,4 @@
-"""Memories: remembered, recalled with the terms of each score, listed, archived."""
+"""Memories: remembered, listed, shown, archived, restored and purged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class RememberedResource(Schema):
 
 
 class MemoryChange(Input):
-    """The memories to change, and why: the audit log has it."""
+    """The memories to change, and the reason for the audit log."""
 
     ids: Annotated[list[UUID], Field(min_length=1, max_length=200)]
     reason: Annotated[str, Field(min_length=1, max_length=500)]

@@ -1,4 +1,4 @@
-"""Recall: memories about a question with the terms of each score, and the reasons why one is not among them."""
+"""Recall: memories about a question with the score components of each, and the reasons why one is not among them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SimilarList(Schema):
 @router.post("/agents/{uuid:agent_id}/recall", response=RecallResource, auth=READ, summary="Recall")
 @own_transactions
 def recall_memories(request: HttpRequest, agent_id: UUID, question: RecallInput) -> RecallResource:
-    """Recall memories about a question, with the terms of each score. A program's recall changes nothing."""
+    """Recall memories about a question, with the score components of each. A program's recall changes nothing."""
     access = access_of(request)
     found = recall(
         tenant_id=access.tenant_id,

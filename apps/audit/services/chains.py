@@ -17,7 +17,7 @@ from apps.audit.models import (
     SealedBlock,
 )
 from apps.tenants.scope import OPS
-from arbor.audit.chain import NO_SEAL, PLATFORM, Seal, SealHeader, moment, row_digest
+from arbor.audit.chain import NO_SEAL, PLATFORM, Seal, SealHeader, format_moment, row_digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ class AuditChain:
             "id": str(row.id),
             "chain": self.name,
             "position": row.position,
-            "at": moment(row.at),
+            "at": format_moment(row.at),
             "level": row.level,
             "action": row.action,
             "actor": row.actor,

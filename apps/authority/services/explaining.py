@@ -150,11 +150,11 @@ def explanation_json(report: DenialReport) -> dict[str, Any]:
         "reason": found.reason,
         "tried": [
             {
-                "capability": one.capability_id,
-                "resource": one.resource,
-                "code": one.code.value,
-                "reason": one.reason,
+                "capability": grant.capability_id,
+                "resource": grant.resource,
+                "code": grant.code.value,
+                "reason": grant.reason,
             }
-            for one in found.tried
+            for grant in found.tried
         ],
     }

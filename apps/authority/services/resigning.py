@@ -44,7 +44,7 @@ def resign_grants(*, after: UUID | None, batch: int) -> SignedAnew:
     refused: list[str] = []
     for row in found:
         grant = to_value(row)
-        if not all(_is_genuine(one, issuers) for one in (grant, *grant.ancestors)):
+        if not all(_is_genuine(link, issuers) for link in (grant, *grant.ancestors)):
             refused.append(f"the signature of {grant.id} is not that of the System Authority")
             continue
         anew = _signed(grant, key)

@@ -13,7 +13,7 @@ from uuid import UUID
 from apps.calls.models import DailyUsage
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
-from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest
+from arbor.heartbeat.usage import Amounts, Degradation, NearestLimit, level_of, scarcest
 from arbor.ids import uuid7
 
 #: Seconds for which a process caches a tenant's sum; a row per tenant would be contended.
@@ -56,7 +56,7 @@ class BudgetStatus:
     """The budget level, and the amount of which the least is left."""
 
     level: Degradation = Degradation.NORMAL
-    nearest: Scarcest | None = None
+    nearest: NearestLimit | None = None
 
 
 def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:

@@ -53,7 +53,7 @@ class NewAccountForm(forms.Form):
             return None
 
 
-# Roles in tenants decide about rights; Django's groups are not used.
+# Roles in tenants decide about rights; Django's groups, which the import of GroupAdmin registers, are not used.
 assert admin.site.get_model_admin(Group).__class__ is GroupAdmin
 admin.site.unregister(Group)
 

@@ -13,7 +13,7 @@ from arbor.errors import PermissionDenied
 
 @require_safe
 def search_all(request: HttpRequest) -> HttpResponse:
-    """Show what a search finds for an agent, with the terms of each score."""
+    """Show what a search finds for an agent, with the score components of each result."""
     access = access_of(request)
     if access is None:
         raise PermissionDenied("only members of a tenant search what its agents know")

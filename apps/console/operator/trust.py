@@ -100,7 +100,7 @@ def _apply(request: HttpRequest, agent_id: UUID) -> None:
 def _preset(request: HttpRequest, agent_id: UUID) -> str:
     preset = request.POST.get("preset", "")
     if preset not in TrustPreset:
-        raise Invalid(f"a preset is one of {', '.join(TrustPreset)}")
+        raise Invalid(f"a preset is one of {', '.join(TrustPreset)}, got {preset[:60]!r}")
     set_preset(agent_id=agent_id, preset=TrustPreset(preset), actor=actor_of(request))
     return f"The preset is {preset} now."
 
@@ -108,7 +108,7 @@ def _preset(request: HttpRequest, agent_id: UUID) -> str:
 def _rule(request: HttpRequest, agent_id: UUID) -> str:
     mode = request.POST.get("mode", "")
     if mode not in TrustMode:
-        raise Invalid(f"a mode is one of {', '.join(TrustMode)}")
+        raise Invalid(f"a mode is one of {', '.join(TrustMode)}, got {mode[:60]!r}")
     whose = _whose(request, agent_id)
     row = set_mode(agent_id=whose, prefix=_prefix(request), mode=TrustMode(mode), actor=actor_of(request))
     return f"{row.prefix} is set to {mode}{'' if whose else ' for all agents'}."
@@ -123,7 +123,7 @@ def _clear(request: HttpRequest, agent_id: UUID) -> str:
 def _tier(request: HttpRequest, agent_id: UUID) -> str:
     tier, reason = request.POST.get("tier", ""), request.POST.get("reason", "")
     if tier not in TrustTier:
-        raise Invalid(f"a tier is one of {', '.join(TrustTier)}")
+        raise Invalid(f"a tier is one of {', '.join(TrustTier)}, got {tier[:60]!r}")
     reason = reason[:_REASON_LENGTH].replace("\0", "")
     set_tier(agent_id=agent_id, tier=TrustTier(tier), actor=actor_of(request), reason=reason)
     return f"The tier is {tier} now; no score lowers it."

@@ -13,7 +13,7 @@ from django.db.models import Q
 from apps.agents.models import Agent
 from apps.console.forms import agent_choices
 from apps.console.nodes import NamedNode, find_nodes, name_nodes
-from apps.console.pictures.neighborhood import Neighbor, Star, draw_neighborhood
+from apps.console.pictures.neighborhood import DrawnNeighborhood, Neighbor, draw_neighborhood
 from apps.memories.models import Edge
 from arbor.ids import read_id
 from arbor.memory.neighborhood import HIGHEST
@@ -46,7 +46,7 @@ class GraphPage:
     agent: Agent | None
     node: NamedNode | None
     relations: Sequence[GraphRelation]
-    picture: Star | None
+    picture: DrawnNeighborhood | None
     #: [(node, address)].
     beginnings: Sequence[tuple[NamedNode, str]]
     missing: bool = False

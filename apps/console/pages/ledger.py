@@ -18,7 +18,7 @@ from apps.calls.models import DailyUsage, LedgerEntry
 from apps.calls.services.usage import tenant_used
 from apps.console.forms import agent_choices
 from apps.console.pages.fleet import SAMPLE
-from apps.console.pictures.columns import Bar, draw_bars
+from apps.console.pictures.bars import Bar, draw_bars
 from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
 from arbor.heartbeat.pace import used_up_at

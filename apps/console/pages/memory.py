@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.console import cells
 from apps.console.nodes import NamedNode, name_nodes
-from apps.console.pictures.neighborhood import Neighbor, Star, draw_neighborhood
+from apps.console.pictures.neighborhood import DrawnNeighborhood, Neighbor, draw_neighborhood
 from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Pin, Practice, Upkeep
 from apps.memories.services.store.appraisal import word_lists
 from arbor.memory.activation import level_after
@@ -74,7 +74,7 @@ class MemoryPage:
     upkeep: Upkeep | None
     #: The heaviest first.
     neighbors: Sequence[Neighbor]
-    picture: Star | None
+    picture: DrawnNeighborhood | None
     beside: Sequence[Memory]
     relations: Sequence[RelationLine]
     clusters: Sequence[ClusterMember]

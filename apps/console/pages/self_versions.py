@@ -27,7 +27,7 @@ class SelfVersionsPage:
 
     agents: Sequence[tuple[str, str]]
     agent: Agent | None
-    #: (heading, traits, values or capabilities).
+    #: Each heading, with the traits, values or capabilities below it.
     qualities: Sequence[tuple[str, Sequence[Quality]]] = ()
     versions: Sequence[SelfVersion] = ()
     latest: int = BIRTH

@@ -13,7 +13,7 @@ from apps.console.export import ROWS_EXPORTED
 from apps.signals.services.reading import MOST_SIGNALS, SignalFilter, SignalRecord, read_latest_signals
 from arbor.errors import Invalid
 from arbor.ids import read_id
-from arbor.signals import CATALOGUE, Cursor
+from arbor.signals import CATALOGUE, Cursor, SignalName
 
 SHOWN = 50
 #: Seconds between two requests for new signals.
@@ -40,7 +40,7 @@ class SignalsPage:
     #: The filter as entered.
     agent: str
     name: str
-    #: The address of the older ones; empty: none.
+    #: The address of the older signals; empty: none.
     older: str
     #: Whether the latest are shown, so that new ones appear.
     live: bool
@@ -100,18 +100,19 @@ def _agent_id(text: str) -> UUID:
     agents = Agent.objects.filter(id=agent_id) if agent_id else Agent.objects.filter(name__iexact=text)
     found: UUID | None = agents.values_list("id", flat=True).first()
     # An id may be that of a destroyed agent, whose signals are still there.
-    if found is None and agent_id is None:
+    chosen = found or agent_id
+    if chosen is None:
         raise Invalid(f"there is no agent {text!r} in this tenant; write its name as the list of agents does")
-    return found or agent_id  # type: ignore[return-value]
+    return chosen
 
 
 def _row(record: SignalRecord, agents: dict[UUID, str]) -> SignalRow:
-    kind = next((kind for name, kind in CATALOGUE.items() if name == record.name), None)
+    # A name of another version is shown without its meaning.
+    meaning = CATALOGUE[SignalName(record.name)].meaning if record.name in CATALOGUE else ""
     return SignalRow(
         record=record,
         agent=agents.get(record.agent_id, "") if record.agent_id else "",
-        # A name of another version is shown without its meaning.
-        meaning=kind.meaning if kind else "",
+        meaning=meaning,
         facts=[
             (name, value)
             for name, value in record.data.items()

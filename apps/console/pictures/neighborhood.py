@@ -49,7 +49,7 @@ class Dot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Star:
+class DrawnNeighborhood:
     """A drawn neighborhood."""
 
     width: int
@@ -59,7 +59,7 @@ class Star:
     dots: tuple[Dot, ...]
 
 
-def draw_neighborhood(neighbors: Sequence[Neighbor]) -> Star | None:
+def draw_neighborhood(neighbors: Sequence[Neighbor]) -> DrawnNeighborhood | None:
     """Draw neighbors, the heaviest first, around their memory; None without neighbors."""
     if not neighbors:
         return None
@@ -71,7 +71,7 @@ def draw_neighborhood(neighbors: Sequence[Neighbor]) -> Star | None:
         for side, several in zip((1, -1), sides, strict=True)
         for neighbor, offset in zip(several, _offsets(len(several)), strict=True)
     ]
-    return Star(width=WIDTH, height=height, x=WIDTH // 2, y=middle, dots=tuple(dots))
+    return DrawnNeighborhood(width=WIDTH, height=height, x=WIDTH // 2, y=middle, dots=tuple(dots))
 
 
 def _offsets(count: int) -> list[int]:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage, mailers
 
 from arbor.adapters.webhook import Webhook
-from arbor.contacts.ports import Carrier, Outgoing
+from arbor.contacts.ports import Carrier, DeliverableMessage
 from arbor.contacts.values import ChannelKind
 from arbor.errors import DeliveryFailed
 
@@ -30,7 +30,7 @@ _NOT_CONFIGURED = (
 class Mail:
     """Sends emails, each over a connection of its own, within the settings' time-out."""
 
-    def deliver(self, message: Outgoing) -> None:
+    def deliver(self, message: DeliverableMessage) -> None:
         """Send the email. Its Message-ID is derived from the message's key, so it is the same at every attempt.
 
         Raises DeliveryFailed, which is final for a 5xx reply and for a missing server.
@@ -57,7 +57,7 @@ class Mail:
             raise DeliveryFailed("the mail server did not take it")
 
 
-def _mail(message: Outgoing) -> EmailMessage:
+def _mail(message: DeliverableMessage) -> EmailMessage:
     sender = settings.ARBOR_EMAIL_FROM
     domain = sender.rpartition("@")[2].strip(" >") or "localhost"
     return EmailMessage(

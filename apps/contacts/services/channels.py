@@ -19,7 +19,7 @@ from apps.tenants.keys import master_keys
 from apps.tenants.names import find_by_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
-from arbor.contacts.ports import Outgoing
+from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import AlreadyExists, Invalid, NotFound
@@ -132,11 +132,11 @@ def redact_target(row: Channel | OutboxMessage) -> str:
     return redact_url(target) if row.kind == ChannelKind.WEBHOOK else target
 
 
-def trial_message(channel: Channel, *, actor: str) -> Outgoing:
+def trial_message(channel: Channel, *, actor: str) -> DeliverableMessage:
     """Create a test message of a channel, and audit the test."""
     _audit(channel, actor, f"tried the channel {channel.name}")
     message_id = uuid7()
-    return Outgoing(
+    return DeliverableMessage(
         id=str(message_id),
         key=f"test:{message_id}",
         agent=channel.agent.name if channel.agent_id else "Arbor",
@@ -150,7 +150,7 @@ def trial_message(channel: Channel, *, actor: str) -> Outgoing:
     )
 
 
-def deliver_test_message(kind: ChannelKind, message: Outgoing) -> None:
+def deliver_test_message(kind: ChannelKind, message: DeliverableMessage) -> None:
     """Deliver a test message, outside any transaction. Raises DeliveryFailed."""
     if kind is not ChannelKind.INBOX:
         carrier_of(kind).deliver(message)

@@ -289,6 +289,7 @@ def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
 
 
 def lock_session(session_id: UUID) -> ChatSession:
+    """Lock a conversation's row and return it. Raises NotFound."""
     session: ChatSession | None = ChatSession.objects.select_for_update().filter(id=session_id).first()
     if session is None:
         raise NotFound(f"there is no conversation {session_id} in this tenant")

@@ -51,7 +51,7 @@ class PreparedAnswer:
     thinking: str
     #: Boundary matches of the answer: [{name, response, why, withheld}].
     boundary_matches: Sequence[dict[str, Any]]
-    #: The vectors of the person's turn and of the answer.
+    #: The person's turn and the answer as memories, and their vectors.
     memories: Sequence[NewMemory]
     embedded: MemoryVectors
     #: Parts of the model's text that are not in the answer.
@@ -99,7 +99,10 @@ def _without_secrets(read: ChatReply) -> tuple[ChatReply, ReflexMatch | None]:
 def store_answer(
     agent_id: UUID, subject: Mapping[str, Any], answer: PreparedAnswer, by: str
 ) -> Sequence[str]:
-    """Store the agent's turn and update memory, code snippets, timer and working memory."""
+    """Store the agent's turn and update memory, code snippets, timer and working memory.
+
+    `by` is the model that answered. Returns what was withheld or left out of its reply, one line each.
+    """
     asked, _ = _asked_turn(subject)
     session, now = asked.session, datetime.now(UTC)
     left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]

@@ -70,7 +70,7 @@ TEMPERATURE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedRequest:
     """A prepared request, and its sources."""
 
     request: ModelRequest
@@ -90,7 +90,7 @@ class Prepared:
     window: int = 0
 
 
-def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepared:
+def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> PreparedRequest:
     """Gather the agent's view of a turn, and render the prompt. Outside any transaction, because texts are embedded.
 
     `models` are those of `models_at`. Recalled memories count as used by the agent.
@@ -144,7 +144,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         count=count,
     )
     require_room(prompt, limits, models)
-    return Prepared(
+    return PreparedRequest(
         request=ModelRequest(
             purpose=CallPurpose.CHAT,
             system=prompt.system,
@@ -177,7 +177,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
 
 
-def store_preparation(turn: ChatMessage, prepared: Prepared) -> None:
+def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
     """Store with a person's turn which boundaries it matches and which turns were summarized, and audit what was cut.
 
     In the open transaction; without any of these, no statement.

@@ -23,7 +23,7 @@ from apps.tenants.keys import master_keys
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
 from arbor.contacts.delivery import after_failure
-from arbor.contacts.ports import Outgoing
+from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import DeliveryFailed, IdentityRefused, SealBroken
@@ -54,7 +54,7 @@ class _ClaimedMessage:
     channel_id: UUID | None
     enabled: bool
     sealed: dict[str, Any]
-    outgoing: Outgoing
+    outgoing: DeliverableMessage
 
 
 def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
@@ -117,7 +117,7 @@ def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
         channel_id=message.channel_id,
         enabled=channel is not None and channel.enabled,
         sealed=channel.sealed_secret if channel else {},
-        outgoing=Outgoing(
+        outgoing=DeliverableMessage(
             id=str(message_id),
             key=message.idempotency_key,
             agent=message.agent.name,
@@ -141,7 +141,7 @@ def _mark_sent(message_id: UUID) -> bool:
     )
 
 
-def _with_secret(claimed: _ClaimedMessage) -> Outgoing:
+def _with_secret(claimed: _ClaimedMessage) -> DeliverableMessage:
     """Return the message with its signing key. Raises DeliveryFailed without a channel, SealBroken."""
     if claimed.channel_id is None or not claimed.enabled:
         state = "disabled" if claimed.channel_id else "removed"

@@ -14,7 +14,7 @@ from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_to, open_session, receive_turn
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer
-from apps.contacts.services.chat_prepare import Prepared, prepare, store_preparation
+from apps.contacts.services.chat_prepare import PreparedRequest, prepare, store_preparation
 from apps.default_model import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat_reply import read_chat_reply
@@ -39,7 +39,7 @@ class ProgramTurn:
 
     turn_id: UUID
     session_id: UUID
-    prepared: Prepared
+    prepared: PreparedRequest
 
 
 def prepare_turn(*, tenant_id: UUID, agent_id: UUID, person: str, text: str) -> ProgramTurn:

@@ -66,7 +66,7 @@ UPDATE contacts_outboxmessage m SET lease_until = now() + %(lease_s)s * interval
 WHERE m.tenant_id = due.tenant_id AND m.id = due.id
 RETURNING m.id, m.tenant_id, m.kind
 """
-#: For the same reasons. The receiver may have got the message already, so the next try has the same key.
+#: One update, for the reasons of LEASE_DUE_MESSAGES. The receiver may have got the message already, so the next try has the same key.
 RETRY_LOST_MESSAGES = """
 WITH lost AS MATERIALIZED (
     SELECT m.tenant_id, m.id FROM contacts_outboxmessage m

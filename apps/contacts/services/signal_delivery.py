@@ -179,7 +179,7 @@ def _post(carrier: Webhook, batch: _SignalBatch) -> None:
         # An unexpected error must count as a failure, or it would repeat for ever. Its text may quote a secret URL.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
         log.exception("carrier_failed", kind="signals", exc_info=fault)
-        raise DeliveryFailed(f"a fault of Arbor's: {fault}") from fault
+        raise DeliveryFailed(f"an internal error of Arbor: {fault}") from fault
 
 
 def _store_progress(webhook_id: UUID, lease: int, batch: _SignalBatch, *, ended: bool) -> bool:

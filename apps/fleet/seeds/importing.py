@@ -20,7 +20,7 @@ from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.profiles import checked_profile, interval_of
 from apps.fleet.seeds.refusals import auditing_refusals
-from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, carried_model, known_ids
+from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, has_comparable_vectors, known_ids
 from apps.fleet.seeds.saving import temporary_file
 from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup, Values
 from apps.fleet.seeds.writing import RowWriter, set_mind
@@ -109,7 +109,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
     writer = RowWriter(
         agent_id=agent.id,
         model=model,
-        carries_vectors=carried_model(seed, model),
+        carries_vectors=has_comparable_vectors(seed, model),
         groups=frozenset(SeedGroup) - {SeedGroup.PROFILE},
         mapping=IdMapping(
             own=frozenset(row_id for ids in seed.ids.values() for row_id in ids),

@@ -26,10 +26,9 @@ def read_rows(name: str) -> str:
         f', halfvec_send(t."{field.column}"), {_model_column(section)}' for field in section.vectors
     )
     order = ", ".join(f't."{column}"' for column in section.key) or "1"
-    only = f" AND {section.only}" if section.only else ""
     return (
         f"SELECT to_jsonb(r)::text{vectors} FROM {_table(section)}"  # noqa: S608 (no external input)
-        f" CROSS JOIN LATERAL (SELECT {columns}) r WHERE {_of_agent(section)}{only} ORDER BY {order}"
+        f" CROSS JOIN LATERAL (SELECT {columns}) r WHERE {_of_agent(section)}{_only(section)} ORDER BY {order}"
     )
 
 

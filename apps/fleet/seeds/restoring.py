@@ -89,7 +89,7 @@ def restore_seed(
     return report
 
 
-def carried_model(seed: VerifiedSeed, model: EmbeddingModel) -> bool:
+def has_comparable_vectors(seed: VerifiedSeed, model: EmbeddingModel) -> bool:
     """Return whether the vectors of a seed are comparable with those of this model."""
     vectors = seed.manifest.header.vectors
     return vectors is not None and EmbeddingModel(name=vectors.name, dimension=vectors.dimension) == model
@@ -118,7 +118,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
     writer = RowWriter(
         agent_id=agent_id,
         model=model,
-        carries_vectors=carried_model(seed, model),
+        carries_vectors=has_comparable_vectors(seed, model),
         groups=groups,
         known=known_ids(seed, groups, agent_id),
     )

@@ -98,7 +98,8 @@ class SeedSection:
     appended: bool = False
     #: The condition of the rows that are carried, in SQL about the row `t`; empty: all rows.
     only: str = ""
-    #: What makes room in a unique index before rows are restored, in SQL after SET; empty: nothing needs it.
+    #: The update that makes room in a unique index before rows are restored: SQL from after SET to before the last condition of
+    #: WHERE; empty: no update.
     frees: str = ""
     #: Changes the values of a row before they are written to the seed.
     prepare: Callable[[Values], Values] | None = None

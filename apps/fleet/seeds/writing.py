@@ -14,7 +14,7 @@ import numpy.typing as npt
 from apps.fleet.seeds import queries
 from apps.fleet.seeds.sections import BY_NAME, SECTIONS, SeedGroup, SeedSection, Values
 from apps.memories.models import Mind, Term
-from apps.memories.services.embedding.literals import fitting, sparsevec_text
+from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
 from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack
@@ -155,7 +155,7 @@ class RowWriter:
         values["lexical"] = sparsevec_text(terms)
 
     def _terms_of_memory(self, values: Values) -> Mapping[int, float]:
-        terms = fitting(
+        terms = fit_terms(
             indexed_terms(values["content"], speaker=values["role"], detail=values["detail"]),
             session=values["session"],
             dimension=self.model.dimension,

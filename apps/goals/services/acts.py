@@ -1,4 +1,4 @@
-"""Change goals and plans for people and programs: whichever way the act comes, the same line is in the audit log."""
+"""Change goals and plans for people and programs, with the same audit records from every door."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def add_goal(*, agent_id: UUID, title: str, actor: str, **details: Any) -> Goal:
     """Add a goal to an agent's backlog, audited; `details` as in `NewGoalRequest`. Raises NotFound for a foreign parent."""
     parent_id = details.get("parent_id")
     if parent_id is not None:
-        _require(agent_id, parent_id)
+        _goal_of(agent_id, parent_id)
     goal = create_goal(agent_id=agent_id, title=title, **details)
     _record(goal, actor, f"added goal {goal.title!r}, {goal.state}")
     return goal
@@ -72,15 +72,15 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
 
     Raises NotFound, also for another agent's goal or parent, and Invalid for a change of nothing.
     """
-    goal = _require(agent_id, goal_id)
+    goal = _goal_of(agent_id, goal_id)
     if change == GoalEdit(reason=change.reason):
         raise Invalid(
             "there is nothing to change: give a state, note, fraction, parent, deadline or what it waits for"
         )
     if not isinstance(change.parent_id, Unchanged):
-        above = None if change.parent_id is None else _require(agent_id, change.parent_id)
+        above = None if change.parent_id is None else _goal_of(agent_id, change.parent_id)
         goal = place_goal(goal_id=goal_id, parent_id=change.parent_id)
-        _record(goal, actor, f"made goal {goal.title!r} a part of {above or 'none'}")
+        _record(goal, actor, f"made goal {goal.title!r} a part of {above or 'no goal'}")
     if not isinstance(change.deadline, Unchanged):
         goal = set_deadline(goal_id=goal_id, deadline=change.deadline)
         _record(goal, actor, f"goal {goal.title!r} is due {change.deadline or 'never'}")
@@ -90,7 +90,7 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
         _record(goal, actor, f"goal {goal.title!r} waits for {waits_for}")
     if change.note.strip() or change.fraction is not None:
         goal = record_progress(goal_id=goal_id, note=change.note, fraction=change.fraction)
-        _record(goal, actor, f"noted on goal {goal.title!r}: {change.note}")
+        _record(goal, actor, _progress_message(goal, change))
     # Full progress has completed the goal already.
     if change.state is not None and not (change.fraction == 1 and change.state == goal.state):
         before = goal.state
@@ -102,7 +102,7 @@ def change_goal(*, agent_id: UUID, goal_id: UUID, change: GoalEdit, actor: str) 
 @transaction.atomic
 def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool, actor: str) -> Plan:
     """Plan an agent's goal, or extend its active plan, audited. Raises NotFound, Invalid."""
-    goal = _require(agent_id, goal_id)
+    goal = _goal_of(agent_id, goal_id)
     plan = add_plan(agent_id=agent_id, goal_id=goal_id, draft=draft, as_draft=as_draft)
     return _record_plan(goal, plan, actor, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
 
@@ -110,7 +110,7 @@ def plan_goal(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool
 @transaction.atomic
 def start_drafted_plan(*, agent_id: UUID, goal_id: UUID, actor: str) -> Plan:
     """Activate the latest draft of a goal's plan, audited. Raises NotFound, Invalid."""
-    goal = _require(agent_id, goal_id)
+    goal = _goal_of(agent_id, goal_id)
     plan = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
     return _record_plan(goal, plan, actor, f"started the plan of goal {goal.title!r}")
 
@@ -118,7 +118,7 @@ def start_drafted_plan(*, agent_id: UUID, goal_id: UUID, actor: str) -> Plan:
 @transaction.atomic
 def meet_dependency(*, agent_id: UUID, goal_id: UUID, dependency: str, actor: str) -> Plan:
     """Record that a dependency of a goal's active plan is met, audited. Raises NotFound, Invalid."""
-    goal = _require(agent_id, goal_id)
+    goal = _goal_of(agent_id, goal_id)
     plan = record_met_dependency(goal_id=goal_id, dependency=dependency)
     return _record_plan(goal, plan, actor, f"the plan of goal {goal.title!r} has {dependency!r}")
 
@@ -128,16 +128,24 @@ def abandon_latest_plan(
     *, agent_id: UUID, goal_id: UUID, reason: str, actor: str, status: PlanStatus = PlanStatus.ACTIVE
 ) -> Plan:
     """Abandon a goal's latest plan of a status with its open steps, audited. Raises NotFound, Invalid."""
-    goal = _require(agent_id, goal_id)
+    goal = _goal_of(agent_id, goal_id)
     plan = abandon_plan(plan_id=_latest(goal, status).id, reason=reason)
     return _record_plan(goal, plan, actor, f"gave up the plan of goal {goal.title!r}: {reason}")
 
 
-def _require(agent_id: UUID, goal_id: UUID) -> Goal:
+def _goal_of(agent_id: UUID, goal_id: UUID) -> Goal:
     goal: Goal | None = Goal.objects.filter(agent_id=agent_id, id=goal_id).first()
     if goal is None:
         raise NotFound(f"the agent {agent_id} has no goal {goal_id}")
     return goal
+
+
+def _progress_message(goal: Goal, change: GoalEdit) -> str:
+    note = f"noted on goal {goal.title!r}: {change.note}" if change.note.strip() else ""
+    if change.fraction is None:
+        return note
+    share = f"{change.fraction:.0%} done"
+    return f"{note} ({share})" if note else f"goal {goal.title!r} is {share}"
 
 
 def _latest(goal: Goal, status: PlanStatus) -> Plan:

@@ -90,7 +90,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         heartbeat_id=context.heartbeat_id,
         index=decision.index,
         audience=audience,
-        subject=params.get("subject") or _first_line(params["content"]),
+        subject=params.get("subject") or _subject_from(params["content"]),
         content=params["content"],
         at=context.now,
         platform=params.get("platform") or "",
@@ -131,6 +131,6 @@ def _carriers(messages: list[OutboxMessage]) -> str:
     return f"(by {', '.join(dict.fromkeys(kinds))}{named})"
 
 
-def _first_line(content: str) -> str:
+def _subject_from(content: str) -> str:
     line = " ".join(content.split())
     return line if len(line) <= SUBJECT_LENGTH else f"{line[: SUBJECT_LENGTH - 1].rstrip()}…"

@@ -45,7 +45,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     ]
     if arrived:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
-    summary = f"looked around: {len(arrived)} new since the beat began"
+    summary = f"looked around: {len(arrived)} new since the heartbeat began"
     return action_result(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
 
 

@@ -109,7 +109,7 @@ def allocate_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
 
 
 def run_one_heartbeat(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Tick:
-    """Run one heartbeat in this process. Raises the errors of `inline.run_heartbeat_now`."""
+    """Run one heartbeat in this process. Raises the errors of `run_heartbeat_now`."""
     return tick_of(run_heartbeat_now(agent_id=agent_id, tenant_id=tenant_id, trigger=trigger))
 
 
@@ -137,7 +137,7 @@ def run_ticks(
             if not ticks:
                 raise
             ended = (
-                f"{'no longer active' if isinstance(error, AgentNotActive) else 'cannot beat now'}: {error}"
+                f"{'no longer active' if isinstance(error, AgentNotActive) else 'cannot run now'}: {error}"
             )
             break
         ticks.append(tick)

@@ -136,15 +136,15 @@ def _read_sources(
     faults = _without_vectors(query, sources)
     reads = {source: read_of(source, query) for source in sources if _is_answerable(source, query)}
     setup = passage_queries.ITERATIVE_SCAN
-    rows = read_together((one.read for one in reads.values()), setup=setup)
+    rows = read_together((source_read.read for source_read in reads.values()), setup=setup)
     again = (
-        one.again(answer)
-        for source, one in reads.items()
+        source_read.again(answer)
+        for source, source_read in reads.items()
         if not isinstance(answer := rows[source.value], FailedRead)
     )
     exact = read_together((read for read in again if read is not None), setup=setup)
     results: list[SourceResult] = []
-    for source, one in reads.items():
+    for source, source_read in reads.items():
         answer = rows[source.value]
         if isinstance(answer, FailedRead):
             faults[source] = SourceFault(source=source, reason=reason_of(source, answer.error))
@@ -156,7 +156,7 @@ def _read_sources(
             )
             best = answer
         try:
-            results += one.results(best)
+            results += source_read.results(best)
         except NotComparable:
             faults[source] = SourceFault(
                 source=source, reason="the agent's memories are moving to another embedder"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from apps.signals.services.reading import named
+from apps.signals.services.reading import match_names
 from apps.tenants.packing import unpack_list
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid
@@ -113,7 +113,7 @@ def wanted_names(patterns: tuple[str, ...]) -> frozenset[str]:
     found: set[str] = set()
     for pattern in patterns:
         try:
-            found.update(named(pattern))
+            found.update(match_names(pattern))
         except Invalid:
             continue
     return frozenset(found)

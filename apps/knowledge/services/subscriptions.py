@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import SignalSubscription
 from apps.signals.services.emission import emit
-from apps.signals.services.reading import horizon, named
+from apps.signals.services.reading import horizon, match_names
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.knowledge.subscriptions import (
@@ -128,7 +128,7 @@ def _valid_names(wanted: NewSubscription) -> list[str]:
         raise Invalid(
             f"a subscription has 1 to {MOST_NAMES} names of signals of at most {NAME_LENGTH} characters, got {len(names)}"
         )
-    check_names({name for text in names for name in named(text)}, wanted.source)
+    check_names({name for text in names for name in match_names(text)}, wanted.source)
     return names
 
 

@@ -34,7 +34,7 @@ from apps.memories.services.jobs.maintenance_flags import (
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.jobs.summaries import (
     Summary,
-    Unsummarized,
+    UnsummarizedEpisode,
     agents_with_unsummarized,
     embed_summaries,
     store_summaries,
@@ -143,7 +143,7 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
     return done + _summarize_by_rule(tenant_id, agent_id, short)
 
 
-def _summary_call(episode: Unsummarized) -> MaintenanceCall:
+def _summary_call(episode: UnsummarizedEpisode) -> MaintenanceCall:
     return MaintenanceCall(
         subject=subject_of_episode(episode.episode_id, size=episode.size),
         request=_request(CallPurpose.SUMMARIZE, episode.excerpts),
@@ -152,7 +152,7 @@ def _summary_call(episode: Unsummarized) -> MaintenanceCall:
     )
 
 
-def _left_out_notes(episode: Unsummarized) -> list[str]:
+def _left_out_notes(episode: UnsummarizedEpisode) -> list[str]:
     notes = list(left_out_of_prompt(episode.excerpts))
     if (unread := episode.size - len(episode.excerpts)) > 0:
         notes.append(
@@ -161,7 +161,7 @@ def _left_out_notes(episode: Unsummarized) -> list[str]:
     return notes
 
 
-def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsummarized]) -> int:
+def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[UnsummarizedEpisode]) -> int:
     if not episodes:
         return 0
     summaries = [

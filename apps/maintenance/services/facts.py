@@ -26,9 +26,9 @@ from arbor.selves.proposals import (
 )
 
 ACTOR = "system:maintenance"
-#: The source of these proposals, and the session of the turns, is this, with the conversation's id.
+#: The beginning of these proposals' source and of the turns' session; the conversation's id follows.
 SOURCE = "chat:"
-#: The most of them that wait for a decision, so that a talkative person leaves half of the queue to others.
+#: The most of these proposals that wait for a decision, so that a talkative person leaves half of the queue to others.
 MOST_PENDING = 10
 #: What another statement of a pending fact adds to its confidence (the origin of seed 000).
 STATED_AGAIN_ADDS = 0.05
@@ -71,8 +71,8 @@ def turns_of_people(agent_id: UUID, memory_ids: Collection[UUID]) -> Mapping[UUI
     turns = rows.values_list("id", "role", "session")
     return {
         memory_id: str(session)
-        for memory_id, role, named in turns
-        if (session := _conversation_of(role, named)) is not None
+        for memory_id, role, name in turns
+        if (session := _conversation_of(role, name)) is not None
     }
 
 

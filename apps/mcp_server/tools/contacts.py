@@ -23,7 +23,7 @@ from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.errors import NotFound, ServerError
-from arbor.heartbeat.prompts.sections.moment import MESSAGE_LENGTH
+from arbor.heartbeat.views import PERCEPT_LENGTH
 
 #: The seconds between two looks for the answer of a worker.
 _POLL_S = 0.3
@@ -136,7 +136,7 @@ def end_conversation(context: ToolContext, agent: AgentParam = None) -> EndedCon
 
 def message_agent(
     context: ToolContext,
-    text: Annotated[str, Field(min_length=1, max_length=MESSAGE_LENGTH)],
+    text: Annotated[str, Field(min_length=1, max_length=PERCEPT_LENGTH)],
     agent: AgentParam = None,
 ) -> SentPercept:
     """Send an agent a message, which its next heartbeat reads and acts on; the heartbeat is due at once.
@@ -151,7 +151,7 @@ def message_agent(
 
 def notify_agent(
     context: ToolContext,
-    event: Annotated[str, Field(min_length=1, max_length=MESSAGE_LENGTH, description="What happened.")],
+    event: Annotated[str, Field(min_length=1, max_length=PERCEPT_LENGTH, description="What happened.")],
     agent: AgentParam = None,
     kind: Annotated[
         PerceptKind,

@@ -14,8 +14,8 @@ from apps.tenants.statements import fetch
 from arbor.ids import uuid7
 from arbor.selves.calibration import (
     MOST_JUDGED,
-    Afterlife,
     Calibration,
+    ProposalJudgment,
     judge,
     threshold_of,
 )
@@ -85,7 +85,7 @@ def calibrate(*, agent_id: UUID, now: datetime) -> dict[ProposalKind, Calibratio
             ] += 1
     found = {
         kind: Calibration(
-            right=count[Afterlife.RIGHT], wrong=count[Afterlife.WRONG], refused=count["refused"]
+            right=count[ProposalJudgment.RIGHT], wrong=count[ProposalJudgment.WRONG], refused=count["refused"]
         )
         for kind, count in counts.items()
     }

@@ -67,7 +67,7 @@ def record_meetings(
     for row, meeting, is_meeting in pairs:
         added += row._state.adding
         if meeting.note is not None and row.id in with_note:
-            refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
+            refused.append((meeting.note, f"another note of this heartbeat about {row.name} counts"))
             continue
         with_note |= {row.id} if meeting.note else set()
         is_new = row._state.adding

@@ -51,7 +51,9 @@ class SignalFilter:
 
         Raises Invalid for a name that no signal has.
         """
-        return cls(agents=tuple(agents), names=frozenset(one for text in names for one in named(text)))
+        return cls(
+            agents=tuple(agents), names=frozenset(name for text in names for name in match_names(text))
+        )
 
     def passes(self, record: SignalRecord) -> bool:
         """Return whether a signal is wanted."""
@@ -93,7 +95,7 @@ class SignalPage:
     more: bool
 
 
-def named(text: str) -> list[SignalName]:
+def match_names(text: str) -> list[SignalName]:
     """Return the names that a text means: a name, or the beginning of several, with or without `*`. Raises Invalid."""
     wanted = text.strip()
     if wanted in CATALOGUE:

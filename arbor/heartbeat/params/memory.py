@@ -101,7 +101,7 @@ FilterName = Annotated[
 
 
 class SearchParams(ActionParams):
-    """A query, described in few words: all prompts offer these actions."""
+    """A query. Its description is short, because every prompt offers the actions that have it."""
 
     query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="text")]
 

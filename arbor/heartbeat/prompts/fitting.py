@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.goals.plans import OPEN_STEPS
 from arbor.heartbeat.prompts.reductions import SHEDS
-from arbor.heartbeat.prompts.token_shares import Side, room_of, side_of
+from arbor.heartbeat.prompts.token_shares import PromptSide, room_of, side_of
 from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
@@ -22,7 +22,7 @@ SPARE_SHARE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fitted:
+class FittedSituation:
     """A situation cut to its prompt, and how much was cut from each section, by name."""
 
     situation: Situation
@@ -34,12 +34,12 @@ class Fitted:
 
 def fit(
     situation: Situation,
-    allowed: Mapping[Side, int],
+    allowed: Mapping[PromptSide, int],
     render: Callable[[Situation], Sequence[RenderedSection]],
     *,
     room: int = 0,
     count: CountTokens = estimate_tokens,
-) -> tuple[Fitted, Sequence[RenderedSection]]:
+) -> tuple[FittedSituation, Sequence[RenderedSection]]:
     """Drop the least important entries of each side that is over its share; return the remainder, rendered.
 
     `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. A
@@ -49,7 +49,7 @@ def fit(
     whole = rendered = render(situation)
     over = _over(rendered, allowed, spare, count)
     if not over:
-        return Fitted(situation=situation), rendered
+        return FittedSituation(situation=situation), rendered
     cut: dict[str, int] = {}
     for side in over:
         for shed in SHEDS[side]:
@@ -62,7 +62,9 @@ def fit(
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [_noted(section, cut.get(section.name, 0)) for section in rendered]
-    return Fitted(situation=situation, cut=cut, removed=removed_tokens(whole, rendered, count)), noted
+    return FittedSituation(
+        situation=situation, cut=cut, removed=removed_tokens(whole, rendered, count)
+    ), noted
 
 
 def _noted(section: RenderedSection, cut: int) -> RenderedSection:
@@ -88,18 +90,18 @@ def removed_tokens(
 
 
 def _over(
-    rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spare: int, count: CountTokens
-) -> dict[Side, int]:
+    rendered: Sequence[RenderedSection], allowed: Mapping[PromptSide, int], spare: int, count: CountTokens
+) -> dict[PromptSide, int]:
     """Return the excess tokens of each side that is over its share and its part of the unused tokens."""
-    used = dict.fromkeys(Side, 0)
+    used = dict.fromkeys(PromptSide, 0)
     for section in rendered:
         side = side_of(section.name)
         if side is not None:
             used[side] += count(section.text)
         else:
             spare -= count(section.text)
-    spare -= sum(min(used[side], allowed[side]) for side in Side)
-    over: dict[Side, int] = {}
+    spare -= sum(min(used[side], allowed[side]) for side in PromptSide)
+    over: dict[PromptSide, int] = {}
     for side in _SPARE_ORDER:
         excess = max(used[side] - allowed[side], 0)
         granted = min(excess, max(spare, 0))
@@ -110,7 +112,7 @@ def _over(
 
 
 #: The sides in the order in which the unused tokens of the others are granted to them.
-_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
+_SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)
 
 
 #: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the

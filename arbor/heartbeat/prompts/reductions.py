@@ -12,7 +12,7 @@ from typing import Any
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
-from arbor.heartbeat.prompts.token_shares import Side
+from arbor.heartbeat.prompts.token_shares import PromptSide
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.views import SubscribedSignal
 from arbor.models.token_counts import CountTokens
@@ -29,7 +29,7 @@ CLIPPED_MESSAGE = 1_990
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shed:
+class ShortenedList:
     """A list of the situation that can be shortened, and the section that shows it."""
 
     section: str
@@ -181,9 +181,9 @@ def _listed(
     name: str,
     order: Callable[[list[Any]], Sequence[int]],
     section: str = "",
-) -> Shed:
+) -> ShortenedList:
     """Return the reduction of a list of the situation, shown by the section of the same name by default."""
-    return Shed(
+    return ShortenedList(
         section=section or name,
         entries=lambda situation: list(getattr(situation, name)),
         put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
@@ -191,7 +191,7 @@ def _listed(
     )
 
 
-def _percepts() -> Shed:
+def _percepts() -> ShortenedList:
     """Return the reduction of the percepts and of their boundary matches."""
 
     def put(situation: Situation, remaining: list[Any]) -> Situation:
@@ -199,7 +199,7 @@ def _percepts() -> Shed:
         crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
         return situation.model_copy(update={"percepts": remaining, "crossed": crossed})
 
-    return Shed(
+    return ShortenedList(
         section="percepts",
         entries=lambda situation: list(situation.percepts),
         put=put,
@@ -207,9 +207,9 @@ def _percepts() -> Shed:
     )
 
 
-def _on_mind(name: str, order: Callable[[list[Any]], Sequence[int]]) -> Shed:
+def _on_mind(name: str, order: Callable[[list[Any]], Sequence[int]]) -> ShortenedList:
     """Return the reduction of a list of the working memory."""
-    return Shed(
+    return ShortenedList(
         section="working_memory",
         entries=lambda situation: list(getattr(situation.working_memory, name)),
         put=lambda situation, remaining: situation.model_copy(
@@ -219,7 +219,7 @@ def _on_mind(name: str, order: Callable[[list[Any]], Sequence[int]]) -> Shed:
     )
 
 
-def _steps() -> Shed:
+def _steps() -> ShortenedList:
     """Return the reduction of the steps of the shown plan: completed ones first, then the last; the next two stay."""
 
     def put(situation: Situation, remaining: list[Any]) -> Situation:
@@ -235,7 +235,7 @@ def _steps() -> Shed:
         following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
         return [*done, *reversed(following[2:])]
 
-    return Shed(
+    return ShortenedList(
         section="plan",
         entries=lambda situation: list(situation.shown_plan.steps) if situation.shown_plan else [],
         put=put,
@@ -243,8 +243,8 @@ def _steps() -> Shed:
     )
 
 
-def _outcomes() -> Shed:
-    return Shed(
+def _outcomes() -> ShortenedList:
+    return ShortenedList(
         section="last_beat",
         entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
         put=lambda situation, remaining: situation.model_copy(
@@ -258,8 +258,8 @@ def _outcomes() -> Shed:
 
 
 # The reductions of each side, the least important first.
-SHEDS: Mapping[Side, tuple[Shed | Clip | SignalShed, ...]] = {
-    Side.IDENTITY: (
+SHEDS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalShed, ...]] = {
+    PromptSide.IDENTITY: (
         _listed("capabilities", _last_first),
         _listed("preferences", _last_first),
         _listed("beliefs", _but_the_first_two),
@@ -267,7 +267,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip | SignalShed, ...]] = {
         _listed("beliefs", _last_first),
         _listed("aspects", _but_the_first, section="identity"),
     ),
-    Side.MEMORY: (
+    PromptSide.MEMORY: (
         _listed("held", _last_first),
         _listed("themes", _last_first),
         _listed("experiences", _last_first),
@@ -277,7 +277,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip | SignalShed, ...]] = {
         _listed("recent", _but_the_last),
         _listed("relevant", _but_the_first),
     ),
-    Side.WORLD_STATE: (
+    PromptSide.WORLD_STATE: (
         _listed("peers", _last_first),
         SignalShed(),
         _listed("issues", _last_first),
@@ -297,7 +297,7 @@ SHEDS: Mapping[Side, tuple[Shed | Clip | SignalShed, ...]] = {
         # Last resort: no model accepts a prompt that is too long.
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),
-    Side.ACTION_HISTORY: (
+    PromptSide.ACTION_HISTORY: (
         _listed("tallies", _last_first),
         _listed("handlers", _last_first),
         _listed("publications", _last_first),

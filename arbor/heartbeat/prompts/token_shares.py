@@ -13,7 +13,7 @@ LEAST_REPLY = 256
 LEAST_SCALE = 0.1
 
 
-class Side(StrEnum):
+class PromptSide(StrEnum):
     """The parts of a prompt with a token share."""
 
     IDENTITY = "identity"
@@ -23,18 +23,22 @@ class Side(StrEnum):
 
 
 #: Tokens (seed 003, 10.6); the remainder is for the reply.
-SHARES: Mapping[Side, int] = {
-    Side.IDENTITY: 500,
-    Side.MEMORY: 2_000,
-    Side.WORLD_STATE: 1_500,
-    Side.ACTION_HISTORY: 1_000,
+SHARES: Mapping[PromptSide, int] = {
+    PromptSide.IDENTITY: 500,
+    PromptSide.MEMORY: 2_000,
+    PromptSide.WORLD_STATE: 1_500,
+    PromptSide.ACTION_HISTORY: 1_000,
 }
 
-_SIDE_OF: Mapping[str, Side] = {
-    **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
-    **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
-    **dict.fromkeys(("tallies", "attempts", "precedents", "publications", "handlers"), Side.ACTION_HISTORY),
-    "last_beat": Side.ACTION_HISTORY,
+_SIDE_OF: Mapping[str, PromptSide] = {
+    **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), PromptSide.IDENTITY),
+    **dict.fromkeys(
+        ("recent", "relevant", "themes", "held", "working_memory", "experiences"), PromptSide.MEMORY
+    ),
+    **dict.fromkeys(
+        ("tallies", "attempts", "precedents", "publications", "handlers"), PromptSide.ACTION_HISTORY
+    ),
+    "last_beat": PromptSide.ACTION_HISTORY,
 }
 #: Short sections that are never cut.
 _WHOLE = frozenset(
@@ -42,12 +46,12 @@ _WHOLE = frozenset(
 )
 
 
-def side_of(section: str) -> Side | None:
+def side_of(section: str) -> PromptSide | None:
     """Return the side of a section; None for a section that is never cut."""
-    return None if section in _WHOLE else _SIDE_OF.get(section, Side.WORLD_STATE)
+    return None if section in _WHOLE else _SIDE_OF.get(section, PromptSide.WORLD_STATE)
 
 
-def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
+def shares(*, window: int, fixed: int, reply: int) -> Mapping[PromptSide, int]:
     """Return the tokens of each side, scaled down for a small window.
 
     All in tokens: `window` of the model, `fixed` of the unchanging part, `reply` of the longest reply.

@@ -81,7 +81,7 @@ class ReplyReader:
             value = value[:longest].rstrip()
         return value or None
 
-    def items[T](self, path: str, value: Any, most: int, moment: Callable[[Item], T]) -> list[T]:
+    def items[T](self, path: str, value: Any, most: int, read: Callable[[Item], T]) -> list[T]:
         """Read a list item by item; an item for which `read` raises Unfit is dropped."""
         if value is None:
             return []
@@ -95,7 +95,7 @@ class ReplyReader:
                 self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {len(left)} are left over")
                 break
             try:
-                accepted.append(moment(Item(self, f"{path}[{index}]", item)))
+                accepted.append(read(Item(self, f"{path}[{index}]", item)))
             except Unfit as unfit:
                 self.drop(f"{path}[{index}]", item, str(unfit))
         return accepted
@@ -130,6 +130,7 @@ class Item:
         return self.replaced(value)
 
     def require_object(self, otherwise: str) -> None:
+        """Raise Unfit with the reason `otherwise` unless the item is an object."""
         if not isinstance(self.value, dict):
             raise Unfit(otherwise)
 
@@ -140,6 +141,7 @@ class Item:
                 self.drop_key(key, f"unknown key; expected {', '.join(keys)}")
 
     def text(self, key: str, longest: int) -> str | None:
+        """Return the text under a key, cut to the longest, as `ReplyReader.text` does."""
         return self._reader.text(f"{self._path}.{key}", self.value.get(key), longest)
 
     def identifier(self, key: str, longest: int = ID_LENGTH) -> str | None:
@@ -211,6 +213,7 @@ class Item:
             return None
 
     def lines(self, key: str, most: int, longest: int) -> list[str]:
+        """Return the short texts of the list under a key."""
         return self.items(key, most, lambda item: item.line(longest))
 
     def line(self, longest: int) -> str:
@@ -236,8 +239,9 @@ class Item:
             self.drop_key(key, "expected a date such as 2026-01-31")
             return None
 
-    def items[T](self, key: str, most: int, moment: Callable[[Item], T]) -> list[T]:
-        return self._reader.items(f"{self._path}.{key}", self.value.get(key), most, moment)
+    def items[T](self, key: str, most: int, read: Callable[[Item], T]) -> list[T]:
+        """Read the list under a key, as `ReplyReader.items` does."""
+        return self._reader.items(f"{self._path}.{key}", self.value.get(key), most, read)
 
 
 def show(value: Any) -> str:

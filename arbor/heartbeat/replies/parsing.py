@@ -36,7 +36,7 @@ from arbor.heartbeat.replies.reply import (
     ReplyPart,
     forms_of,
 )
-from arbor.models.json_text import Broken, JsonObject, find_objects
+from arbor.models.json_text import JsonObject, UnreadableObject, find_objects
 
 # Ten times the text of 4,096 output tokens, the default limit.
 MAX_REPLY_CHARACTERS = 160_000
@@ -51,6 +51,7 @@ _ACTION_KEYS = ("action", "type", "reasoning", "goal_id", "intent_id", *_PARAMS)
 
 
 def read_action(item: Item) -> ProposedAction:
+    """Read an action, also one written as a bare name; raises Unfit without a name."""
     if isinstance(item.value, str):
         item.add_repair("an action without parameters was written as a bare name")
         item = item.replaced({"action": item.value})
@@ -114,6 +115,7 @@ class PartReader[P: ReplyPart]:
     complete: Callable[[dict[str, Any]], None] = lambda _: None
 
     def __call__(self, item: Item) -> P:
+        """Read the part; raises Unfit for an item that is dropped."""
         key, repair = self.bare
         if key and isinstance(item.value, str):
             if repair:
@@ -284,7 +286,7 @@ def _find_reply(text: str, reader: ReplyReader) -> dict[str, Any]:
         if json_object is not chosen:
             reader.drop("", other, "a further reply in the same text; one reply is read")
     for item in objects:
-        if isinstance(item, Broken):
+        if isinstance(item, UnreadableObject):
             reader.drop("", text[item.start :], "a further reply in the same text that breaks off")
     return body
 
@@ -298,11 +300,11 @@ def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _explain(objects: list[JsonObject | Broken]) -> str:
+def _explain(objects: list[JsonObject | UnreadableObject]) -> str:
     """Return why there is no reply, and the expected format."""
     wanted = f"answer with one JSON object with the keys {', '.join(REPLY_KEYS)}"
     for item in objects:
-        if isinstance(item, Broken):
+        if isinstance(item, UnreadableObject):
             if item.cut_off:
                 return "the JSON object breaks off before its end; answer with a shorter, complete one"
             return f"the JSON object is not valid: {item.fault}; {wanted}"

@@ -62,10 +62,6 @@ class Execution:
     #: Ids of the grants that actions have used and that limit their uses, once for each use.
     used: list[str] = field(default_factory=list)
 
-    @property
-    def situation(self) -> Any:
-        return self.heartbeat.situation
-
 
 def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Verify and execute the decisions; a failed action costs its energy and changes nothing else."""

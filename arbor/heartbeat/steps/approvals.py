@@ -94,9 +94,9 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
         return decision
     hashed = body_hash(decision.params)
     asked = [
-        body_hash(one.params)
-        for one in earlier
-        if one.verdict is DecisionVerdict.AWAITS_APPROVAL and one.action == decision.action
+        body_hash(previous.params)
+        for previous in earlier
+        if previous.verdict is DecisionVerdict.AWAITS_APPROVAL and previous.action == decision.action
     ]
     allowed = permission_of(
         mode, resource=resource, body_hash=hashed, approvals=approvals, now=heartbeat.now, asked=asked
@@ -117,7 +117,7 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
             made = approval_id or str(uuid5(heartbeat.heartbeat_id, f"approval:{decision.index}"))
             waiting = refuse(decision, DecisionVerdict.AWAITS_APPROVAL, allowed.reason)
             return waiting.model_copy(update={"approval_id": made})
-    if approval_id and any(one.runs and one.approval_id == approval_id for one in earlier):
+    if approval_id and any(previous.runs and previous.approval_id == approval_id for previous in earlier):
         reason = "it was approved for one time, and this heartbeat executes it already"
         return refuse(decision, DecisionVerdict.TOO_MANY, reason)
     return decision.model_copy(update={"approval_id": approval_id})

@@ -69,7 +69,7 @@ def verify(heartbeat: HeartbeatState, decision: Decision, used: Sequence[str]) -
         return Authorization(
             granted=False,
             code=DenialCode.REPLAYED,
-            reason=f"action {decision.index} of this beat was carried out already",
+            reason=f"action {decision.index} of this heartbeat was carried out already",
         )
     return authorize(
         heartbeat.signed,
@@ -96,7 +96,7 @@ def denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
             "heartbeat_id": str(heartbeat.heartbeat_id),
             "resource": _resource(decision),
             "code": code.value if code is not None else "",
-            "tried": [one.capability_id for one in why.tried] if why is not None else [],
+            "tried": [grant.capability_id for grant in why.tried] if why is not None else [],
         },
     )
 

@@ -86,7 +86,7 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
-        if waits := self._backlog.waits_for(intent.id):
+        if waits := self._backlog.unmet_dependencies(intent.id):
             self.release(result)
             if is_work(result):
                 self.count_action(result)
@@ -96,7 +96,7 @@ class BacklogEditor:
         final = result.outcome is ActionOutcome.BLOCKED and unknown
         self._tried.add(str(intent.id))
         self._count_heartbeat(intent.goal_id)
-        self._backlog.attempt(
+        self._backlog.record_attempt(
             intent.id,
             error=result.summary if failed else "",
             final=final,

@@ -11,7 +11,7 @@ import numpy as np
 
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.budgets import BudgetKind
-from arbor.heartbeat.effects import Afterwards
+from arbor.heartbeat.effects import StateAfterHeartbeat
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
@@ -186,7 +186,7 @@ def _buffer_items(heartbeat: HeartbeatState) -> list[NewBufferItem]:
     ]
 
 
-def _afterwards(heartbeat: HeartbeatState) -> Afterwards:
+def _afterwards(heartbeat: HeartbeatState) -> StateAfterHeartbeat:
     situation, reply, whole = heartbeat.situation, heartbeat.reply_or_empty, heartbeat.whole
     finished_ids = finished_or_moved_goals(whole.goal_changes)
     past = PastHeartbeat(
@@ -201,7 +201,7 @@ def _afterwards(heartbeat: HeartbeatState) -> Afterwards:
         at=heartbeat.now,
     )
     memory = after_heartbeat(situation.working_memory, past)
-    return Afterwards(heartbeats=situation.beat_number, working_memory=memory)
+    return StateAfterHeartbeat(heartbeats=situation.beat_number, working_memory=memory)
 
 
 def with_invalid_replies_noticed(heartbeat: HeartbeatState, *, nops: int) -> HeartbeatState:

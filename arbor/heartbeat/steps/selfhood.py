@@ -43,7 +43,7 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     changed = [f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made]
     changed += [f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired]
     if outcome.dropped_experiences:
-        changed.append(f"let go of {outcome.dropped_experiences} old experiences")
+        changed.append(f"deleted {outcome.dropped_experiences} old experiences")
     return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
 
 

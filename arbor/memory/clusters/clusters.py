@@ -205,7 +205,7 @@ def _count_near(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Felt:
+class MemberFeeling:
     """The contribution of a member to the emotional signature and importance of its cluster."""
 
     #: The cosine of the member with the center, 0 to 1.
@@ -227,7 +227,7 @@ class EmotionalSignature:
     importance: float
 
 
-def feeling_of(members: Sequence[Felt]) -> EmotionalSignature:
+def feeling_of(members: Sequence[MemberFeeling]) -> EmotionalSignature:
     """Compute the emotional signature and importance of a cluster; all are 0 without members."""
     weight = sum(member.strength for member in members)
     if not members or weight <= 0:

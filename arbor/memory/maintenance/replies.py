@@ -11,7 +11,7 @@ from arbor.memory.concepts import concept_key
 from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
 from arbor.memory.text.facts import FACT_LENGTH, MOST_FACTS, names_secret
 from arbor.memory.text.summary import SUMMARY_LENGTH
-from arbor.models.json_text import Broken, find_objects, storable
+from arbor.models.json_text import UnreadableObject, find_objects, storable
 
 #: The longest summary and the longest reply that are accepted.
 LONGEST_SUMMARY = 2_000
@@ -140,7 +140,7 @@ def _object(text: str, key: str) -> Mapping[str, Any]:
         raise ReplyInvalid(f"a reply has at most {LONGEST_REPLY:,} characters, got {len(text):,}")
     last: Mapping[str, Any] | None = None
     for found in find_objects(text, keys=(key,)):
-        if isinstance(found, Broken):
+        if isinstance(found, UnreadableObject):
             raise ReplyInvalid(found.fault)
         if key in found.value:
             last = found.value

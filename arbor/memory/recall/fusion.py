@@ -66,7 +66,7 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class RankedCandidate:
     """A ranked candidate with its score components."""
 
     #: The index among the candidates.
@@ -90,7 +90,7 @@ class ScoreInputs:
     mood: float | None = None
 
 
-def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[Ranked]:
+def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[RankedCandidate]:
     """Return the `limit` best candidates, the best first; equal scores in the order of their ids."""
     if not len(inputs.candidates) or limit < 1:
         return []
@@ -98,7 +98,7 @@ def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[Ranked]:
     return select_best(inputs.candidates, terms, limit)
 
 
-def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int) -> list[Ranked]:
+def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int) -> list[RankedCandidate]:
     """Return the `limit` candidates with the highest sum of terms, as `rank` does."""
     if not len(candidates) or limit < 1:
         return []
@@ -110,7 +110,7 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     best = best[np.lexsort((candidates.ids[best, 1], candidates.ids[best, 0], -totals[best]))[:limit]]
     receipts = columns[:, best].T.tolist()
     return [
-        Ranked(
+        RankedCandidate(
             index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, receipt, strict=True)))
         )
         for index, memory_id, total, receipt in zip(

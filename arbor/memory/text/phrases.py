@@ -113,8 +113,8 @@ class WordLists:
         """Return the given lists; a list that is not given is empty."""
         return cls(
             **{
-                column.name: Phrases(lists.get(column.name, ()), stems=column.name in _STEMS)
-                for column in fields(cls)
+                field.name: Phrases(lists.get(field.name, ()), stems=field.name in _STEMS)
+                for field in fields(cls)
             }
         )
 

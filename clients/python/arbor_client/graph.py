@@ -53,7 +53,7 @@ class FoundNodes:
 
 @dataclass(frozen=True, kw_only=True)
 class Contradiction:
-    """Two things that cannot both be true."""
+    """Two nodes that cannot both be true."""
 
     first: FoundNode
     second: FoundNode

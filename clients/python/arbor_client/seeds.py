@@ -24,7 +24,7 @@ class SavedSeed:
     agent_id: UUID
     name: str
     public_id: str
-    #: requested, restore, merge, uploaded or destroy.
+    #: requested, restore, merge, uploaded, reembed or destroy.
     reason: str
     #: The digest of the agent's state: equal states have equal digests.
     digest: str
@@ -41,12 +41,17 @@ class SeedReport:
     agent_id: UUID
     name: str
     digest: str
+    #: The number of written rows by section.
     rows: dict[str, int]
     with_vectors: bool
     dry_run: bool
+    #: The seed that was saved before; None for a new agent.
     saved_seed_id: UUID | None
+    #: The number of rows that refer to what the agent does not have, by section; they were left out.
     dropped: dict[str, int]
+    #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, list[str]]
+    #: The capabilities that a new agent asks for; none is granted.
     requests: list[str]
 
 
@@ -66,12 +71,15 @@ class MergeReport:
 
     agent_id: UUID
     name: str
+    #: The agent of the seed, and the digest that new memories name as their source.
     from_name: str
     digest: str
+    #: New memories, new proposals, and rows that the agent has too, by section.
     memories: int
     proposals: int
     known: dict[str, int]
     conflicts: list[SeedConflict]
+    #: Beliefs and preferences for which there was no room among the proposals.
     postponed: int
     dry_run: bool
     saved_seed_id: UUID | None
@@ -117,16 +125,16 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
         self, agent_id: Id, *, seed_id: Id, skip: Iterable[str] = (), dry_run: bool = False
     ) -> Call[SeedReport]:
         """Bring an agent back to a saved seed of its own; `skip`: profile, self, memories, goals, state, policy."""
-        wish = {"seed_id": seed_id, "skip": list(skip), "dry_run": dry_run}
-        return post(SeedReport, f"/agents/{agent_id}/restore", wish)
+        body = {"seed_id": seed_id, "skip": list(skip), "dry_run": dry_run}
+        return post(SeedReport, f"/agents/{agent_id}/restore", body)
 
     @operation
     def merge(
         self, agent_id: Id, *, seed_id: Id, trust_foreign: bool = False, dry_run: bool = False
     ) -> Call[MergeReport]:
         """Merge what the agent of a saved seed learned into an agent."""
-        wish = {"seed_id": seed_id, "trust_foreign": trust_foreign, "dry_run": dry_run}
-        return post(MergeReport, f"/agents/{agent_id}/merge", wish)
+        body = {"seed_id": seed_id, "trust_foreign": trust_foreign, "dry_run": dry_run}
+        return post(MergeReport, f"/agents/{agent_id}/merge", body)
 
     @operation
     def fork(self, agent_id: Id, *, name: str) -> Call[SeedReport]:
@@ -169,8 +177,8 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
         self, seed_id: Id, *, name: str = "", trust_foreign: bool = False, dry_run: bool = False
     ) -> Call[SeedReport]:
         """Create an agent from a saved seed, with an identity of its own."""
-        wish = {"name": name, "trust_foreign": trust_foreign, "dry_run": dry_run}
-        return post(SeedReport, f"/seeds/{seed_id}/import", wish)
+        body = {"name": name, "trust_foreign": trust_foreign, "dry_run": dry_run}
+        return post(SeedReport, f"/seeds/{seed_id}/import", body)
 
     @operation
     def diff(self, seed_id: Id, other_id: Id) -> Call[Rows[SectionDifference]]:

@@ -68,7 +68,7 @@ def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: 
         depth=DEFAULT_DEPTH if depth is None else depth,
         actor=actor(),
     )
-    return _shown(agent.name, row, "was granted to")
+    return _grant_output(agent.name, row, "was granted to")
 
 
 @in_agent_transaction
@@ -85,7 +85,7 @@ def delegate(
         depth=depth,
         actor=actor(),
     )
-    return _shown(other.name, row, "was delegated to")
+    return _grant_output(other.name, row, "was delegated to")
 
 
 @in_agent_transaction
@@ -106,11 +106,11 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
     report = explain_denial(agent_id=agent.id, resource=resource)
     found = report.authorization
     if found.granted:
-        first = f"; {found.reason}" if found.reason else ""
-        text = f"{agent.name} may use {report.resource}, by {found.capability_id}{first}"
+        note = f"; {found.reason}" if found.reason else ""
+        text = f"{agent.name} may use {report.resource}, by {found.capability_id}{note}"
     else:
         text = f"{agent.name} may not use {report.resource}: {found.reason}"
-    tried = "".join(f"\n  {one.capability_id} ({one.resource}): {one.reason}" for one in found.tried)
+    tried = "".join(f"\n  {grant.capability_id} ({grant.resource}): {grant.reason}" for grant in found.tried)
     return Output(
         {"agent": agent.name, **explanation_json(report)},
         text=escape(text + tried),
@@ -150,8 +150,8 @@ def _lines(rows: list[CapabilityGrant]) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(holder: str, row: CapabilityGrant, what: str) -> Output:
+def _grant_output(holder: str, row: CapabilityGrant, act: str) -> Output:
     (line,) = _lines([row])
     limits = describe_constraints(row)
-    text = f"{line['id']} {what} {holder}: {row.resource}" + (f", {limits}" if limits else "")
+    text = f"{line['id']} {act} {holder}: {row.resource}" + (f", {limits}" if limits else "")
     return Output(line, text=escape(text))

@@ -33,7 +33,7 @@ _COLORS = {
 def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     """Return a heartbeat with its steps, calls, actions and changes, for JSON. Inside the tenant's transaction."""
     calls = list(ExternalCall.objects.filter(heartbeat_id=heartbeat.id).defer("request"))
-    ledger_entry = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
+    entries = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
     return {
         "id": str(heartbeat.id),
         "agent": heartbeat.agent.name,
@@ -54,7 +54,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
         "energy_start": heartbeat.energy_start,
         "energy_end": heartbeat.energy_end,
         "steps": [step_line(step) for step in steps_of(heartbeat)],
-        "calls": [_call(call, ledger_entry.get(call.id)) for call in calls],
+        "calls": [_call(call, entries.get(call.id)) for call in calls],
         "reasoning": heartbeat.reasoning,
         "actions": heartbeat.actions,
         "goal_changes": heartbeat.goal_changes,

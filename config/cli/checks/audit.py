@@ -9,7 +9,7 @@ from django.conf import settings
 
 from apps.fleet.audit_seals import all_chains, verify_audit
 from arbor.errors import ArborError
-from config.cli.checks.finding import Finding, fail, ok, warn
+from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 
 #: Seals of each chain that are verified, and chains that are.
 SEALS_CHECKED = 20
@@ -41,7 +41,7 @@ def check_audit() -> Finding:
     if waiting:
         return warn(
             "audit chain",
-            f"not sealed for long: {', '.join(waiting[:3])}",
+            f"not sealed for long: {name_first(waiting, most=3)}",
             "run `arbor up` or `arbor worker --queues outbox --pool threads`, with a master key",
         )
     return ok(

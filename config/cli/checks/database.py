@@ -10,7 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, SERVING
-from config.cli.checks.finding import Finding, fail, ok, warn
+from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 from config.database_errors import explain_missing_database
 
 #: Run under each role, which also shows that the role can sign in.
@@ -57,7 +57,7 @@ def check_migrations() -> Finding:
     waiting = [str(step) for step, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
     if waiting:
         return fail(
-            "migrations", f"{len(waiting)} not applied: {', '.join(waiting[:3])}", "run `arbor prepare`"
+            "migrations", f"{len(waiting)} not applied: {name_first(waiting, most=3)}", "run `arbor prepare`"
         )
     return ok("migrations", "all applied")
 

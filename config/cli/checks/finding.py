@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +26,12 @@ class Finding:
     verdict: CheckVerdict
     detail: str
     remedy: str = ""
+
+
+def name_first(names: Sequence[str], *, most: int) -> str:
+    """Return the first names in words, with the number of the others."""
+    others = len(names) - most
+    return ", ".join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
 def ok(check: str, detail: str) -> Finding:

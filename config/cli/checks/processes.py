@@ -18,7 +18,7 @@ from apps.queues import Queue
 from apps.web import web_missing
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
-from config.cli.checks.finding import Finding, fail, ok, warn
+from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 from config.cli.installation.parts import reached_at
 from config.environment import data_dir, env, server_urls
 from config.supervisor.run_folder import RunFolder
@@ -141,7 +141,7 @@ def check_web() -> Finding:
         web.fetch()
     except ConfigurationInvalid as error:
         return fail("web", str(error), "correct ARBOR_SEARCH_URL and ARBOR_WEB_ALLOW")
-    allowed = ", ".join(sorted(settings.ARBOR_WEB_ALLOW)[:5])
+    allowed = name_first(sorted(settings.ARBOR_WEB_ALLOW), most=5)
     if "*" in settings.ARBOR_WEB_ALLOW:
         allowed = "every public address"
     return ok("web", f"searched by {httpx.URL(settings.ARBOR_SEARCH_URL).host}; agents may read {allowed}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.knowledge.services.global_skills import compare_global_skills
-from config.cli.checks.finding import Finding, ok, warn
+from config.cli.checks.finding import Finding, name_first, ok, warn
 
 #: Agents that a message lists.
 _NAMED = 5
@@ -18,10 +18,8 @@ def check_skills() -> Finding:
     if found.withdrawn_in_use:
         faults.append(f"used by agents, but without a file: {', '.join(found.withdrawn_in_use)}")
     if found.retained:
-        named = ", ".join(found.retained[:_NAMED]) + (
-            f" and {more} more" if (more := len(found.retained) - _NAMED) > 0 else ""
-        )
-        faults.append(f"too large for the models of agents, which keep an earlier version: {named}")
+        agents = name_first(found.retained, most=_NAMED)
+        faults.append(f"too large for the models of agents, which keep an earlier version: {agents}")
     if not faults:
         return ok("skills", f"{found.loaded} global skills are loaded")
     return warn(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db.models import QuerySet
 from rich.console import RenderableType
 
 from config.cli.kit.declarations import Output
@@ -64,6 +65,22 @@ def listing(
     """Return rows as the output of a command: `name` is their key in JSON, `about` are further keys."""
     value = {**(about or {}), name: [row_to_dict(row, columns) for row in rows]}
     return Output(value, text=table_of(rows, columns, title=title) if rows else empty)
+
+
+def bounded_listing(
+    name: str,
+    rows: QuerySet[Any],
+    columns: Sequence[OutputColumn],
+    *,
+    most: int,
+    empty: str,
+    about: Mapping[str, Any] | None = None,
+) -> Output:
+    """Return the first `most` rows as the output of a command, with the number of all rows as `total`."""
+    shown = list(rows[:most])
+    total = rows.count() if len(shown) == most else len(shown)
+    title = f"{most:,} of {total:,}" if total > most else None
+    return listing(name, shown, columns, empty=empty, about={**(about or {}), "total": total}, title=title)
 
 
 def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:

@@ -9,7 +9,7 @@ import click
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.forgetting import Reason
+from arbor.memory.forgetting import ForgettingReason
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_memories
@@ -30,9 +30,6 @@ FORGETTABLE_COLUMNS = (
 )
 
 
-reason_option = click.option("--reason", required=True, metavar="TEXT", help="The reason, for the audit log.")
-
-
 @in_agent_transaction
 def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> Output:
     """Exclude memories from recall. Nothing is lost: `arbor memory restore` reverts it."""
@@ -41,7 +38,7 @@ def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -
     value = {"agent": agent.name, "ids": memory_ids, "archived": done}
     return Output(
         value,
-        text=f"{counted_memories(done)} archived{name_others(memory_ids, done, 'was archived already')}.",
+        text=f"{counted_memories(done)} archived{skipped_note(memory_ids, done, 'was archived already')}.",
     )
 
 
@@ -52,7 +49,7 @@ def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, f
     done = restore(memory_ids=memory_ids, reason=reason, actor=actor(), for_good=for_good)
     value = {"agent": agent.name, "ids": memory_ids, "restored": done}
     return Output(
-        value, text=f"{counted_memories(done)} restored{name_others(memory_ids, done, 'was not archived')}."
+        value, text=f"{counted_memories(done)} restored{skipped_note(memory_ids, done, 'was not archived')}."
     )
 
 
@@ -89,9 +86,9 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
         about={
             "agent": agent.name,
             "active": plan.active,
-            "going": {str(reason): plan.count(reason) for reason in Reason},
+            "going": {str(reason): plan.count(reason) for reason in ForgettingReason},
         },
-        empty=f"Nothing of {agent.name}'s {plan.active:,} memories would be archived.",
+        empty=f"None of {agent.name}'s {plan.active:,} memories would be archived.",
         title=f"{len(plan.memories):,} of {plan.active:,} would be archived",
     )
 
@@ -101,7 +98,7 @@ def counted_memories(count: int) -> str:
     return "1 memory" if count == 1 else f"{count:,} memories"
 
 
-def name_others(memory_ids: list[Any], done: int, why: str) -> str:
+def skipped_note(memory_ids: list[Any], done: int, why: str) -> str:
     """Return a note that counts the memories beyond the `done` ones, with the reason `why`; empty if there are none."""
     left = len(set(memory_ids)) - done
     return f"; {left} {why}" if left else ""

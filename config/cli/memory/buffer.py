@@ -83,7 +83,7 @@ def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
 def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
     """Add an item to an agent's buffer; adding it again extends its time."""
     item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
-    (item_id,) = add_buffer_items(agent_id=agent.id, things=[item])
+    (item_id,) = add_buffer_items(agent_id=agent.id, items=[item])
     audit_act(agent, f"added an item to the buffer of {agent.name}", item_id=item_id)
     value = {"agent": agent.name, "id": item_id, "importance": item.weight}
     return Output(

@@ -69,7 +69,7 @@ def show_path(agent: ChosenAgent, *, start: str, end: str, directed: bool) -> Ou
     if path is not None:
         text = "\n".join(edge_text(edge) for edge in path.path) or "Both are the same node."
     elif result.bounded:
-        text = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
+        text = f"Not found among the first {MAX_NODES:,} nodes; there are more."
     else:
         text = f"No path of at most {MAX_HOPS} edges joins them."
     return Output(value, text=text, code=ExitCode.FAILED if path is None else ExitCode.DONE)
@@ -94,7 +94,7 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         "bounded": result.bounded,
     }
     text: Any = table(
-        ("sure", "id", "this", "id", "or this", "note"),
+        ("weight", "id", "node", "id", "contradicts", "note"),
         (
             (
                 f"{answer.weight:.2f}",
@@ -114,7 +114,7 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
 def _output_of(agent: str, result: TraversalResult[TraversedNode], nothing: str) -> Output:
     """Return reached nodes with their paths as the output of a command."""
     text: Any = table(
-        ("edges", "kind", "id", "text", "by"),
+        ("edges", "kind", "id", "text", "relations"),
         (
             (
                 answer.hops,

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 
 from apps.memories.services.store.create import teach_agent
-from apps.memories.services.store.ingest import Ingested, ingest
+from apps.memories.services.store.ingest import IngestResult, ingest
 from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit.declarations import ExitCode, Output
@@ -78,7 +78,7 @@ def remember(
     return Output(value, text=f"{text}\n[dim]{stored.ids[0]}[/dim]")
 
 
-def render_ingested(ingested: Ingested, *, file: str, agent: str) -> RenderableType:
+def render_ingested(ingested: IngestResult, *, file: str, agent: str) -> RenderableType:
     """Return the result of an ingestion, for a terminal."""
     if not ingested.turns and not ingested.bad:
         return f"{escape(file)} has no turns ({ingested.format})."

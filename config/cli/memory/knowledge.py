@@ -12,7 +12,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_memories
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
-from config.cli.memory.archive import counted_memories, name_others
+from config.cli.memory.archive import counted_memories, skipped_note
 
 _QUOTA_COLUMNS = (
     OutputColumn("type", "type"),
@@ -47,7 +47,7 @@ def pin_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> Ou
     done = pin(memory_ids=memory_ids, actor=actor(), reason=reason)
     value = {"agent": agent.name, "ids": memory_ids, "pinned": done}
     return Output(
-        value, text=f"{counted_memories(done)} pinned{name_others(memory_ids, done, 'was pinned already')}."
+        value, text=f"{counted_memories(done)} pinned{skipped_note(memory_ids, done, 'was pinned already')}."
     )
 
 
@@ -58,7 +58,7 @@ def unpin_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> 
     done = unpin(memory_ids=memory_ids, actor=actor(), reason=reason)
     value = {"agent": agent.name, "ids": memory_ids, "unpinned": done}
     return Output(
-        value, text=f"{counted_memories(done)} unpinned{name_others(memory_ids, done, 'was not pinned')}."
+        value, text=f"{counted_memories(done)} unpinned{skipped_note(memory_ids, done, 'was not pinned')}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Recall memories and episodes, with the terms of each score."""
+"""Recall memories and episodes, with the score components of each."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def _render_narrow(recalled: Sequence[Recalled]) -> RenderableType:
 
 
 def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
-    """Return the terms of a score, the largest term first: `words .31 + meaning .12`."""
+    """Return the components of a score, the largest first: `words .31 + meaning .12`."""
     counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
     return (
         " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _LEAST_SHOWN) or "nothing"

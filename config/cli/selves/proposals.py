@@ -10,7 +10,7 @@ from apps.selves.models import Proposal
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.proposals import propose
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
-from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
+from config.cli.kit.columns import OutputColumn, bounded_listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, format_relative_time, short
@@ -28,7 +28,6 @@ PROPOSAL_COLUMNS = (
     *(OutputColumn(key) for key in ("change", "evidence", "reason", "decided_by", "decided_at")),
 )
 
-
 OPERATOR = "operator"
 #: The most proposals that are shown, the latest first; the console shows all.
 SHOWN = 100
@@ -40,10 +39,11 @@ def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
     proposals = Proposal.objects.filter(agent_id=agent.id)
     if not with_decided:
         proposals = proposals.filter(status=ProposalStatus.PENDING)
-    return listing(
+    return bounded_listing(
         "proposals",
-        list(proposals.order_by("-created_at")[:SHOWN]),
+        proposals.order_by("-created_at"),
         PROPOSAL_COLUMNS,
+        most=SHOWN,
         about={"agent": agent.name},
         empty=f"Nothing waits for a decision about {escape(agent.name)}.",
     )

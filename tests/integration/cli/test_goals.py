@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
+from apps.goals.models import Goal
+from apps.goals.services.acts import GoalEdit, change_goal
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from tests.integration.cli.conftest import Arbor
@@ -50,7 +53,7 @@ def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: 
         messages = list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
     assert messages[1:] == [
         "added goal 'Find the ford', active",
-        "noted on goal 'Find the ford': Half the bank is seen.",
+        "noted on goal 'Find the ford': Half the bank is seen. (50% done)",
         "moved goal 'Find the ford' from active to queued",
         "moved goal 'Find the ford' from queued to abandoned",
     ]
@@ -62,6 +65,15 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
         arbor("goal", "note", vega, "Ford", "Found.", "--progress", "1", "--json").json["state"]
         == "completed"
     )
+
+
+def test_progress_without_a_note_is_audited_with_its_share(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "add", vega, "Ford")
+    with tenant_transaction(tenant_by_slug("acme").id):
+        agent = Agent.objects.get(name=vega)
+        goal = Goal.objects.get(title="Ford")
+        change_goal(agent_id=agent.id, goal_id=goal.id, change=GoalEdit(fraction=0.25), actor="test")
+        assert AuditEvent.objects.latest("id").message == "goal 'Ford' is 25% done"
 
 
 @pytest.mark.parametrize(

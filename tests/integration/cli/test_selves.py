@@ -13,6 +13,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.selves.proposals import NewProposal, ProposalKind
 from config.cli.kit.output import short
+from config.cli.selves import proposals
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor
@@ -175,6 +176,17 @@ def test_an_accepted_proposal_of_a_person_becomes_a_memory(arbor: Arbor, vega: s
     assert arbor("self", "proposal", "add", vega, "Too sure.", "--confidence", "2").code == 2
     assert arbor("self", "proposal", "accept", vega, added["id"]).code == 0
     assert "The river floods in March." in arbor("recall", vega, "river floods").out
+
+
+def test_a_bounded_list_says_how_many_rows_it_leaves_out(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "SHOWN", 1)
+    for text in ("The river floods in March.", "The ferry is called Halcyon."):
+        arbor("self", "proposal", "add", vega, text)
+    listed = arbor("self", "proposal", "list", vega, "--json").json
+    assert (len(listed["proposals"]), listed["total"]) == (1, 2)
+    assert "1 of 2" in arbor("self", "proposal", "list", vega).out
 
 
 def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:

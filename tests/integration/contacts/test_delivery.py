@@ -21,7 +21,7 @@ from apps.queues import Task, TaskMessage
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.delivery import MAX_TRIES, WAITS
-from arbor.contacts.ports import FakeCarrier, Outgoing
+from arbor.contacts.ports import DeliverableMessage, FakeCarrier
 from arbor.contacts.values import ChannelKind, DeliveryStatus
 from arbor.errors import DeliveryFailed, NotFound, TransitionIllegal
 from arbor.ids import uuid7
@@ -45,7 +45,7 @@ def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def fail(_: Outgoing) -> None:
+    def fail(_: DeliverableMessage) -> None:
         raise error
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=fail))
@@ -66,7 +66,7 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 ) -> None:
     observed: list[tuple[bool, str]] = []
 
-    def look(outgoing: Outgoing) -> None:
+    def look(outgoing: DeliverableMessage) -> None:
         with tenant_transaction(agent.tenant_id):
             status = OutboxMessage.objects.get(id=outgoing.id).status
         observed.append((connection.in_atomic_block, status))
@@ -112,7 +112,7 @@ def test_a_receivers_word_counts_though_its_worker_was_given_up(
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
 
-    def be_slow(_: Outgoing) -> None:
+    def be_slow(_: DeliverableMessage) -> None:
         make_due(message)
         sweep_outbox()
 
@@ -193,7 +193,7 @@ def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
 def test_a_message_that_is_being_sent_cannot_be_tried_again(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def press_retry(_: Outgoing) -> None:
+    def press_retry(_: DeliverableMessage) -> None:
         with (
             tenant_transaction(agent.tenant_id),
             pytest.raises(TransitionIllegal, match="only one that is failed"),
@@ -217,7 +217,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
     stale = delivery._claim(message.id, agent.tenant_id)
     assert stale is not None
 
-    def while_the_second_sends(_: Outgoing) -> None:
+    def while_the_second_sends(_: DeliverableMessage) -> None:
         # Now the first worker returns, and reports its failure.
         assert not delivery._record_failure(stale, "the first worker's line is dead", final=True)
         current = reload(message)

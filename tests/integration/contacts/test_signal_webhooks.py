@@ -247,7 +247,7 @@ def test_an_unexpected_error_counts_as_a_failure(
     happen(agent, "first")
     assert run_posts(messages) == [0]
     current = reload(webhook)
-    assert (current.failures, current.last_error) == (1, "a fault of Arbor's: RuntimeError")
+    assert (current.failures, current.last_error) == (1, "an internal error of Arbor: RuntimeError")
 
 
 def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebReceiver) -> None:

@@ -39,7 +39,7 @@ from arbor.goals.rows import (
     SatisfactionRow,
     StepRow,
 )
-from arbor.goals.satisfaction import Experienced
+from arbor.goals.satisfaction import ExperiencedReward
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import (
@@ -225,8 +225,8 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=heartbeat)
     loaded = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
     backlog.lock_intents([intent.id for intent in loaded])
-    backlog.attempt(loaded[0].id)
-    backlog.attempt(loaded[1].id, error="no boat", final=True)
+    backlog.record_attempt(loaded[0].id)
+    backlog.record_attempt(loaded[1].id, error="no boat", final=True)
     backlog.set_deadline(whole.id, NOW)
     backlog.progress(part.id, fraction=1, note="All\u2028of it.")
     changes = backlog.changes()
@@ -267,8 +267,8 @@ def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> Non
     assert sorted(child.state for child in of_first) == ["abandoned", "completed", "completed"]
     assert of_second == [abandoned]
     assert completed in of_first
-    assert rows[first].experienced == {GoalSource.SOCIAL: Experienced(mean=0.75, goals=3)}
-    assert rows[second].experienced == {GoalSource.SOCIAL: Experienced(mean=0.25, goals=1)}
+    assert rows[first].experienced == {GoalSource.SOCIAL: ExperiencedReward(mean=0.75, goals=3)}
+    assert rows[second].experienced == {GoalSource.SOCIAL: ExperiencedReward(mean=0.25, goals=1)}
     assert (rows[empty].ended_children, rows[empty].experienced) == ({}, {})
 
 

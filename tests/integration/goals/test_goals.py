@@ -123,7 +123,7 @@ def test_progress_and_failure_move_the_valence_of_a_goal(agent_id: UUID) -> None
     assert view.emotional_valence == FEELING_OF_PROGRESS
     backlog = lock_backlog(agent_id, now=NOW)
     intent = backlog.commit(goal.id, action="recall", description="Look at it")
-    backlog.attempt(intent.id, error="nothing was found")
+    backlog.record_attempt(intent.id, error="nothing was found")
     save_backlog(backlog)
     (view,) = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
     assert view.emotional_valence == 0
@@ -147,7 +147,7 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
     outcomes = []
     for _ in range(3):
         backlog = lock_backlog(agent_id, now=NOW)
-        outcomes.append(str(backlog.attempt(intent.id, error="nothing came to mind").status))
+        outcomes.append(str(backlog.record_attempt(intent.id, error="nothing came to mind").status))
         save_backlog(backlog)
     assert outcomes == ["pending", "pending", "abandoned"]
     assert Intent.objects.get().attempts == 3
@@ -166,7 +166,7 @@ def test_timeouts_and_failures_of_a_step_are_different_percepts(
     for _ in range(tries):
         assert not Percept.objects.exists()
         backlog = lock_backlog(agent_id, now=NOW)
-        backlog.attempt(intent.id, error="nothing came to mind")
+        backlog.record_attempt(intent.id, error="nothing came to mind")
         save_backlog(backlog)
     assert Percept.objects.get().kind == kind
 

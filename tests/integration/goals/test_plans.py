@@ -54,7 +54,7 @@ def test_a_plan_commits_three_steps_at_a_time(agent_id: UUID) -> None:
     plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b", "c", "d"))
     assert [text for text, _ in intents(goal)] == ["a", "b", "c"]
     backlog = lock_backlog(agent_id, now=NOW)
-    backlog.attempt(Intent.objects.get(description="a").id)
+    backlog.record_attempt(Intent.objects.get(description="a").id)
     save_backlog(backlog)
     assert intents(goal) == [("a", "completed"), ("b", "pending"), ("c", "pending"), ("d", "pending")]
     assert plan.status == PlanStatus.ACTIVE
@@ -180,7 +180,7 @@ def test_a_changed_backlog_takes_three_reads_and_three_writes(agent_id: UUID) ->
     first = Intent.objects.get(description="a")
     with CaptureQueriesContext(connection) as queries:
         backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=uuid4())
-        backlog.attempt(first.id, error="no boat", final=True)
+        backlog.record_attempt(first.id, error="no boat", final=True)
         backlog.plan(goal.id, steps("c", "d"))
         backlog.add(NewGoalRequest(title="Another"))
         backlog.progress(goal.id, note="hard going", fraction=1)

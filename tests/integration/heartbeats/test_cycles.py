@@ -100,7 +100,7 @@ def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
     assert (len(cycle.ticks), cycle.left) == (1, 2)
-    assert cycle.ended.startswith("cannot beat now: a heartbeat of Ada is under way already")
+    assert cycle.ended.startswith("cannot run now: a heartbeat of Ada is under way already")
 
 
 def test_a_cycle_ends_when_nothing_is_left_to_do(

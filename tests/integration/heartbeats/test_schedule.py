@@ -46,7 +46,7 @@ def test_an_idle_heartbeat_asks_no_model_and_gives_the_reason(fleet: Fleet, idle
     second = run_heartbeat(fleet, idle_agent)
 
     assert second.status == HeartbeatStatus.SKIPPED
-    assert second.reason == "idle: nothing waits, and it reflected at the last beat"
+    assert second.reason == "idle: nothing waits, and it reflected at the last heartbeat"
     assert state_of(idle_agent).stale_beats == stale + 1
     assert (second.number, second.model, second.energy_start) == (0, "", None)
     assert calls_of(idle_agent) == calls

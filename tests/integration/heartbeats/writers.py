@@ -47,7 +47,7 @@ class Writers:
             )
             self.belief: Belief = add_belief(agent_id=agent.id, belief=new, actor=ANN)
             add_buffer_items(
-                agent_id=agent.id, things=[NewBufferItem(content="A parcel came.", importance=0.9)]
+                agent_id=agent.id, items=[NewBufferItem(content="A parcel came.", importance=0.9)]
             )
             self.item_id: UUID = BufferItem.objects.get(agent_id=agent.id).id
             self.proposals = {

@@ -71,7 +71,7 @@ def test_goals_are_audited_alike(
     client.tool("update_goal", goal=by_mcp, state="abandoned", reason="Dry.")
     assert same(acts, "cli", "token", "mcp") == [
         "added goal 'Find the ford', queued",
-        "noted on goal 'Find the ford': Half.",
+        "noted on goal 'Find the ford': Half. (50% done)",
         "moved goal 'Find the ford' from queued to abandoned",
     ]
 

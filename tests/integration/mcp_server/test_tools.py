@@ -18,6 +18,7 @@ from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.knowledge.services.categories import set_categories
+from apps.mcp_server.tools import TOOLS
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
@@ -30,6 +31,7 @@ from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.mcp_server.conftest import ACTOR, MemoryClient, SessionCalls, ToolFailed
+from tests.support.cluster import ROOT
 
 
 def messages(tenant: Tenant) -> list[str]:
@@ -320,3 +322,8 @@ class TestDocuments:
         for hidden in ("it-published.md", "hr-draft.md", "missing.md"):
             with pytest.raises(ToolFailed, match=f"no document '{hidden}'"):
                 client.tool("read_document", document=hidden)
+
+
+def test_the_guide_lists_every_tool() -> None:
+    guide = (ROOT / "docs/how-to/use-as-memory.md").read_text(encoding="utf-8")
+    assert [tool.name for tool in TOOLS if f"`{tool.name}`" not in guide] == []

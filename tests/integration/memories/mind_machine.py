@@ -98,7 +98,7 @@ class MindMachine(RuleBasedStateMachine):
     @rule(content=texts)
     def buffer_and_promote(self, content: str) -> None:
         with tenant_transaction(self.tenant.id):
-            (item_id,) = add_buffer_items(agent_id=self.agent.id, things=[NewBufferItem(content=content)])
+            (item_id,) = add_buffer_items(agent_id=self.agent.id, items=[NewBufferItem(content=content)])
         memory_id = promote(tenant_id=self.tenant.id, agent_id=self.agent.id, item_id=item_id, actor=ADA)
         self._learned([memory_id], [content])
 

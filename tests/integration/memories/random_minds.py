@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Edge, Episode, Memory, MemoryAccess, Mind, Upkeep
 from apps.memories.services.retention.archive import archive
-from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.placement import StoreResult
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
@@ -98,7 +98,7 @@ def populate(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
         Upkeep.objects.filter(agent_id=agent.id).update(stale=False, unclustered=False)
 
 
-def without_ids(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
+def without_ids(agent: Agent, results: Sequence[StoreResult]) -> list[Any]:
     """Return the results of storing memories, without ids."""
     names = _names(agent)
     return [

@@ -98,7 +98,7 @@ def change_memories(agent: Agent) -> None:
         restore(memory_ids=ids[:1], reason="needed after all", actor=ACTOR)
         purge(memory_ids=ids[1:], reason="wrong", actor=ACTOR)
         (item,) = add_buffer_items(
-            agent_id=agent.id, things=[NewBufferItem(content="The fog lifts.", role="", source="test")]
+            agent_id=agent.id, items=[NewBufferItem(content="The fog lifts.", role="", source="test")]
         )
     promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=item, actor=ACTOR)
 

@@ -90,7 +90,7 @@ def test_a_step_waits_for_the_goal_that_its_precondition_names() -> None:
     backlog = fresh(REEF, BOAT)
     plan(backlog, step("read the table"), step("go out", before=BOAT.title), step("look"))
     assert committed(backlog) == ["read the table"]
-    backlog.attempt(backlog.changes().new_intents[0].id)
+    backlog.record_attempt(backlog.changes().new_intents[0].id)
     assert committed(backlog) == ["read the table"]
     backlog.move(BOAT.id, GoalState.COMPLETED)
     assert committed(backlog) == ["read the table", "go out", "look"]
@@ -106,11 +106,11 @@ def test_a_part_of_a_step_does_not_bring_about_its_postcondition() -> None:
     backlog = fresh(REEF)
     plan(backlog, step("a"), step("b", after="the depth is known"))
     plain, with_postcondition = backlog.changes().new_intents
-    backlog.attempt(plain.id, part=True)
+    backlog.record_attempt(plain.id, part=True)
     assert plain.status == IntentStatus.COMPLETED
     for number in range(MAX_ATTEMPTS):
         assert with_postcondition.status == IntentStatus.PENDING, number
-        backlog.attempt(with_postcondition.id, part=True)
+        backlog.record_attempt(with_postcondition.id, part=True)
     assert with_postcondition.status == IntentStatus.COMPLETED
 
 
@@ -121,7 +121,7 @@ def test_steps_of_a_plan_that_waits_are_not_locked() -> None:
     plan(backlog, step("more"), needs=["a boat"])
     backlog.lock_intents([intent.id])
     assert (intent.status, intent.ticks_used) == (IntentStatus.PENDING, 0)
-    assert backlog.waits_for(intent.id) == ["a boat"]
+    assert backlog.unmet_dependencies(intent.id) == ["a boat"]
     backlog.mark_dependency_met(REEF.id, "a boat")
     backlog.lock_intents([intent.id])
     assert intent.status == IntentStatus.LOCKED

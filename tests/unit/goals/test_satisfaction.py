@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.goals.priority import REWARD_BY_SOURCE
-from arbor.goals.satisfaction import Experienced, GoalOutcome, expected_reward, satisfaction
+from arbor.goals.satisfaction import ExperiencedReward, GoalOutcome, expected_reward, satisfaction
 from arbor.goals.values import GoalSource
 
 ASKED, CURIOUS = GoalSource.USER_REQUEST, GoalSource.CURIOSITY
@@ -18,15 +18,15 @@ ASKED, CURIOUS = GoalSource.USER_REQUEST, GoalSource.CURIOSITY
     [
         (ASKED, None, None, 1.0),
         (CURIOUS, None, None, 0.3),
-        (CURIOUS, 0.9, Experienced(mean=0.0, goals=9), 0.9),
-        (ASKED, None, Experienced(mean=0.0, goals=0), 1.0),
-        (ASKED, None, Experienced(mean=0.0, goals=3), 0.5),
-        (ASKED, None, Experienced(mean=0.0, goals=9), 0.25),
-        (CURIOUS, None, Experienced(mean=0.3, goals=5), pytest.approx(0.3)),
+        (CURIOUS, 0.9, ExperiencedReward(mean=0.0, goals=9), 0.9),
+        (ASKED, None, ExperiencedReward(mean=0.0, goals=0), 1.0),
+        (ASKED, None, ExperiencedReward(mean=0.0, goals=3), 0.5),
+        (ASKED, None, ExperiencedReward(mean=0.0, goals=9), 0.25),
+        (CURIOUS, None, ExperiencedReward(mean=0.3, goals=5), pytest.approx(0.3)),
     ],
 )
 def test_a_reward_is_expected_by_source_and_drawn_towards_experience(
-    source: GoalSource, stated: float | None, experienced: Experienced | None, expected: float
+    source: GoalSource, stated: float | None, experienced: ExperiencedReward | None, expected: float
 ) -> None:
     assert expected_reward(source, stated, experienced) == expected
 
@@ -66,7 +66,7 @@ def test_a_signal_stays_in_its_ranges(
         completed=completed,
         fraction=fraction,
         stated=stated,
-        experienced=Experienced(mean=mean, goals=goals),
+        experienced=ExperiencedReward(mean=mean, goals=goals),
         effort=1,
     )
     assert 0 <= signal.reward_actual <= 1
@@ -77,5 +77,5 @@ def test_a_signal_stays_in_its_ranges(
 
 def test_repeated_failure_lowers_the_expected_reward_of_a_source() -> None:
     before = REWARD_BY_SOURCE[ASKED]
-    after = expected_reward(ASKED, None, Experienced(mean=0.1, goals=20))
+    after = expected_reward(ASKED, None, ExperiencedReward(mean=0.1, goals=20))
     assert after < before / 2

@@ -45,12 +45,12 @@ def test_a_plan_commits_three_steps_and_the_next_as_one_is_done() -> None:
     plan, steps = backlog.plan(goal.id, draft_of("a", "b", "c", "d"))
     assert [intent.description for intent in new_intents(backlog)] == ["a", "b", "c"]
     assert [step.status for step in steps] == [*[StepStatus.COMMITTED] * 3, StepStatus.WAITING]
-    backlog.attempt(new_intents(backlog)[0].id)
+    backlog.record_attempt(new_intents(backlog)[0].id)
     assert [(intent.description, intent.status, intent.step_id) for intent in new_intents(backlog)] == [
         (step.description, status, step.id) for step, status in zip(steps, (C, P, P, P), strict=True)
     ]
     for intent in new_intents(backlog)[1:]:
-        backlog.attempt(intent.id)
+        backlog.record_attempt(intent.id)
     assert (plan.status, plan.ended_at) == (PlanStatus.COMPLETED, NOW)
     assert goal.touched_at == NOW
 
@@ -186,7 +186,7 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
         locked_at=NOW,
     )
     backlog = backlog_of(goal, intents=[intent])
-    assert backlog.attempt(str(intent.id), **of) is intent  # type: ignore[arg-type]
+    assert backlog.record_attempt(str(intent.id), **of) is intent  # type: ignore[arg-type]
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts + 1, ticks)
     assert (intent.locked_by, intent.locked_at) == (None, None)
     assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, of.get("error", ""))
@@ -198,7 +198,7 @@ def test_an_attempt_at_an_unlocked_intent_counts_the_heartbeat() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     backlog = backlog_of(goal, intents=[intent])
-    backlog.attempt(intent.id, error="nothing came to mind")
+    backlog.record_attempt(intent.id, error="nothing came to mind")
     assert (intent.status, intent.ticks_used, intent.attempts) == (P, 1, 1)
 
 
@@ -210,7 +210,7 @@ def test_a_permanently_failed_step_abandons_its_plan() -> None:
         for step in with_committed_status(steps)
     )
     backlog = backlog_of(goal, intents=[first, second], plans=[(plan, steps)])
-    backlog.attempt(first.id, error="no boat", final=True)
+    backlog.record_attempt(first.id, error="no boat", final=True)
     assert (first.status, second.status) == (F, X)
     assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "step 1 failed for good: no boat")
     (percept,) = backlog.changes().percepts

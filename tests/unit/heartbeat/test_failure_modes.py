@@ -20,7 +20,7 @@ from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
 from arbor.heartbeat.steps.narrative import narrate
-from arbor.heartbeat.usage import Degradation, Scarcest
+from arbor.heartbeat.usage import Degradation, NearestLimit
 from tests.unit.heartbeat.builders import percept, situation
 
 
@@ -29,7 +29,7 @@ def recent_heartbeat(**changes: Any) -> RecentHeartbeat:
 
 
 REFUSED = RecentHeartbeat(status="failed", reason="ModelRefused: no")
-BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
+BUDGET = NearestLimit(what="tokens", whose="your", left=0.2)
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,9 @@ def test_pending_work_makes_a_heartbeat_more_than_idle(changes: dict[str, Any]) 
     assert idle_reason(wake_reasons(**changes), reflect_every=4) == ""
 
 
-@pytest.mark.parametrize(("since", "ago"), [(1, "at the last beat"), (2, "2 beats ago"), (3, "3 beats ago")])
+@pytest.mark.parametrize(
+    ("since", "ago"), [(1, "at the last heartbeat"), (2, "2 heartbeats ago"), (3, "3 heartbeats ago")]
+)
 def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
     reason = idle_reason(wake_reasons(since_reflection=since), reflect_every=4)
     assert reason == f"idle: nothing waits, and it reflected {ago}"

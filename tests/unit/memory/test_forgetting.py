@@ -14,8 +14,8 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import (
     KEEP,
     ForgettableMemory,
-    Policy,
-    Reason,
+    ForgettingPolicy,
+    ForgettingReason,
     days_between,
     decayed_importance,
     effective_importance,
@@ -25,7 +25,7 @@ from arbor.memory.forgetting import (
 from arbor.memory.values import MemoryType, Retention
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-POLICY = Policy()
+POLICY = ForgettingPolicy()
 FRACTIONS = st.floats(0, 1)
 USES = st.integers(0, 10**9)
 AGES = st.timedeltas(timedelta(0), timedelta(days=20_000))
@@ -67,29 +67,29 @@ WEEK = timedelta(weeks=1)
     ("parts", "reason"),
     [
         ({}, None),
-        ({"importance": 0.19}, Reason.TRIVIAL),
+        ({"importance": 0.19}, ForgettingReason.TRIVIAL),
         ({"importance": 0.2}, None),
         ({"importance": 0.19, "age": timedelta(hours=23)}, None),
         # A fact is not small talk: it is forgotten when it has faded.
         ({"importance": 0.19, "type": MemoryType.SEMANTIC}, None),
         # 0.15 + 0.85 · 0.1 · ln(1 + 1) = 0.209
         ({"importance": 0.15, "uses": 1}, None),
-        ({"importance": 0.09, "type": MemoryType.SEMANTIC}, Reason.FADED),
+        ({"importance": 0.09, "type": MemoryType.SEMANTIC}, ForgettingReason.FADED),
         ({"importance": 0.09, "age": timedelta(hours=1)}, None),
         # 0.5 · 0.95^31 = 0.102, and a week later 0.097
         ({"age": 31 * WEEK}, None),
-        ({"age": 32 * WEEK}, Reason.FADED),
+        ({"age": 32 * WEEK}, ForgettingReason.FADED),
         ({"age": 32 * WEEK, "used_at": NOON - 2 * WEEK, "uses": 1}, None),
         ({"age": 32 * WEEK, "retention": Retention.PERMANENT}, None),
         ({"age": 32 * WEEK, "needed": True}, None),
         ({"importance": 0.0, "retention": Retention.PERMANENT}, None),
-        ({"expires_at": NOON}, Reason.EXPIRED),
+        ({"expires_at": NOON}, ForgettingReason.EXPIRED),
         ({"expires_at": NOON + timedelta(seconds=1)}, None),
         # An explicit expiry applies to protected memories too.
-        ({"expires_at": NOON, "retention": Retention.PERMANENT}, Reason.EXPIRED),
+        ({"expires_at": NOON, "retention": Retention.PERMANENT}, ForgettingReason.EXPIRED),
     ],
 )
-def test_each_rule_has_its_limit(parts: dict[str, Any], reason: Reason | None) -> None:
+def test_each_rule_has_its_limit(parts: dict[str, Any], reason: ForgettingReason | None) -> None:
     verdict = forget(memory_with(**parts), now=NOON, policy=POLICY)
     assert verdict.reason is reason
     assert verdict.archives is (reason is not None)
@@ -122,7 +122,7 @@ def test_use_never_causes_forgetting(memory: ForgettableMemory, more: int, later
 @given(memory=memories(), later=AGES)
 def test_a_protected_memory_expires_only_by_its_own_date(memory: ForgettableMemory, later: timedelta) -> None:
     assume(memory.is_protected)
-    assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, Reason.EXPIRED)
+    assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, ForgettingReason.EXPIRED)
 
 
 @given(memory=memories(), back=AGES)
@@ -169,7 +169,7 @@ def test_a_week_leaves_nineteen_twentieths() -> None:
 )
 def test_contradictory_limits_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"must"):
-        Policy(**limits)
+        ForgettingPolicy(**limits)
 
 
 def test_the_verdict_to_keep_has_no_reason() -> None:

@@ -12,8 +12,8 @@ from arbor.selves.calibration import (
     LEAST_JUDGED,
     MOST_MOVED,
     THRESHOLDS,
-    Afterlife,
     Calibration,
+    ProposalJudgment,
     judge,
     threshold_of,
 )
@@ -25,17 +25,17 @@ OLD, YOUNG = timedelta(days=14), timedelta(days=13)
 @pytest.mark.parametrize(
     ("age", "gone", "contradicted", "confirmed", "expected"),
     [
-        (OLD, False, False, True, Afterlife.RIGHT),
-        (YOUNG, False, False, True, Afterlife.OPEN),
-        (OLD, False, False, False, Afterlife.OPEN),
-        (YOUNG, True, False, True, Afterlife.WRONG),
-        (YOUNG, False, True, False, Afterlife.WRONG),
+        (OLD, False, False, True, ProposalJudgment.RIGHT),
+        (YOUNG, False, False, True, ProposalJudgment.OPEN),
+        (OLD, False, False, False, ProposalJudgment.OPEN),
+        (YOUNG, True, False, True, ProposalJudgment.WRONG),
+        (YOUNG, False, True, False, ProposalJudgment.WRONG),
         # Evidence on both sides: the agent kept it.
-        (OLD, False, True, True, Afterlife.RIGHT),
+        (OLD, False, True, True, ProposalJudgment.RIGHT),
     ],
 )
 def test_an_accepted_proposal_is_judged(
-    age: timedelta, gone: bool, contradicted: bool, confirmed: bool, expected: Afterlife
+    age: timedelta, gone: bool, contradicted: bool, confirmed: bool, expected: ProposalJudgment
 ) -> None:
     assert judge(age=age, gone=gone, contradicted=contradicted, confirmed=confirmed) is expected
 

@@ -329,8 +329,8 @@ def _record_missed(lease: Lease, clock: Clock) -> None:
     interval = timedelta(seconds=lease.interval_s)
     missed = int((clock.now() - lease.slot_at) / interval)
     if missed:
-        beats = "beat" if missed == 1 else "beats"
-        reason = f"{missed} {beats} fell due while no worker ran; run as one"
+        heartbeats = "heartbeat" if missed == 1 else "heartbeats"
+        reason = f"{missed} {heartbeats} fell due while no worker ran; run as one"
         _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
 
 

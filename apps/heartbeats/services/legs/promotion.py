@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.audit.models import AuditAction
@@ -20,7 +21,6 @@ from arbor.selves.values import AspectKind, BeliefCategory
 
 # Seed 000, 5: the conditions of a promotion.
 OLD_ENOUGH_DAYS = 3
-# Above what a user's word alone allows (`sources.USER_TRUST` as the only source: 0.745): it must be confirmed.
 SURE_ENOUGH = CONFIRMED
 RECALLED_ENOUGH = 3
 RELEVANT_ENOUGH = 0.5
@@ -132,36 +132,63 @@ SELECT
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consolidated:
+class ConsolidationResult:
     """The result of a run: proposals, and deleted experiences."""
 
     proposed: ProposalResult
     deleted_experiences: int = 0
 
 
-def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
+class _PromotionCandidates(NamedTuple):
+    """The columns of `_CANDIDATES`, in their order."""
+
+    memories: list[dict[str, Any]]
+    #: The latest actions, and the same ones with null for those that did not succeed.
+    actions: list[str]
+    worked: list[str | None]
+    #: The keys of the patterns that were proposed before.
+    known: list[str]
+    experiences: int
+    clusters: list[dict[str, Any]]
+    preconscious: list[dict[str, Any]]
+    overdue: int
+    thresholds: dict[str, float]
+    learned: Mapping[str, Sequence[int]] | None
+    qualities: Sequence[Sequence[Any]]
+    known_tendencies: list[str]
+
+
+def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
     """Propose an agent's established facts, habits, clusters and preconscious memories. One statement if there are none.
 
     A fact about the agent itself is proposed as an aspect, another fact as a belief; a habit as a pattern, or as a learning
-    if it always succeeded; what actions show of the agent as a trait or capability; a large cluster as an insight; a memory that was activated without a recall as preconscious.
-    Expires proposals that have been pending for too long.
+    if it always succeeded; what actions show of the agent as a trait or capability; a large cluster as an insight; a memory that
+    was activated without a recall as preconscious. Expires proposals that have been pending for too long.
     """
-    (
-        (
-            memories,
-            actions,
-            worked,
-            known,
-            experiences,
-            clusters,
-            preconscious,
-            overdue,
-            thresholds,
-            learned,
-            qualities,
-            known_tendencies,
+    found = _read_candidates(agent_id)
+    expired = expire_overdue(agent_id=agent_id) if found.overdue else ()
+    proposals = [
+        *(_promotion(memory) for memory in found.memories),
+        *_habits(found),
+        *propose_tendencies(
+            actions=found.actions,
+            learned=found.learned,
+            qualities=found.qualities,
+            known=found.known_tendencies,
+            source=SOURCE,
         ),
-    ) = fetch(
+        *(_insight(cluster) for cluster in found.clusters),
+        *(_preconscious(memory) for memory in found.preconscious),
+    ]
+    deleted = delete_oldest_experiences(agent_id=agent_id) if found.experiences > MOST_KEPT else 0
+    proposed = propose(agent_id=agent_id, proposals=proposals)
+    return ConsolidationResult(
+        proposed=replace(proposed, expired=(*expired, *proposed.expired)), deleted_experiences=deleted
+    )
+
+
+def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
+    (row,) = fetch(
         _CANDIDATES,
         agent=agent_id,
         recalled=RECALLED_ENOUGH,
@@ -181,28 +208,17 @@ def propose_settled_changes(*, agent_id: UUID) -> Consolidated:
         own_roles=list(OWN_ROLES),
         own_sources=[f"{beginning}%" for beginning in OWN_SOURCES],
     )
-    overdue_expired = expire_overdue(agent_id=agent_id) if overdue else ()
-    successes = {pattern.key: pattern.seen for pattern in patterns(worked)}
-    habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
-    proposals = [_promotion(memory) for memory in memories]
-    proposed_habits = (
-        _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen) for habit in habits
-    )
-    proposals += [
-        habit
-        for habit in proposed_habits
-        if habit.confidence >= thresholds.get(habit.kind, THRESHOLDS[habit.kind].base)
-    ]
-    proposals += propose_tendencies(
-        actions=actions, learned=learned, qualities=qualities, known=known_tendencies, source=SOURCE
-    )
-    proposals += [_insight(cluster) for cluster in clusters]
-    proposals += [_preconscious(memory) for memory in preconscious]
-    deleted = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
-    proposed = propose(agent_id=agent_id, proposals=proposals)
-    return Consolidated(
-        proposed=replace(proposed, expired=(*overdue_expired, *proposed.expired)), deleted_experiences=deleted
-    )
+    return _PromotionCandidates(*row)
+
+
+def _habits(found: _PromotionCandidates) -> Iterator[NewProposal]:
+    """Yield proposals of the first new habits that reach the threshold of their kind."""
+    successes = {pattern.key: pattern.seen for pattern in patterns(found.worked)}
+    habits = [pattern for pattern in patterns(found.actions) if pattern.key not in found.known]
+    for habit in habits[:MOST_PATTERNS]:
+        proposal = _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen)
+        if proposal.confidence >= found.thresholds.get(proposal.kind, THRESHOLDS[proposal.kind].base):
+            yield proposal
 
 
 def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
@@ -269,7 +285,7 @@ def delete_oldest_experiences(*, agent_id: UUID) -> int:
             action=AuditAction.TRUNCATED,
             actor="system:experiences",
             agent_id=agent_id,
-            message=f"let go of the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
+            message=f"deleted the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
             detail={"experiences": deleted},
         )
     return deleted

@@ -18,10 +18,10 @@ from arbor.values import replace
 def effect_signals(members: Iterable[LeasedHeartbeat], *, levels: Collection[UUID]) -> list[Signal]:
     """Return the signals of the effects of heartbeats; `levels` are the agents whose budget level has changed."""
     return [
-        one
+        emitted
         for member in members
         if member.heartbeat is not None and member.checkpoint is not None
-        for one in signals_of_leg(
+        for emitted in signals_of_leg(
             member.checkpoint.state, member.heartbeat, level_changed=member.agent.id in levels
         )
     ]
@@ -80,10 +80,10 @@ def signal_values(
         if member.step is None and member.agent.id not in without_start
     ]
     by_agent: dict[UUID | None, list[Signal]] = {}
-    for one in chain(starts, pending, last):
-        heartbeat_id = heartbeats.get(one.agent_id)
-        if one.heartbeat_id is None and heartbeat_id is not None:
-            one = replace(one, heartbeat_id=heartbeat_id)
-        by_agent.setdefault(one.agent_id, []).append(one)
+    for emitted in chain(starts, pending, last):
+        heartbeat_id = heartbeats.get(emitted.agent_id)
+        if emitted.heartbeat_id is None and heartbeat_id is not None:
+            emitted = replace(emitted, heartbeat_id=heartbeat_id)
+        by_agent.setdefault(emitted.agent_id, []).append(emitted)
     pending.clear()
     return batch_values(chain.from_iterable(by_agent.values()))

@@ -14,7 +14,7 @@ from arbor.signals import Cursor, SignalName
 
 #: Heartbeats that are digested at once.
 MOST_HEARTBEATS = 500
-#: Heartbeats that wait to be sealed are looked at up to so many.
+#: The most heartbeats that wait to be sealed and are read.
 MOST_WAITING = 10_000
 _IDS_AT_ONCE = 5_000
 _ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
@@ -44,8 +44,8 @@ def digest_heartbeats(ids: Sequence[UUID]) -> dict[UUID, SealedRow]:
 def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
     """Return the digests of the heartbeats that ended after a cursor among the tenant's signals, and the cursor after them.
 
-    In the order of their commits, at most MOST_HEARTBEATS: a heartbeat writes nothing for it, its signal is enough. Two statements
-    or few more.
+    In the order of their commits, at most MOST_HEARTBEATS. The signals of their ends give the order, so that a heartbeat writes
+    nothing more for its seal. Two statements, and one more for each page of signals without an end.
     """
     after = Cursor.parse(cursor) if cursor else Cursor()
     while True:

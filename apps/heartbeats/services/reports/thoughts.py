@@ -32,7 +32,7 @@ SELECT origin, id, text, at FROM (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thinking:
+class ThoughtRecord:
     """One thought of an agent."""
 
     #: `heartbeat` or `chat`, and the id of the heartbeat or the turn.
@@ -42,11 +42,11 @@ class Thinking:
     at: datetime
 
 
-def thoughts_of(*, agent_id: UUID, limit: int = RING) -> list[Thinking]:
+def thoughts_of(*, agent_id: UUID, limit: int = RING) -> list[ThoughtRecord]:
     """Return an agent's thoughts, latest first. One statement. Raises Invalid for a limit outside 1 to 50."""
     if not 1 <= limit <= RING:
         raise Invalid(f"a limit of thoughts must be 1 to {RING}, got {limit}")
     return [
-        Thinking(origin=origin, id=row_id, text=text, at=at)
+        ThoughtRecord(origin=origin, id=row_id, text=text, at=at)
         for origin, row_id, text, at in fetch(_THOUGHTS, agent=agent_id, limit=limit)
     ]

@@ -26,7 +26,7 @@ from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
-from arbor.memory.clusters.clusters import MOST_EACH, Felt, assign, centroid_of, feeling_of
+from arbor.memory.clusters.clusters import MOST_EACH, MemberFeeling, assign, centroid_of, feeling_of
 from arbor.memory.clusters.links import ClusterLink
 from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.values import MemoryStatus
@@ -107,7 +107,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     center = centroid_of(vectors)
     texts = [row[5] for row in rows[:READ_MEMBERS]]
     words = keywords(texts, *read_frequencies(agent_id, terms_in(texts)))
-    feeling = feeling_of([Felt(strength=row[1], importance=row[2], valence=row[3]) for row in rows])
+    feeling = feeling_of([MemberFeeling(strength=row[1], importance=row[2], valence=row[3]) for row in rows])
     Cluster.objects.filter(id=cluster_id).update(
         centroid=HalfVector(center) if center is not None else None,
         keywords=list(words),

@@ -23,7 +23,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
 from arbor.memory.clusters.clusters import (
     ClusterValue,
-    Felt,
+    MemberFeeling,
     Vectors,
     check_vectors,
     cosines_among,
@@ -250,7 +250,7 @@ class ReclusteringPlan:
         for (cluster_id, cluster), centroid in zip(self._clusters.items(), centers, strict=True):
             feeling = feeling_of(
                 [
-                    Felt(
+                    MemberFeeling(
                         strength=strength,
                         importance=self._mind.traits[memory_id][0],
                         valence=self._mind.traits[memory_id][1],

@@ -48,7 +48,7 @@ BACKLOG_TAKES = timedelta(seconds=8)
 REFUSED = "refused: "
 
 
-class Kind(StrEnum):
+class EmbeddedTextKind(StrEnum):
     """The kinds of texts that wait for a vector."""
 
     #: The content of a buffer item.
@@ -60,13 +60,13 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
+class TextWithoutVector:
     """A text without a vector."""
 
     tenant_id: UUID
     agent_id: UUID
     id: UUID
-    kind: Kind
+    kind: EmbeddedTextKind
     model: EmbeddingModel
     text: str = ""
 
@@ -83,10 +83,10 @@ class EmbeddingBacklog:
 
 
 # The operations role finds the rows; texts are read in the tenant's transaction.
-_TEXTS: Mapping[Kind, tuple[type[BufferItem | Episode | Memory], str]] = {
-    Kind.BUFFER: (BufferItem, "content"),
-    Kind.EPISODE: (Episode, "summary"),
-    Kind.MEMORY: (Memory, "content"),
+_TEXTS: Mapping[EmbeddedTextKind, tuple[type[BufferItem | Episode | Memory], str]] = {
+    EmbeddedTextKind.BUFFER: (BufferItem, "content"),
+    EmbeddedTextKind.EPISODE: (Episode, "summary"),
+    EmbeddedTextKind.MEMORY: (Memory, "content"),
 }
 
 #: Only one thread of a process works on the backlog: two would request the same vectors.
@@ -142,7 +142,7 @@ def _embed_until(ends_at: float) -> int:
     return done
 
 
-def _find_waiting(resting: set[str]) -> list[Waiting]:
+def _find_waiting(resting: set[str]) -> list[TextWithoutVector]:
     statement = queries.WAITING_TEXTS.replace(
         "{some}", queries.WITH_AWAKE_EMBEDDERS if resting else ""
     ).replace("{awake}", queries.OF_AWAKE_EMBEDDERS if resting else "")
@@ -158,11 +158,11 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
         )
         rows = cursor.fetchall()
     waiting = [
-        Waiting(
+        TextWithoutVector(
             tenant_id=tenant_id,
             agent_id=agent_id,
             id=row_id,
-            kind=Kind(kind),
+            kind=EmbeddedTextKind(kind),
             model=EmbeddingModel(name=name, dimension=dimension) if name else installation_model(),
         )
         for tenant_id, agent_id, row_id, kind, name, dimension in rows
@@ -171,7 +171,7 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
     return sorted(waiting, key=lambda item: (places[item.tenant_id], name_of(item.model)))
 
 
-def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
+def _read(tenant_id: UUID, waiting: Sequence[TextWithoutVector]) -> list[TextWithoutVector]:
     """Read the texts of one tenant's waiting rows; deleted rows are left out. One statement for each kind."""
     texts: dict[UUID, str] = {}
     with tenant_transaction(tenant_id):
@@ -182,7 +182,7 @@ def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
     return [replace(item, text=texts[item.id]) for item in waiting if item.id in texts]
 
 
-def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -> int:
+def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[TextWithoutVector]) -> int:
     """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed if the embedder fails."""
     if not waiting:
         return 0
@@ -200,11 +200,11 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
         return _store(model, waiting, vectors)
 
 
-def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) -> int:
+def _store(model: EmbeddingModel, waiting: Sequence[TextWithoutVector], vectors: Vectors) -> int:
     """Store vectors of one tenant in the open transaction; return how many rows still lacked theirs."""
     lock_minds({item.agent_id for item in waiting})
     stored = 0
-    rows: dict[Kind, list[dict[str, str]]] = {}
+    rows: dict[EmbeddedTextKind, list[dict[str, str]]] = {}
     for item, text in zip(waiting, halfvec_texts(vectors), strict=True):
         rows.setdefault(item.kind, []).append({"id": str(item.id), "embedding": text})
     for kind, of_kind in rows.items():
@@ -216,14 +216,14 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
             made_by=embedder_for(model).model,
         )
         stored += len(changed)
-        if kind is Kind.MEMORY and changed:
+        if kind is EmbeddedTextKind.MEMORY and changed:
             ids = [memory_id for (memory_id,) in changed]
             mark_stale(ids)
             Upkeep.objects.filter(memory_id__in=ids, unclustered=False).update(unclustered=True)
     return stored
 
 
-def _mark_refused(item: Waiting, error: EmbeddingFailed) -> None:
+def _mark_refused(item: TextWithoutVector, error: EmbeddingFailed) -> None:
     made_by = embedder_for(item.model).model
     log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
     with tenant_transaction(item.tenant_id):

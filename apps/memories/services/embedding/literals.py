@@ -48,7 +48,7 @@ def halfvec_texts(vectors: npt.ArrayLike) -> list[str]:
     return [f"[{','.join(map(_NUMBERS.__getitem__, bits))}]" for bits in rows.view(np.uint16).tolist()]
 
 
-def fitting(terms: Mapping[int, float], *, session: str, dimension: int) -> dict[int, float]:
+def fit_terms(terms: Mapping[int, float], *, session: str, dimension: int) -> dict[int, float]:
     """Return the heaviest terms, as many as fit into the row's index tuple (`memories_memory_mind`)."""
     free_bytes = _TUPLE_BYTES - _BESIDE_BYTES - 2 * dimension - len(session.encode())
     most = min(MAX_TERMS, free_bytes // _TERM_BYTES)

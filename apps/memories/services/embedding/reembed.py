@@ -25,7 +25,7 @@ from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.backlog import REFUSED
 from apps.memories.services.embedding.embedders import can_embed, check_embedder, name_of
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
-from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.embedding.literals import fit_terms, halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import check_dimension, model_of
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.scope import OPS, tenant_transaction
@@ -191,7 +191,7 @@ class Reembedding:
 
     def _next_terms(self, text: _Text) -> str | None:
         """Return the terms that fit into the index beside the new vector, if they differ from the present ones."""
-        words = fitting(
+        words = fit_terms(
             indexed_terms(text.content, speaker=text.role, detail=text.detail),
             session=text.session,
             dimension=self.model.dimension,

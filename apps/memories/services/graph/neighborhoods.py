@@ -199,13 +199,15 @@ class _Surroundings:
             if new_roots
             else []
         )
-        entered = self._takers(fresh, new_roots)
+        entered = self._entered_neighborhoods(fresh, new_roots)
         marked = (
             {row[0] for row in fetch(queries.MARK_FRESH_STALE, ids=sorted(entered))} if entered else set()
         )
         return {root for other, roots in entered.items() if other not in marked for root in roots}
 
-    def _takers(self, fresh: Sequence[_Fresh], new_roots: Mapping[UUID, set[UUID]]) -> dict[UUID, set[UUID]]:
+    def _entered_neighborhoods(
+        self, fresh: Sequence[_Fresh], new_roots: Mapping[UUID, set[UUID]]
+    ) -> dict[UUID, set[UUID]]:
         """Return by neighbor the memories of the batch that would enter its neighborhood."""
         entered: dict[UUID, set[UUID]] = {}
         by_meaning: dict[UUID, set[UUID]] = {}

@@ -34,7 +34,7 @@ from arbor.memory.relations import (
     FollowedRelations,
     GraphNode,
     GraphNodeKind,
-    Reached,
+    ReachedNode,
     Relation,
     TraversalResult,
     TraversalStep,
@@ -88,7 +88,7 @@ def find_path(
     traversal = _traverse(agent_id, start, followed, hops, end=end)
     reached = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
-        reached = (Reached(node=end, path=()),)
+        reached = (ReachedNode(node=end, path=()),)
     return _with_labels(
         agent_id, start, TraversalResult(found=reached, bounded=traversal.bounded and not reached), also=end
     )
@@ -131,7 +131,7 @@ def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> Tr
 
 def _traverse(
     agent_id: UUID, start: GraphNode, followed: FollowedRelations, hops: int, *, end: GraphNode | None = None
-) -> TraversalResult[Reached]:
+) -> TraversalResult[ReachedNode]:
     check_hops(hops)
     with _statement_timeout():
         rows = fetch(
@@ -161,7 +161,7 @@ def _step(row: dict[str, Any]) -> TraversalStep:
 
 
 def _with_labels(
-    agent_id: UUID, start: GraphNode, reached: TraversalResult[Reached], *, also: GraphNode | None = None
+    agent_id: UUID, start: GraphNode, reached: TraversalResult[ReachedNode], *, also: GraphNode | None = None
 ) -> TraversalResult[TraversedNode]:
     """Add labels to the reached nodes. Raises NotFound if `start` or `also` is not a node of this agent."""
     asked = [start] if also is None else [start, also]
@@ -178,7 +178,7 @@ def _with_labels(
     return TraversalResult(found=found, bounded=reached.bounded)
 
 
-def _end(node: GraphNode, labels: dict[GraphNode, str], reached: Reached | None = None) -> TraversedNode:
+def _end(node: GraphNode, labels: dict[GraphNode, str], reached: ReachedNode | None = None) -> TraversedNode:
     return TraversedNode(
         kind=node.kind,
         id=node.id,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.memories.models import Memory, Upkeep
-from apps.memories.services.embedding.literals import fitting, sparsevec_text
+from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
@@ -46,7 +46,7 @@ def _write(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
         return
     dimension = model_of(agent_id).dimension
     vectors = {
-        memory["id"]: fitting(
+        memory["id"]: fit_terms(
             indexed_terms(memory["content"], speaker=memory["role"], detail=memory["detail"]),
             session=memory["session"],
             dimension=dimension,

@@ -35,7 +35,7 @@ _READ = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unsummarized:
+class UnsummarizedEpisode:
     """An episode without a summary, and its active memories in order."""
 
     episode_id: UUID
@@ -71,7 +71,7 @@ def agents_with_unsummarized() -> str:
 
 def unsummarized_episodes(
     agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
-) -> list[Unsummarized]:
+) -> list[UnsummarizedEpisode]:
     """Return up to `limit` episodes to summarize, in the order in which they were closed.
 
     They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
@@ -88,7 +88,7 @@ def unsummarized_episodes(
     for episode_id, text, role, type_, at in rows:
         members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=time_text(at)))
     return [
-        Unsummarized(episode_id=episode_id, size=size, excerpts=members[episode_id])
+        UnsummarizedEpisode(episode_id=episode_id, size=size, excerpts=members[episode_id])
         for episode_id, size in sizes.items()
     ]
 

@@ -206,12 +206,12 @@ def _read(
     searches: Sequence[MindSearch], rows: Sequence[Places], *, sources: Sequence[Halves] = ()
 ) -> tuple[Associations, list[_Known]]:
     """Return the associations of sources, and the state of each search's rows. One statement; none without sources and rows."""
-    ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
+    ids = [search.image.ids_of(places) for search, places in zip(searches, rows, strict=True)]
     state = read_state(sources=_together(sources), ids=_together(ids), requests=len(searches))
     known, first = [], 0
-    for some in rows:
-        known.append(_part(state, some, first))
-        first += len(some)
+    for places in rows:
+        known.append(_part(state, places, first))
+        first += len(places)
     return state.associations, known
 
 

@@ -18,7 +18,7 @@ from apps.memories.services.recall.recaller import Meaning, Recaller, recalled
 from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan
 from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed
-from arbor.memory.recall.fusion import Background, Ranked, ScoreInputs, rank
+from arbor.memory.recall.fusion import Background, RankedCandidate, ScoreInputs, rank
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled, ScoreTerms
 
@@ -150,7 +150,9 @@ def _meets(memory: Memory, only: RecallFilter) -> bool:
     return bool(fetch(statement, agent=memory.agent_id, memory=memory.id, **values))
 
 
-def _outranked(ranked: Ranked | None, place: int, memories: Sequence[Recalled], limit: int) -> list[str]:
+def _outranked(
+    ranked: RankedCandidate | None, place: int, memories: Sequence[Recalled], limit: int
+) -> list[str]:
     if ranked is None:
         return ["it has neither the words nor the meaning of the query"]
     least = memories[-1].score if memories else 0.0
@@ -161,7 +163,7 @@ def _outranked(ranked: Ranked | None, place: int, memories: Sequence[Recalled], 
     ]
 
 
-def _rank(query: Query, found: ScanResult, background: Background) -> list[Ranked]:
+def _rank(query: Query, found: ScanResult, background: Background) -> list[RankedCandidate]:
     return rank(
         ScoreInputs(
             candidates=found.candidates,
@@ -176,7 +178,7 @@ def _rank(query: Query, found: ScanResult, background: Background) -> list[Ranke
     )
 
 
-def _score_alone(query: Query, background: Background, memory: Memory) -> Ranked | None:
+def _score_alone(query: Query, background: Background, memory: Memory) -> RankedCandidate | None:
     """Score a memory that is no candidate, without the shares that its neighbors would give it."""
     moment = memory.occurred_at
     only = RecallFilter(since=moment, until=moment + timedelta(microseconds=1))

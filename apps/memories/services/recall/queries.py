@@ -1,4 +1,4 @@
-"""Statements by hand of recall: the reading of mind images, activations, nearest memories. `scan_queries` has the scan."""
+"""Handwritten statements of recall: mind images, activations, nearest memories. `scan_queries` has the scan."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
 
-# Note the recalls of a batch of heartbeats in one statement.
+# Record the recalls of a batch of heartbeats in one statement.
 # Most recalled memories were recalled before: a conflict would lock each row before it is written, and log both.
-# `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
-# delay a heartbeat.
+# `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has locked are not
+# counted, so that no heartbeat waits.
 RAISE_ACTIVATIONS = f"""
 WITH recalled AS MATERIALIZED (
     SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level

@@ -27,7 +27,7 @@ from arbor.errors import EmbeddingFailed
 from arbor.memory.detail_text import detail_lines
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.recall.candidates import moment
-from arbor.memory.recall.fusion import Ranked, ScoreInputs, all_terms, rank, select_best
+from arbor.memory.recall.fusion import RankedCandidate, ScoreInputs, all_terms, rank, select_best
 from arbor.memory.recall.recall_request import RecallRequest, meaning_text, read_query
 from arbor.memory.text.lexical import looked_up, query_terms
 from arbor.memory.values import MemoryType, Recalled
@@ -230,7 +230,7 @@ def _read_texts(ids: Collection[UUID]) -> dict[UUID, StoredText]:
     return {memory_id: StoredText(content, detail) for memory_id, content, detail in rows}
 
 
-def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
+def _ranked(query: Query, found: ScanResult) -> list[RankedCandidate]:
     if found.lasting is not None:
         terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
         return select_best(found.candidates, terms, query.request.limit)
@@ -248,7 +248,7 @@ def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
     )
 
 
-def _whole(found: ScanResult, place: Ranked, text: StoredText) -> Recalled:
+def _whole(found: ScanResult, place: RankedCandidate, text: StoredText) -> Recalled:
     kind = MemoryType(found.type[place.index])
     return Recalled(
         id=place.id,

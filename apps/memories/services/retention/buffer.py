@@ -15,7 +15,7 @@ from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import BufferItem
-from apps.memories.services.embedding.literals import fitting, sparsevec_text
+from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
@@ -68,31 +68,31 @@ class FoundBufferItem:
     trust: float
 
 
-def add_buffer_items(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
+def add_buffer_items(*, agent_id: UUID, items: Sequence[NewBufferItem]) -> list[UUID]:
     """Add items to one agent's buffer, like `buffer_for_agents`, and return their ids in order."""
-    return buffer_for_agents({agent_id: things})[agent_id]
+    return buffer_for_agents({agent_id: items})[agent_id]
 
 
-def buffer_for_agents(things: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
+def buffer_for_agents(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
     """Add items to the buffers of several agents in the open transaction, and return their ids in order. One statement.
 
     Adding an item again extends its life. Each agent's buffer has at most CAPACITY items: the least important ones are
     deleted, which is audited. The embedding backlog adds the vectors. Raises LimitReached for more than CAPACITY items.
     """
     digests = {
-        agent_id: [content_hash(thing.content) for thing in of_agent] for agent_id, of_agent in things.items()
+        agent_id: [content_hash(item.content) for item in of_agent] for agent_id, of_agent in items.items()
     }
     rows: list[dict[str, Any]] = []
-    for agent_id, of_agent in things.items():
+    for agent_id, of_agent in items.items():
         # Of two items with the same text, the one with the higher trust is stored.
         pairs = sorted(zip(digests[agent_id], of_agent, strict=True), key=lambda pair: pair[1].trust)
         by_digest = dict(pairs)
         if len(by_digest) > CAPACITY:
-            raise LimitReached(f"a buffer holds at most {CAPACITY} things, got {len(by_digest)}")
-        rows += [_row(agent_id, digest, thing) for digest, thing in by_digest.items()]
+            raise LimitReached(f"a buffer has at most {CAPACITY} items, got {len(by_digest)}")
+        rows += [_row(agent_id, digest, item) for digest, item in by_digest.items()]
     if not rows:
-        return {agent_id: [] for agent_id in things}
-    agents = sorted(agent_id for agent_id, of_agent in things.items() if of_agent)
+        return {agent_id: [] for agent_id in items}
+    agents = sorted(agent_id for agent_id, of_agent in items.items() if of_agent)
     ids: dict[tuple[UUID, bytes], UUID] = {}
     cleared: dict[UUID, int] = {}
     for agent_id, item_id, digest, deleted in fetch(
@@ -164,30 +164,30 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[FoundBufferIte
     return found
 
 
-def _row(agent_id: UUID, digest: bytes, thing: NewBufferItem) -> dict[str, Any]:
-    terms = document_vector(thing.content, speaker=thing.role)
+def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
+    terms = document_vector(item.content, speaker=item.role)
     return {
         "agent": agent_id,
         "id": uuid7(),
-        "content": thing.content,
+        "content": item.content,
         "content_digest": digest.hex(),
-        "role": thing.role,
-        "importance": thing.weight,
-        "trust": thing.trust,
-        "source": thing.source,
-        "lexical": sparsevec_text(fitting(terms, session="", dimension=0)),
-        "lasts": thing.lasts.total_seconds(),
+        "role": item.role,
+        "importance": item.weight,
+        "trust": item.trust,
+        "source": item.source,
+        "lexical": sparsevec_text(fit_terms(terms, session="", dimension=0)),
+        "lasts": item.lasts.total_seconds(),
     }
 
 
 def record_cleared(agent_id: UUID, count: int, why: str) -> None:
     """Write an audit event about items deleted from an agent's buffer, with the reason."""
-    things = "thing" if count == 1 else "things"
+    items = "item" if count == 1 else "items"
     record(
         action=AuditAction.BUFFER_CLEARED,
         actor=ACTOR,
         agent_id=agent_id,
-        message=f"let go of {count} held {things} {why}",
+        message=f"deleted {count} buffer {items} {why}",
         detail={"count": count},
     )
 
@@ -221,7 +221,7 @@ def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
         cleared = dict(expired.select_for_update().values_list("id", "promoted_to_id"))
         BufferItem.objects.filter(id__in=list(cleared)).delete()
         if lost := sum(memory_id is None for memory_id in cleared.values()):
-            record_cleared(agent_id, lost, "whose time was over")
+            record_cleared(agent_id, lost, "that had expired")
     return len(items) + len(cleared)
 
 

@@ -27,8 +27,8 @@ from arbor.memory.forgetting import (
     BOOST,
     KEPT_PER_WEEK,
     ForgettableMemory,
-    Policy,
-    Reason,
+    ForgettingPolicy,
+    ForgettingReason,
     days_between,
     decayed_importance,
     forget,
@@ -44,14 +44,14 @@ _GLIMPSE = 160
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedArchival:
     """A memory to be archived, with the reason."""
 
     memory_id: UUID
     type: MemoryType
     #: The beginning of its text.
     content: str
-    reason: Reason
+    reason: ForgettingReason
     #: The stored importance, raised by use, and decayed since the last use.
     importance: float
     effective_importance: float
@@ -68,16 +68,16 @@ class ForgettingPlan:
     #: The agent's active memories, up to _MOST_PLANNED.
     active: int
     #: Expired first, then faded, trivial and crowded; the least important first.
-    memories: tuple[Planned, ...]
+    memories: tuple[PlannedArchival, ...]
 
-    def count(self, reason: Reason) -> int:
+    def count(self, reason: ForgettingReason) -> int:
         """Return the number of memories with this reason."""
         return sum(memory.reason is reason for memory in self.memories)
 
 
-def policy() -> Policy:
+def policy() -> ForgettingPolicy:
     """Return the installation's limits. Raises ConfigurationInvalid for one out of range."""
-    return Policy(
+    return ForgettingPolicy(
         archive_below=settings.ARBOR_ARCHIVE_BELOW,
         cleanup_below=settings.ARBOR_CLEANUP_BELOW,
         grace=settings.ARBOR_FORGETTING_GRACE,
@@ -101,7 +101,7 @@ def enforce_quotas() -> JobRunResult:
     return run_job("quota", waiting=queries.MINDS_DUE.format(checked_at="counted_at"), step=_enforce_quota)
 
 
-def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> ForgettingPlan:
+def plan_forgetting(*, agent_id: UUID, limits: ForgettingPolicy | None = None) -> ForgettingPlan:
     """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
 
     Applies the rules in Python to all active memories, so it is meant for requests of people, not for jobs.
@@ -109,7 +109,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Forgetti
     limits = limits or policy()
     rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
-    forgotten: dict[UUID, Reason] = {}
+    forgotten: dict[UUID, ForgettingReason] = {}
     retained: defaultdict[MemoryType, list[tuple[UUID, ForgettableMemory]]] = defaultdict(list)
     states = {row[0]: _state_of(row) for row in rows}
     for memory_id, memory in states.items():
@@ -122,11 +122,15 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Forgetti
         unprotected = [(memory_id, memory) for memory_id, memory in of_type if not memory.is_protected]
         unprotected.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
         excess = max(0, len(of_type) - limits.quota_of(kind))
-        forgotten |= dict.fromkeys((memory_id for memory_id, _ in unprotected[:excess]), Reason.CROWDED)
+        forgotten |= dict.fromkeys(
+            (memory_id for memory_id, _ in unprotected[:excess]), ForgettingReason.CROWDED
+        )
     planned = [
         _planned(row, states[row[0]], forgotten[row[0]], now=now) for row in rows if row[0] in forgotten
     ]
-    planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
+    planned.sort(
+        key=lambda memory: (list(ForgettingReason).index(memory.reason), memory.effective_importance)
+    )
     return ForgettingPlan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
 
@@ -143,10 +147,12 @@ def _state_of(row: tuple[Any, ...]) -> ForgettableMemory:
     )
 
 
-def _planned(row: tuple[Any, ...], state: ForgettableMemory, reason: Reason, *, now: datetime) -> Planned:
+def _planned(
+    row: tuple[Any, ...], state: ForgettableMemory, reason: ForgettingReason, *, now: datetime
+) -> PlannedArchival:
     idle = days_between(state.touched_at, now)
     importance = state.effective_importance
-    return Planned(
+    return PlannedArchival(
         memory_id=row[0],
         type=state.type,
         content=row[9],
@@ -160,14 +166,16 @@ def _planned(row: tuple[Any, ...], state: ForgettableMemory, reason: Reason, *, 
 
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
-    reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
+    reason = f"{ForgettingReason.FADED} below {limits.archive_below:g}, decayed since they were last used"
     rule = _Rule(statement=queries.FADED_MEMORIES, limits=limits, reason=reason, checked_at="forgot_at")
     return _apply_rule(tenant_id, agent_id, rule)
 
 
 def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
-    reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
+    reason = (
+        f"{ForgettingReason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
+    )
     rule = _Rule(statement=queries.TRIVIAL_MEMORIES, limits=limits, reason=reason, checked_at="cleaned_at")
     return _apply_rule(tenant_id, agent_id, rule)
 
@@ -177,7 +185,7 @@ class _Rule:
     """A rule of forgetting that needs no more than one statement."""
 
     statement: str
-    limits: Policy
+    limits: ForgettingPolicy
     reason: str
     #: The column of `Mind` with the time of the rule's last run.
     checked_at: str
@@ -213,7 +221,7 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
                 agent_id, limits, kind, excess=min(excess, STEP - archived), active=counts[kind]
             )
             if ids:
-                reason = f"{Reason.CROWDED}, the least important above the quota of {quota:,} {kind} memories"
+                reason = f"{ForgettingReason.CROWDED}, the least important above the quota of {quota:,} {kind} memories"
                 archive(memory_ids=ids, reason=reason, actor=ACTOR)
             # Protected memories count but cannot be archived; without candidates, nothing more can be done.
             settled = settled and (len(ids) == excess or (not ids and archived < STEP))
@@ -223,7 +231,9 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
         return archived
 
 
-def _find_least(agent_id: UUID, limits: Policy, kind: MemoryType, *, excess: int, active: int) -> list[UUID]:
+def _find_least(
+    agent_id: UUID, limits: ForgettingPolicy, kind: MemoryType, *, excess: int, active: int
+) -> list[UUID]:
     """Return up to `excess` of the least important memories of a type, reading as few as possible."""
     looked = STEP
     while excess > 0:
@@ -243,13 +253,13 @@ def _find_least(agent_id: UUID, limits: Policy, kind: MemoryType, *, excess: int
     return []
 
 
-def _find(statement: str, agent_id: UUID, limits: Policy, **values: Any) -> list[UUID]:
+def _find(statement: str, agent_id: UUID, limits: ForgettingPolicy, **values: Any) -> list[UUID]:
     return [
         row[0] for row in fetch(statement, **{**_figures(limits), "agent": agent_id, "step": STEP, **values})
     ]
 
 
-def _figures(limits: Policy) -> dict[str, Any]:
+def _figures(limits: ForgettingPolicy) -> dict[str, Any]:
     return {
         "boost": BOOST,
         "kept": KEPT_PER_WEEK,

@@ -15,7 +15,7 @@ from apps.audit.services import record
 from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.store.appraisal import lasting
-from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.placement import StoreResult
 from apps.memories.services.store.remember import embed_memories, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
@@ -78,7 +78,7 @@ def create_memories(
     creations: Sequence[Creation],
     actor: str | None = None,
     update_trust: TrustUpdate | None = None,
-) -> Remembered:
+) -> StoreResult:
     """Create memories of one agent, with their relations to concepts, contradicted memories and beliefs, all of them or none.
 
     A memory that exists already is reinforced instead, and gets the relations too. Texts are embedded before the transaction opens.
@@ -112,7 +112,7 @@ def create_memories(
     return stored
 
 
-def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: str) -> Remembered:
+def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: str) -> StoreResult:
     """Store a memory that a person gives, and record the person in the audit log, both or neither.
 
     The memory is lasting unless it has a retention, and is embedded before the transaction opens. Raises NotFound for the agent.

@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.store.duplicates import Unwritten
+from apps.memories.services.store.duplicates import UnwrittenMemories
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 _LAST_POSITION = 2**31 - 1
 
 
-class Key(NamedTuple):
+class MemoryKey(NamedTuple):
     """The key by which two memories are the same; without a session, the position does not count."""
 
     digest: bytes
@@ -33,7 +33,7 @@ class Key(NamedTuple):
     position: int
 
     @classmethod
-    def of(cls, memory: NewMemory) -> Key:
+    def of(cls, memory: NewMemory) -> MemoryKey:
         """Return the key of a new memory."""
         position = memory.position if memory.session else 0
         return cls(content_hash(memory.content), memory.type.value, memory.session, position)
@@ -52,7 +52,7 @@ class Insertion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evolution:
-    """A memory that became another one of the same words, and who says so."""
+    """An existing memory that became a new one with the same words; `origin` is the source of the new one."""
 
     old_id: UUID
     new_id: UUID
@@ -70,16 +70,16 @@ class MindDraft:
         self.model = model
         #: The mind has a row.
         self.exists = exists
-        self.unwritten = Unwritten()
+        self.unwritten = UnwrittenMemories()
         #: To be written: the new memories of each step, and the evolutions of existing memories.
         self.steps: list[list[Insertion]] = []
         self.evolved: list[Evolution] = []
         #: The memories that the steps chose, by id.
         self.touched: dict[UUID, PlacedMemory] = {}
         self._memories: dict[UUID, PlacedMemory] = {}
-        self._by_key: defaultdict[Key, list[PlacedMemory]] = defaultdict(list)
+        self._by_key: defaultdict[MemoryKey, list[PlacedMemory]] = defaultdict(list)
         #: Positions of memories without a session, by the key of their words.
-        self._positions: defaultdict[Key, set[int]] = defaultdict(set)
+        self._positions: defaultdict[MemoryKey, set[int]] = defaultdict(set)
         self._digests: set[bytes] = set()
 
     def unread(self, digests: Iterable[bytes]) -> set[bytes]:
@@ -93,7 +93,7 @@ class MindDraft:
     def add_row(self, digest: bytes, session: str, position: int, row: Sequence[Any]) -> None:
         """Add an existing memory that was read by its digest."""
         placed = self.existing(row)
-        key = Key(digest, placed.type.value, session, position if session else 0)
+        key = MemoryKey(digest, placed.type.value, session, position if session else 0)
         self._by_key[key].append(placed)
         if not session:
             self._positions[key].add(position)
@@ -105,11 +105,13 @@ class MindDraft:
             placed = self._memories[row[0]] = PlacedMemory.of_row(row)
         return placed
 
-    def of_key(self, key: Key) -> list[PlacedMemory]:
+    def of_key(self, key: MemoryKey) -> list[PlacedMemory]:
         """Return the memories of a key, active ones before archived ones."""
         return sorted(self._by_key[key], key=lambda placed: (placed.archived, placed.id))
 
-    def insert(self, memory: NewMemory, placed: PlacedMemory, key: Key, vector: Vectors | None) -> Insertion:
+    def insert(
+        self, memory: NewMemory, placed: PlacedMemory, key: MemoryKey, vector: Vectors | None
+    ) -> Insertion:
         """Add a new memory; without a session, at a position that no memory of the same words has."""
         self._memories[placed.id] = placed
         self._by_key[key].append(placed)
@@ -150,7 +152,7 @@ class MindDraft:
     def comparable(self, vectors: Vectors | None, made_by: EmbeddingModel | None) -> Vectors | None:
         """Return the vectors if the agent's can be compared with them; it may have been moved to another model.
 
-        Raises Invalid for those whose length is not that of the model that is said to have made them.
+        Raises Invalid for vectors whose length is not that of `made_by`, the model that made them; None: the agent's model.
         """
         if vectors is None:
             return None
@@ -169,7 +171,7 @@ class MindDraft:
         )
         return None
 
-    def _free_position(self, position: int, key: Key) -> int:
+    def _free_position(self, position: int, key: MemoryKey) -> int:
         used = self._positions[key]
         if position in used:
             position = max(used) + 1

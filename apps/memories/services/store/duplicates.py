@@ -103,8 +103,8 @@ def _compare(search: NearSearch) -> Hits:
         cursor.execute(queries.VECTORS_ALONE, {"tenant": current_tenant(), "agent": search.agent_id})
         while rows := cursor.fetchmany(BLOCK):
             ids, block = decode_vectors(rows, length)
-            for some in batched(search.numbers, AT_ONCE, strict=False):
-                _add_near(hits, some, search.vectors[list(some)] @ block.T, ids)
+            for numbers in batched(search.numbers, AT_ONCE, strict=False):
+                _add_near(hits, numbers, search.vectors[list(numbers)] @ block.T, ids)
     nearest = {number: sorted(near, key=_hit_order)[: queries.MAX_COMPARED] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(queries.ROWS_OF, ids=list(named))} if named else {}
@@ -127,7 +127,7 @@ def _add_near(
         hits[numbers[row]] += [(float(cosines[row, place]), ids[place]) for place in best]
 
 
-class Unwritten:
+class UnwrittenMemories:
     """Memories of one agent that earlier steps placed and that are not written yet, compared as `find_near` compares rows."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ def _as_stored(vector: Vectors) -> Vectors:
     return vector.astype(np.float16).astype(np.float32)
 
 
-class Alike:
+class StepDuplicates:
     """The new memories of one step without a session, and the near duplicates among them."""
 
     def __init__(self, memories: Mapping[int, NewMemory], vectors: Vectors | None) -> None:

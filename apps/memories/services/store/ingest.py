@@ -30,7 +30,7 @@ type OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ingested:
+class IngestResult:
     """The result of reading a conversation."""
 
     format: ConversationFormat
@@ -80,7 +80,7 @@ def ingest(
     form: ConversationFormat | None = None,
     sample: str | None = None,
     progress: OnProgress | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Read a conversation's file into an agent's episodic memories, each with `ingest:FILE` as its source.
 
     They last, unless their text asks to be kept for good. Run again it stores what is not there yet: nothing, or the rest of an ingest that was broken off. Lines that cannot
@@ -97,7 +97,7 @@ def ingest(
         tally.stored += remember(tenant_id=tenant_id, agent_id=agent_id, memories=batch).stored
         if progress is not None:
             progress(tally.line, conversation.total)
-    result = Ingested(
+    result = IngestResult(
         format=conversation.format,
         stored=tally.stored,
         duplicates=tally.turns - tally.stored,

@@ -12,12 +12,12 @@ import numpy as np
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store import queries
 from apps.memories.services.store.appraisal import appraise_memory
-from apps.memories.services.store.drafts import Evolution, Insertion, Key, MindDraft
+from apps.memories.services.store.drafts import Evolution, Insertion, MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import (
-    Alike,
     Hit,
     Hits,
     NearSearch,
+    StepDuplicates,
     by_nearness,
     has_same_meaning,
     is_compared,
@@ -52,7 +52,7 @@ class ToRemember:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remembered:
+class StoreResult:
     """The result of storing memories: an id for each, in order."""
 
     ids: tuple[UUID, ...]
@@ -71,7 +71,13 @@ class PlacementStep:
     """Memories of one agent that are placed together."""
 
     def __init__(
-        self, draft: MindDraft, wanted: ToRemember, keys: Sequence[Key], *, now: datetime, gap: timedelta
+        self,
+        draft: MindDraft,
+        wanted: ToRemember,
+        keys: Sequence[MemoryKey],
+        *,
+        now: datetime,
+        gap: timedelta,
     ) -> None:
         self._draft = draft
         self._memories = wanted.memories
@@ -99,9 +105,9 @@ class PlacementStep:
             return None
         return NearSearch(agent_id=self._draft.agent_id, numbers=alone, vectors=self._vectors)
 
-    def decide(self, hits: Hits) -> Remembered:
+    def decide(self, hits: Hits) -> StoreResult:
         """Place each memory: merge it into an existing memory or into one of this step, or insert it as a new one."""
-        alike = Alike(self._unknown, self._vectors)
+        alike = StepDuplicates(self._unknown, self._vectors)
         for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
             of_words = self._same[key]
             near = alike.near(number, self._near(number, hits.get(number, ())))
@@ -163,8 +169,8 @@ class PlacementStep:
         if old := [known.id for known in same if not known.archived and str(known.id) not in denied]:
             self._draft.evolved.append(Evolution(old_id=max(old), new_id=new.id, origin=memory.source))
 
-    def _result(self) -> Remembered:
-        return Remembered(
+    def _result(self) -> StoreResult:
+        return StoreResult(
             ids=tuple(placed.id for placed in self._placed),
             duplicates=frozenset(
                 memory.id for memory in self._placed if not memory.is_new and not memory.is_restored

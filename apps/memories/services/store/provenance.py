@@ -134,7 +134,7 @@ def _evidence(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Practised:
+class ProcedureOutcomes:
     """The outcomes of a procedure so far."""
 
     successes: int
@@ -146,7 +146,7 @@ class Practised:
         return self.successes / (self.successes + self.failures)
 
 
-def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practised:
+def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> ProcedureOutcomes:
     """Count that a procedure was followed, in the open transaction. Up to four statements.
 
     Raises NotFound for a memory that is not this agent's, Invalid for one that is no procedure.
@@ -165,7 +165,7 @@ def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practis
     practice.failures += int(not success)
     practice.last_at = datetime.now(UTC)
     practice.save()
-    return Practised(successes=practice.successes, failures=practice.failures)
+    return ProcedureOutcomes(successes=practice.successes, failures=practice.failures)
 
 
 def count_outcomes(outcomes: Sequence[tuple[UUID, UUID, bool]]) -> None:

@@ -1,4 +1,4 @@
-"""Statements by hand of storing memories: all memories of a batch of heartbeats are placed and written together."""
+"""Handwritten statements that store memories: all memories of a batch of heartbeats are placed and written together."""
 
 from __future__ import annotations
 

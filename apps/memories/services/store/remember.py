@@ -10,9 +10,9 @@ from uuid import UUID
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.memories.services.store import queries
-from apps.memories.services.store.drafts import Key, MindDraft
+from apps.memories.services.store.drafts import MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import Hits, find_near
-from apps.memories.services.store.placement import PlacementStep, Remembered, ToRemember
+from apps.memories.services.store.placement import PlacementStep, StoreResult, ToRemember
 from apps.memories.services.store.rows import write_drafts
 from apps.memories.services.store.segmentation import episode_gap
 from apps.memories.services.store.term_counts import lock_minds
@@ -22,7 +22,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import NotFound
 from arbor.memory.values import NewMemory
 
-type _Asked = tuple[int, ToRemember, Sequence[Key]]
+type _Asked = tuple[int, ToRemember, Sequence[MemoryKey]]
 
 
 class MemoryWriter:
@@ -45,16 +45,16 @@ class MemoryWriter:
             lock_minds(missing)
             self._locked |= missing
 
-    def place(self, wanted: Sequence[ToRemember]) -> list[Remembered]:
+    def place(self, wanted: Sequence[ToRemember]) -> list[StoreResult]:
         """Decide for each memory whether it is new or merged, and return the decisions for each of `wanted`, in order.
 
         The result is that of `store` for one request after the other, except that nothing is written yet. At most three statements for
         all requests: locks, existing memories with the same words, near duplicates; the last is repeated for an agent with two requests.
         Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
         """
-        results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
+        results = [StoreResult(ids=(), duplicates=frozenset()) for _ in wanted]
         asked = [
-            (place, request, [Key.of(memory) for memory in request.memories])
+            (place, request, [MemoryKey.of(memory) for memory in request.memories])
             for place, request in enumerate(wanted)
             if request.memories
         ]
@@ -69,7 +69,7 @@ class MemoryWriter:
         """Write all memories that were placed and are not written yet; the statements are those of `write_drafts`."""
         write_drafts(list(self._drafts.values()))
 
-    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, Remembered]]:
+    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, StoreResult]]:
         now, gap = datetime.now(UTC), episode_gap()
         steps = [
             (place, PlacementStep(self._drafts[request.agent_id], request, keys, now=now, gap=gap))
@@ -97,7 +97,7 @@ class MemoryWriter:
         rows = fetch(
             queries.KNOWN_MEMORIES,
             agents=agents,
-            digests=list({digest for some in wanted.values() for digest in some}),
+            digests=list({digest for digests in wanted.values() for digest in digests}),
         )
         for agent_id, name, dimension, digest, *_ in rows:
             if digest is None and agent_id not in self._drafts:
@@ -130,13 +130,13 @@ def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
         yield batch
 
 
-def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Remembered:
+def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> StoreResult:
     """Embed and store memories of one agent, in one transaction of its own.
 
     When the embedder fails, or the settings say not to wait for it, they are stored without vectors, and maintenance embeds them later.
     """
     if not memories:
-        return Remembered(ids=(), duplicates=frozenset())
+        return StoreResult(ids=(), duplicates=frozenset())
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
     with tenant_transaction(tenant_id):
         return store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
@@ -166,7 +166,7 @@ def store(
     memories: Sequence[NewMemory],
     vectors: Vectors | None,
     model: EmbeddingModel | None = None,
-) -> Remembered:
+) -> StoreResult:
     """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
 
     The same content at the same position of the same session is one memory; if it was archived or had expired, it is restored, and

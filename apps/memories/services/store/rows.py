@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
-from apps.memories.services.embedding.literals import fitting, sparsevec_text
+from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
 from apps.memories.services.retention.archive import flag_for_reindexing, reinforce, set_flags
 from apps.memories.services.store import queries
@@ -88,7 +88,7 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
         numbers=Reals(np.concatenate(vectors)) if vectors else None,
         unweighed=_waiting_for_weight(drafts),
         **term_count_rows(words, sign=1),
-        **_growth({agent_id: len(some) for agent_id, some in words.items()}),
+        **_growth({agent_id: len(vectors_of_agent) for agent_id, vectors_of_agent in words.items()}),
     )
 
 
@@ -99,7 +99,7 @@ def _mind(draft: MindDraft) -> dict[str, Any]:
 def _terms(draft: MindDraft, insertion: Insertion) -> dict[int, float]:
     memory = insertion.memory
     terms = indexed_terms(memory.content, speaker=memory.role, detail=insertion.placed.detail)
-    return fitting(terms, session=memory.session, dimension=draft.model.dimension)
+    return fit_terms(terms, session=memory.session, dimension=draft.model.dimension)
 
 
 def _waiting_for_weight(drafts: Sequence[MindDraft]) -> list[UUID]:

@@ -21,14 +21,13 @@ from arbor.heartbeat.situation import (
     PerceptView,
     Situation,
 )
+from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.quotations import Data, line
 
 # From the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
-#: The longest message to an agent, shown whole; `arbor memory ingest` takes documents.
-MESSAGE_LENGTH = 8_000
 #: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
 VALUE_LENGTH = 200
@@ -126,7 +125,7 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
 
 
 def _percept(percept: PerceptView) -> Iterator[str]:
-    yield f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, MESSAGE_LENGTH)}"
+    yield f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, PERCEPT_LENGTH)}"
     if percept.answers:
         yield f"    answers what you wrote: {line(percept.answers)}"
     if percept.detail:

@@ -293,7 +293,9 @@ def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     fleet.run()
     by_status = {heartbeat.status: heartbeat for heartbeat in heartbeats_of(agent)}
     assert set(by_status) == {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}
-    assert by_status[HeartbeatStatus.SKIPPED].reason == "3 beats fell due while no worker ran; run as one"
+    assert (
+        by_status[HeartbeatStatus.SKIPPED].reason == "3 heartbeats fell due while no worker ran; run as one"
+    )
 
 
 def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent, scripted: Script) -> None:

@@ -114,7 +114,7 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
         assert PeerModel.objects.get(agent_id=agent.id).interactions == wrote
     dropped = last_heartbeat(agent).dropped
     assert len(dropped) == 2
-    assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
+    assert {item["reason"] for item in dropped} == {"another note of this heartbeat about Bo counts"}
 
 
 def test_the_oldest_peer_without_interactions_is_deleted_first(

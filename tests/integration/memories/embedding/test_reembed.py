@@ -23,7 +23,7 @@ from apps.memories.models import (
 from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
-from apps.memories.services.embedding.literals import fitting
+from apps.memories.services.embedding.literals import fit_terms
 from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
 from apps.memories.services.recall import recaller
 from apps.memories.services.recall.recaller import recall
@@ -187,7 +187,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     for model in models:
         move(mind, model)
     (memory,) = (memory for memory in memories_of(mind) if memory.content == text)
-    expected = fitting(document_vector(text, speaker=""), session="", dimension=models[-1].dimension)
+    expected = fit_terms(document_vector(text, speaker=""), session="", dimension=models[-1].dimension)
     assert len(memory.lexical.indices()) == len(expected)
     assert (len(expected) < 100) is (way == "longer")
     assert term_counts(mind) == true_counts(mind)

@@ -63,7 +63,7 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
     store_memories(foreign_mind, 2)
     with tenant_transaction(foreign_mind.tenant_id):
         Memory.objects.update(created_at=past, expires_at=past)
-        add_buffer_items(agent_id=foreign_mind.id, things=[NewBufferItem(content="A parcel.")])
+        add_buffer_items(agent_id=foreign_mind.id, items=[NewBufferItem(content="A parcel.")])
         BufferItem.objects.update(expires_at=past)
         Mind.objects.update(forgot_at=past - timedelta(days=3), cleaned_at=past, counted_at=past)
     health = read_health()

@@ -24,7 +24,7 @@ from arbor.memory.recall.fusion import (
     SEEDS,
     SPAN_SEEDS,
     Background,
-    Ranked,
+    RankedCandidate,
     ScoreInputs,
     deviations,
     rank,
@@ -78,8 +78,8 @@ def recall_slowly(
     without_session: str = "",
     only: RecallFilter = EVERYTHING,
     mood: float | None = None,
-) -> list[Ranked]:
-    """Return the expected recall, with the terms of each score."""
+) -> list[RankedCandidate]:
+    """Return the expected recall, with the score components of each."""
     reading = _read(stored.memories, text, now)
     rows = [
         row

@@ -37,7 +37,7 @@ ACTOR = "cli:tests"
 def add_items(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
         return add_buffer_items(
-            agent_id=agent.id, things=[NewBufferItem(content=text, **how) for text in texts]
+            agent_id=agent.id, items=[NewBufferItem(content=text, **how) for text in texts]
         )
 
 
@@ -100,7 +100,7 @@ def test_of_two_words_the_trusted_one_counts(mind: Agent, order: int, together: 
     ][::order]
     with tenant_transaction(mind.tenant_id):
         for some in [things] if together else [[thing] for thing in things]:
-            add_buffer_items(agent_id=mind.id, things=some)
+            add_buffer_items(agent_id=mind.id, items=some)
     (item,) = buffer_items(mind)
     assert (item.role, item.trust) == ("user", 0.7)
 
@@ -121,7 +121,7 @@ def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -
     assert promote_buffers().done == 2
     assert buffer_items(mind) == []
     assert memories_of(mind) == []
-    assert records(mind) == ["let go of 2 held things whose time was over"]
+    assert records(mind) == ["deleted 2 buffer items that had expired"]
     assert promote_buffers().steps == 0
 
 
@@ -140,7 +140,7 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
     assert parcel.importance > 0.3
     assert code.embedding is not None
     assert buffer_items(mind) == []
-    assert records(mind) == ["let go of 1 held thing whose time was over"]
+    assert records(mind) == ["deleted 1 buffer item that had expired"]
 
 
 def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
@@ -206,10 +206,10 @@ def test_a_buffer_is_bounded_and_the_least_important_make_room(
     add_items(mind, "Four.", importance=0.2)
     assert [item.content for item in buffer_items(mind)] == ["One.", "Three.", "Four."]
     assert len(buffer_items(other_mind)) == 1
-    assert records(mind) == ["let go of 1 held thing to make room for others"]
+    assert records(mind) == ["deleted 1 buffer item to make room for others"]
     add_items(mind, "One.", importance=0.5)
     assert len(buffer_items(mind)) == 3
-    with pytest.raises(LimitReached, match="at most 3 things, got 4"):
+    with pytest.raises(LimitReached, match="at most 3 items, got 4"):
         add_items(mind, "1", "2", "3", "4")
 
 
@@ -293,7 +293,7 @@ def test_several_agents_share_one_buffer_statement(
     assert {item.id for item in buffer_items(mind)} == set(ids[mind.id])
     assert [item.id for item in buffer_items(other_mind)] == ids[other_mind.id]
     assert (records(mind), records(other_mind)) == (
-        ["let go of 1 held thing to make room for others"],
+        ["deleted 1 buffer item to make room for others"],
         [],
     )
     assert [[item.id for item in some] for some in results[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]

@@ -30,7 +30,7 @@ from apps.memories.services.retention.forgetting import (
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.plans import GoalLink, LinkKind
-from arbor.memory.forgetting import Policy, Reason
+from arbor.memory.forgetting import ForgettingPolicy, ForgettingReason
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import a_memory, at_once, memories_of, term_counts, true_counts
 
@@ -84,7 +84,7 @@ def store_memories(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
 
 def plan_of(agent: Agent, **limits: Any) -> ForgettingPlan:
     with tenant_transaction(agent.tenant_id):
-        return plan_forgetting(agent_id=agent.id, limits=Policy(**limits) if limits else None)
+        return plan_forgetting(agent_id=agent.id, limits=ForgettingPolicy(**limits) if limits else None)
 
 
 def archived(agent: Agent) -> set[UUID]:
@@ -130,12 +130,12 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     store_memories(mind, *some_memories(seed, 150), {"content": "Over.", "expires_at": past})
     plan = plan_of(mind)
     reasons = Counter(memory.reason for memory in plan.memories)
-    assert set(reasons) == set(Reason), "each rule finds something"
+    assert set(reasons) == set(ForgettingReason), "each rule finds something"
     archived_by_job = {
-        Reason.EXPIRED: expire_memories().done,
-        Reason.FADED: fade_memories().done,
-        Reason.TRIVIAL: clean_up_memories().done,
-        Reason.CROWDED: enforce_quotas().done,
+        ForgettingReason.EXPIRED: expire_memories().done,
+        ForgettingReason.FADED: fade_memories().done,
+        ForgettingReason.TRIVIAL: clean_up_memories().done,
+        ForgettingReason.CROWDED: enforce_quotas().done,
     }
     assert archived_by_job == reasons
     assert archived(mind) == {memory.memory_id for memory in plan.memories}
@@ -290,13 +290,20 @@ def test_a_plan_reads_and_changes_nothing(mind: Agent, statements: list[str]) ->
     statements.clear()
     plan = plan_of(mind)
     assert len(statements) == 1
-    assert (plan.active, plan.count(Reason.FADED), plan.count(Reason.CROWDED)) == (2, 1, 0)
+    assert (plan.active, plan.count(ForgettingReason.FADED), plan.count(ForgettingReason.CROWDED)) == (
+        2,
+        1,
+        0,
+    )
     (planned,) = plan.memories
-    assert planned.reason is Reason.FADED
+    assert planned.reason is ForgettingReason.FADED
     assert len(planned.content) == 160
     assert planned.decayed_importance == planned.importance == 0
     assert archived(mind) == set()
-    assert plan_of(mind, quota=1, cleanup_below=0, archive_below=0).memories[0].reason is Reason.CROWDED
+    assert (
+        plan_of(mind, quota=1, cleanup_below=0, archive_below=0).memories[0].reason
+        is ForgettingReason.CROWDED
+    )
 
 
 def test_a_plan_of_nothing_is_empty(mind: Agent) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from apps.agents.models import Agent
-from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.placement import StoreResult
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
 
 
-def store_with(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
+def store_with(agent: Agent, vectors: Any, *memories: NewMemory) -> StoreResult:
     """Store memories with the vectors given."""
     with tenant_transaction(agent.tenant_id):
         return store(agent_id=agent.id, memories=memories, vectors=vectors)

@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 
 from apps.memories.services.embedding.embedding import embedder
-from apps.memories.services.embedding.literals import MAX_DIMENSION, fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.embedding.literals import MAX_DIMENSION, fit_terms, halfvec_texts, sparsevec_text
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.text.lexical import MAX_TERMS, document_vector
 from arbor.memory.values import SESSION_LENGTH
@@ -20,11 +20,13 @@ LONGEST_SESSION = "🌲" * SESSION_LENGTH
 
 def test_with_the_usual_dimension_nothing_is_left_out() -> None:
     assert len(FULL) == MAX_TERMS
-    assert fitting(FULL, session=LONGEST_SESSION, dimension=256) == FULL
+    assert fit_terms(FULL, session=LONGEST_SESSION, dimension=256) == FULL
 
 
 def test_an_index_row_leaves_out_the_lightest_terms() -> None:
-    terms = fitting({1: 0.5, 2: 2.0, 3: 1.0} | dict.fromkeys(range(4, 200), 0.1), session="", dimension=1024)
+    terms = fit_terms(
+        {1: 0.5, 2: 2.0, 3: 1.0} | dict.fromkeys(range(4, 200), 0.1), session="", dimension=1024
+    )
     assert {1, 2, 3} <= set(terms)
     assert len(terms) < 200
 
@@ -34,7 +36,7 @@ def test_an_index_row_leaves_out_the_lightest_terms() -> None:
 def test_the_fullest_row_of_any_dimension_can_be_indexed(
     database: None, dimension: int, session: str
 ) -> None:
-    terms = fitting(FULL, session=session, dimension=dimension)
+    terms = fit_terms(FULL, session=session, dimension=dimension)
     assert len(terms) >= 16
     vector = halfvec_texts(np.full((1, dimension), 0.01))[0]
     with connections["owner"].cursor() as cursor:

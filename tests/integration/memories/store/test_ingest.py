@@ -13,7 +13,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store import ingest as ingesting
-from apps.memories.services.store.ingest import Ingested, ingest
+from apps.memories.services.store.ingest import IngestResult, ingest
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConversationInvalid, NotFound
 from arbor.ids import uuid7
@@ -38,7 +38,7 @@ this line is nobody's
 """
 
 
-def read(agent: Agent, path: Path, **options: Any) -> Ingested:
+def read(agent: Agent, path: Path, **options: Any) -> IngestResult:
     return ingest(tenant_id=agent.tenant_id, agent_id=agent.id, path=path, actor="cli:tests", **options)
 
 

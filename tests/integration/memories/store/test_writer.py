@@ -16,7 +16,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import appraisal
-from apps.memories.services.store.placement import Remembered, ToRemember
+from apps.memories.services.store.placement import StoreResult, ToRemember
 from apps.memories.services.store.remember import MemoryWriter, store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -52,7 +52,7 @@ def unit_vectors(*cosines: float, dimension: int = 256) -> Any:
     return rows
 
 
-def write(tenant: Tenant, *steps: list[ToRemember]) -> list[list[Remembered]]:
+def write(tenant: Tenant, *steps: list[ToRemember]) -> list[list[StoreResult]]:
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         results = [writer.place(step) for step in steps]
@@ -114,7 +114,7 @@ def test_one_agent_may_come_twice_in_a_step(tenant: Tenant, mind: Agent, other_m
     )
     assert (one.stored, other.stored, again.stored) == (1, 1, 0)
     assert again.ids == one.ids
-    assert nothing == Remembered(ids=(), duplicates=frozenset())
+    assert nothing == StoreResult(ids=(), duplicates=frozenset())
 
 
 def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant, mind: Agent) -> None:
@@ -255,7 +255,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
         vectors = vectors_of(memories, model.dimension) if compared else None
         return ToRemember(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
 
-    stored: list[list[Remembered]] = [[], [], []]
+    stored: list[list[StoreResult]] = [[], [], []]
     with tenant_transaction(tenant.id):
         for step in steps:
             for number, memories, compared in step:
@@ -265,7 +265,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
                         agent_id=batch.agent_id, memories=memories, vectors=batch.vectors, model=batch.model
                     )
                 )
-    placed: list[list[Remembered]] = [[], [], []]
+    placed: list[list[StoreResult]] = [[], [], []]
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         for step in steps:

@@ -11,7 +11,7 @@ from arbor.heartbeat.prompts import token_shares
 from arbor.heartbeat.prompts.fitting import fit
 from arbor.heartbeat.prompts.prompt import build_prompt, render
 from arbor.heartbeat.prompts.reductions import SHEDS
-from arbor.heartbeat.prompts.token_shares import LEAST_SCALE, SHARES, Side, shares, side_of
+from arbor.heartbeat.prompts.token_shares import LEAST_SCALE, SHARES, PromptSide, shares, side_of
 from arbor.heartbeat.situation import (
     ClusterView,
     Environment,
@@ -31,12 +31,12 @@ LONG = "word " * 220
 
 def fit_situation(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
     """Fit a situation into these shares, by default those of the seed."""
-    given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
+    given = {**SHARES, **{PromptSide(name): tokens for name, tokens in allowed.items()}}
     fit_result, rendered = fit(view, given, lambda situation: render(situation, NONCE))
     return fit_result.situation, dict(fit_result.cut), {section.name: section.text for section in rendered}
 
 
-def side_tokens(texts: dict[str, str], side: Side) -> int:
+def side_tokens(texts: dict[str, str], side: PromptSide) -> int:
     return sum(estimate_tokens(text) for name, text in texts.items() if side_of(name) is side)
 
 
@@ -57,7 +57,9 @@ def test_a_small_window_makes_every_share_smaller(
 ) -> None:
     by_side = shares(window=window, fixed=fixed, reply=reply)
 
-    assert {side: by_side[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
+    assert {side: by_side[side] for side in PromptSide} == {
+        side: int(SHARES[side] * shares_of) for side in PromptSide
+    }
 
 
 def test_the_shares_are_those_of_the_seed() -> None:
@@ -197,7 +199,7 @@ def test_a_side_over_its_share_is_cut_to_fit() -> None:
 
     _, _, texts = fit_situation(view)
 
-    assert 1_000 < side_tokens(texts, Side.MEMORY) <= SHARES[Side.MEMORY] + 20
+    assert 1_000 < side_tokens(texts, PromptSide.MEMORY) <= SHARES[PromptSide.MEMORY] + 20
 
 
 def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:

@@ -16,7 +16,7 @@ from arbor.heartbeat.pacing import ActiveHours, SchedulePolicy
 from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
-from arbor.heartbeat.usage import Degradation, Scarcest
+from arbor.heartbeat.usage import Degradation, NearestLimit
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
@@ -48,20 +48,24 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
 @pytest.mark.parametrize(
     ("view", "changes", "reason"),
     [
-        ({}, {}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {}, "idle: nothing waits, and it reflected at the last heartbeat"),
         ({}, {"trigger": "message"}, ""),
         ({}, {"trigger": "operator"}, ""),
-        ({}, {"trigger": "drive"}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {"trigger": "drive"}, "idle: nothing waits, and it reflected at the last heartbeat"),
         # A cycle is asked for, and ends where nothing is left.
-        ({}, {"trigger": "cycle"}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {"trigger": "cycle"}, "idle: nothing waits, and it reflected at the last heartbeat"),
         ({"percepts": [percept()]}, {}, ""),
         ({"goals": [goal()]}, {}, ""),
         (
             {"goals": [goal(layer=GoalLayer.ASPIRATION)]},
             {},
-            "idle: nothing waits, and it reflected at the last beat",
+            "idle: nothing waits, and it reflected at the last heartbeat",
         ),
-        ({"goals": [goal(rule="survival")]}, {}, "idle: nothing waits, and it reflected at the last beat"),
+        (
+            {"goals": [goal(rule="survival")]},
+            {},
+            "idle: nothing waits, and it reflected at the last heartbeat",
+        ),
         ({"goals": [goal()], "intents": [intent()]}, {}, ""),
         ({"proposals": [proposal()]}, {}, ""),
         ({"beat_number": 5}, {}, ""),
@@ -70,7 +74,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         (
             {},
             {"selfhood": Selfhood(drives=drives_of(rest=0.9))},
-            "idle: nothing waits, and it reflected at the last beat",
+            "idle: nothing waits, and it reflected at the last heartbeat",
         ),
     ],
 )
@@ -182,7 +186,7 @@ def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: 
 def test_a_change_of_the_budget_level_is_recorded_once(
     before: Degradation, after: Degradation, changed: tuple[str, ...]
 ) -> None:
-    nearest = Scarcest(what="tokens", whose="its", left=0.25)
+    nearest = NearestLimit(what="tokens", whose="its", left=0.25)
     activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
     result = run_step(
         background_checks(new_heartbeat({}, opening_of(recent_activity=activity, level_before=before)))
@@ -220,4 +224,4 @@ def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     heartbeat = run_step(
         idle(new_heartbeat({}, opening_of(recent_activity=RecentActivity(heartbeats=heartbeats))))
     ).state
-    assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"
+    assert heartbeat.idle == "idle: nothing waits, and it reflected 2 heartbeats ago"

@@ -56,7 +56,7 @@ def test_settled_proposals_are_shown_the_surest_first() -> None:
         "proposed: I am 3",
         "proposed: I am 9",
         "fell out of the queue: I am 6",
-        "let go of 4 old experiences",
+        "deleted 4 old experiences",
     )
 
 

@@ -19,7 +19,7 @@ from arbor.memory.clusters.clusters import (
     ClusterResonance,
     ClusterValue,
     Cosines,
-    Felt,
+    MemberFeeling,
     Vectors,
     assign,
     centroid_of,
@@ -235,7 +235,10 @@ def test_ids_and_vectors_of_different_lengths_are_refused() -> None:
 
 def test_a_cluster_has_the_mean_valence_of_its_members() -> None:
     feeling = feeling_of(
-        [Felt(strength=0.9, valence=-0.6, importance=1.0), Felt(strength=0.3, valence=0.2, importance=0.0)]
+        [
+            MemberFeeling(strength=0.9, valence=-0.6, importance=1.0),
+            MemberFeeling(strength=0.3, valence=0.2, importance=0.0),
+        ]
     )
     assert (feeling.valence, feeling.intensity, feeling.importance) == pytest.approx((-0.2, 0.4, 0.75))
     assert feeling_of([]).importance == 0

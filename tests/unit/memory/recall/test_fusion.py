@@ -13,7 +13,14 @@ import pytest
 
 from arbor.memory.forgetting import effective_importance
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
-from arbor.memory.recall.fusion import Background, Ranked, ScoreInputs, contenders, lasting_terms, rank
+from arbor.memory.recall.fusion import (
+    Background,
+    RankedCandidate,
+    ScoreInputs,
+    contenders,
+    lasting_terms,
+    rank,
+)
 from arbor.memory.recall.recall_request import ReadQuery
 from arbor.memory.recall.timespan import TimeSpan
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
@@ -48,7 +55,7 @@ def ranked(
     associations: Sequence[tuple[int, int, float]] = (),
     mood: float | None = None,
     **query: object,
-) -> dict[int, Ranked]:
+) -> dict[int, RankedCandidate]:
     reading = replace(EMPTY_QUERY, **query)  # type: ignore[arg-type]
     ranking = rank(
         ScoreInputs(
