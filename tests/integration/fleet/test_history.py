@@ -47,7 +47,8 @@ from tests.factories.heartbeats import (
 from tests.factories.memories import MemoryFactory
 from tests.integration.fleet.history_rows import YearOfHours
 
-LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
+# At noon: whole days are deleted, so the numbers depend on the hour.
+LONG_AGO = (datetime.now(UTC) - timedelta(days=1200)).replace(hour=12)
 
 
 @pytest.fixture
