@@ -132,7 +132,14 @@ class _WatchedCall(_Watched):
 
 
 def measure(
-    installation: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int, warm_up: int
+    installation: Installation,
+    *,
+    agents: int,
+    tenants: int,
+    beats: int,
+    memories: int,
+    batch: int,
+    warm_up: int,
 ) -> dict[str, Any]:
     """Return the cost of a heartbeat by leg, node, need, statement and function."""
     population = populate(agents=agents, tenants=tenants)

@@ -26,6 +26,19 @@ GROUP BY 1, 2 ORDER BY 4 DESC
 _ROWS_SHOWN = 200
 
 
+_OWN = """
+SELECT coalesce(sum(s.wal_bytes), 0)::bigint FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
+WHERE r.rolname = current_user AND s.toplevel
+"""
+
+
+def own_wal_bytes(connection: psycopg.Connection[Any]) -> int:
+    """Return the bytes of the log that the benchmark's own statements wrote since the reset of the counters of statements."""
+    row = connection.execute(_OWN).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def wal_place(connection: psycopg.Connection[Any]) -> str:
     """Return the place in the write-ahead log that has been reached."""
     row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
@@ -36,9 +49,7 @@ def wal_place(connection: psycopg.Connection[Any]) -> str:
 def wal_by_relation(connection: psycopg.Connection[Any], *, since: str, beats: int) -> list[dict[str, Any]]:
     """Return what each relation wrote since a place in the log, by kind of record, per heartbeat, the largest first."""
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
-    rows = connection.execute(
-        _BY_RELATION, {"since": since, "until": wal_place(connection)}
-    ).fetchall()
+    rows = connection.execute(_BY_RELATION, {"since": since, "until": wal_place(connection)}).fetchall()
     return [
         {
             "relation": relation,
