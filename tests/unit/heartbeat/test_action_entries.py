@@ -7,7 +7,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionRecord, action_result, 
 
 
 def _record(**values: object) -> ActionRecord:
-    decision = Decision(index=0, action="rest", params={}, verdict=DecisionVerdict.RUN, **values)  # type: ignore[arg-type]
+    decision = Decision(index=0, action="rest", params={}, verdict=DecisionVerdict.RUN, **values)
     return ActionRecord(decision=decision, result=action_result(decision, ActionOutcome.SUCCESS, "rested"))
 
 
