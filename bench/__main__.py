@@ -105,6 +105,11 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
 @click.option(
     "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats run together."
 )
+@whole(
+    "--warm-up",
+    6,
+    help="Rounds before the measurement, to fill caches, prepare statements and go through all modes.",
+)
 def profile(**options: Any) -> dict[str, Any]:
     """Processor time of a heartbeat by leg, node, need, statement and function, in one process."""
     with stub_model() as stub:

@@ -32,6 +32,7 @@ from bench.support.figures import print_progress, quantile
 from bench.support.installation import Installation
 from bench.support.population import BenchAgent, populate
 from bench.support.stub_process import RunningStub
+from bench.support.wal import own_wal_bytes, wal_by_relation, wal_place
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")
@@ -112,7 +113,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     print_progress(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
     reset_statements(database)
-    cpu_before, wal_before = fleet.cpu_s(), wal_bytes(database)
+    cpu_before, wal_before, place = fleet.cpu_s(), wal_bytes(database), wal_place(database)
     since, started = fetch_value(database, "SELECT now()"), time.monotonic()
     goal = fleet.ended() + (beats or agents)
     fleet.run_until(ended=goal)
@@ -125,6 +126,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     counts = _counts(database, window)
     done = max(counts["completed"], 1)
     _say_costliest(sent, done)
+    own_wal, written_by = own_wal_bytes(database), wal_by_relation(database, since=place, beats=done)
     return {
         "seconds": round(took_s, 1),
         "beats_per_s": round(counts["completed"] / took_s, 1),
@@ -135,6 +137,9 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
         ),
         "transactions_per_beat": round(_calls(sent, "COMMIT") / done, 1),
         "wal_kb_per_beat": round((wal_after - wal_before) / 1024 / done, 1),
+        # A part of it: of the statements that make agents due, which an installation does not need.
+        "wal_kb_of_making_due": round(own_wal / 1024 / done, 1),
+        "wal_by_relation": written_by,
         "claim_ms_per_agent": _claim_ms(sent),
         "cpu_ms_per_beat": {
             name: round((cpu_after[name] - cpu_before[name]) * 1000 / done, 2) for name in cpu_after

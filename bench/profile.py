@@ -39,9 +39,8 @@ from bench.support.database import connect_as_superuser, is_control, reset_state
 from bench.support.figures import print_progress
 from bench.support.installation import Installation
 from bench.support.population import populate
+from bench.support.wal import wal_by_relation, wal_place
 
-#: Rounds before the measurement, to fill caches, prepare statements and go through all modes.
-_WARM_UP = 6
 _STATEMENTS_SHOWN = 40
 _FUNCTIONS_SHOWN = 60
 
@@ -133,7 +132,14 @@ class _WatchedCall(_Watched):
 
 
 def measure(
-    installation: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
+    installation: Installation,
+    *,
+    agents: int,
+    tenants: int,
+    beats: int,
+    memories: int,
+    batch: int,
+    warm_up: int,
 ) -> dict[str, Any]:
     """Return the cost of a heartbeat by leg, node, need, statement and function."""
     population = populate(agents=agents, tenants=tenants)
@@ -141,18 +147,19 @@ def measure(
         if memories:
             minds.load(database, minds.make_turns(memories), population)
         print_progress("warming up")
-        for _ in range(_WARM_UP):
+        for _ in range(warm_up):
             _round(database, _Account(), batch)
         rounds = max(1, -(-beats // agents))
         print_progress(f"measuring {rounds * agents} beats")
         account, done = _Account(), 0
         reset_statements(database)
-        before, wal_before = _processor_ms(installation), wal_bytes(database)
+        before, wal_before, place = _processor_ms(installation), wal_bytes(database), wal_place(database)
         with _watched(account):
             for _ in range(rounds):
                 done += _round(database, account, batch)
         spent, written = _processor_ms(installation) - before, wal_bytes(database) - wal_before
         sent = statements(database)
+        written_by = wal_by_relation(database, since=place, beats=done)
         functions = _profiled(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())
@@ -173,6 +180,7 @@ def measure(
         ),
         "planning_ms": round(sum(statement.planning_ms for statement in sent) / done, 2),
         "wal_kb": round(written / 1024 / done, 1),
+        "wal_by_relation": written_by,
         "statements": round(
             sum(statement.calls for statement in sent if not is_control(statement)) / done, 1
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -10,6 +10,7 @@ from apps.agents.models import Agent, Trigger
 from apps.memories.models import Memory
 from apps.tenants.fields import OnDelete, PackedJSON, PackedList, TenantForeignKey
 from apps.tenants.models import TenantModel
+from arbor.heartbeat.results import complete_entry
 from arbor.ids import uuid7
 
 
@@ -26,6 +27,17 @@ class HeartbeatStatus(models.TextChoices):
     FAILED = "failed"
     #: No model was asked, for the reason in `reason`.
     SKIPPED = "skipped"
+
+
+class ActionEntries(models.JSONField):
+    """The entries of a heartbeat's actions, stored without values that most of them have (`complete_entry`)."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        """Return the entries with all of their keys."""
+        entries = super().from_db_value(value, expression, connection)
+        if not isinstance(entries, list):
+            return entries
+        return [complete_entry(entry) if isinstance(entry, dict) else entry for entry in entries]
 
 
 class Heartbeat(TenantModel):
@@ -55,7 +67,7 @@ class Heartbeat(TenantModel):
     #: The model's reasons for its decision.
     reasoning = models.TextField(blank=True)
     #: [{action, params, verdict, reason, cost, result, …}] in order.
-    actions = models.JSONField(default=list)
+    actions = ActionEntries(default=list)
     #: [{goal_id, change}]
     goal_changes = models.JSONField(default=list)
     #: Items of the reply that were not used: [{path, value, reason}].

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
@@ -158,9 +159,39 @@ class ActionRecord:
     turn: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of `Heartbeat.actions`."""
+        """Return the entry of `Heartbeat.actions`, as stored: without the values that `complete_entry` fills in."""
         entry = {**self.decision.model_dump(mode="json"), **self.result.model_dump(mode="json")}
-        return entry if self.turn == 1 else {**entry, "turn": self.turn}
+        stored = {
+            name: value for name, value in entry.items() if name not in _OMITTED or value != _OMITTED[name]
+        }
+        return stored if self.turn == 1 else {**stored, "turn": self.turn}
+
+
+#: Values of an entry that are not stored: most entries have all of them, and each would be written to the write-ahead log.
+_OMITTED: Mapping[str, Any] = {
+    "reason": "",
+    "ignored": [],
+    "reasoning": "",
+    "goal_id": None,
+    "intent_id": None,
+    "crossed": [],
+    "capability_id": "",
+    "why": None,
+    "approval_id": "",
+    "by_approval": False,
+    "memory_ids": [],
+    "brought": "",
+}
+
+
+def complete_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored entry of `Heartbeat.actions` with all of its keys, in the order in which `jsonb` has them."""
+    missing = {name: copy(value) for name, value in _OMITTED.items() if name not in entry}
+    return dict(sorted({**entry, **missing}.items(), key=_jsonb_order))
+
+
+def _jsonb_order(item: tuple[str, Any]) -> tuple[int, str]:
+    return len(item[0]), item[0]
 
 
 @dataclass(frozen=True, kw_only=True)

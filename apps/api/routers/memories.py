@@ -119,7 +119,7 @@ def list_memories(
     if wanted.status is not None:
         rows = rows.filter(status=wanted.status)
     if wanted.session:
-        rows = rows.filter(session=wanted.session)
+        rows = rows.filter(session=wanted.session).exclude(session="")
     if wanted.pinned:
         rows = rows.filter(pin__isnull=False)
     return page_of(

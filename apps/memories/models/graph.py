@@ -85,7 +85,14 @@ class Concept(TenantModel):
                 name="memories_concept_not_own_parent",
             ),
         ]
-        indexes = [models.Index(fields=["tenant", "parent"], name="memories_concept_by_parent")]
+        # Few concepts have a broader one.
+        indexes = [
+            models.Index(
+                fields=["tenant", "parent"],
+                name="memories_concept_narrower",
+                condition=models.Q(parent__isnull=False),
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -89,7 +89,12 @@ class Memory(TenantModel):
                 name="memories_memory_mind",
                 condition=models.Q(status="active"),
             ),
-            models.Index(fields=["tenant", "agent", "session", "position"], name="memories_memory_session"),
+            # Half of the memories belong to no session.
+            models.Index(
+                fields=["tenant", "agent", "session", "position"],
+                name="memories_memory_of_session",
+                condition=~models.Q(session=""),
+            ),
             models.Index(fields=["tenant", "agent", "-occurred_at"], name="memories_memory_recent"),
             models.Index(
                 fields=["tenant", "episode", "sequence"],

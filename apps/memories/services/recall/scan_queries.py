@@ -92,7 +92,7 @@ WITH asked AS MATERIALIZED (
     UNION ALL
     SELECT turn.* FROM stretch CROSS JOIN LATERAL (
         SELECT {row} FROM memories_memory m
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND session <> '' AND status = 'active'
             AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
         ORDER BY position LIMIT {most_beside}
     ) turn

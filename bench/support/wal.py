@@ -1,0 +1,62 @@
+"""The write-ahead log of a measurement by table or index, and by kind of record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+#: A record belongs to the relation of its first block; a record without blocks to none. TOAST tables are named after their table.
+_BY_RELATION = """
+WITH records AS (
+    SELECT r.start_lsn, r.resource_manager || '/' || r.record_type AS kind, r.record_length, r.fpi_length
+    FROM pg_get_wal_records_info(%(since)s, %(until)s) r
+), places AS (
+    SELECT DISTINCT ON (start_lsn) start_lsn, reltablespace, relfilenode
+    FROM pg_get_wal_block_info(%(since)s, %(until)s, false) ORDER BY start_lsn, block_id
+)
+SELECT coalesce(
+        (SELECT owner.relname || ' (toast)' FROM pg_class owner WHERE owner.reltoastrelid = c.oid), c.relname, ''
+    ) AS relation,
+    r.kind, count(*), sum(r.record_length), sum(r.fpi_length)
+FROM records r LEFT JOIN places p USING (start_lsn)
+LEFT JOIN pg_class c ON c.oid = pg_filenode_relation(0, p.relfilenode)
+GROUP BY 1, 2 ORDER BY 4 DESC
+"""
+_ROWS_SHOWN = 200
+
+
+_OWN = """
+SELECT coalesce(sum(s.wal_bytes), 0)::bigint FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
+WHERE r.rolname = current_user AND s.toplevel
+"""
+
+
+def own_wal_bytes(connection: psycopg.Connection[Any]) -> int:
+    """Return the bytes of the log that the benchmark's own statements wrote since the reset of the counters of statements."""
+    row = connection.execute(_OWN).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def wal_place(connection: psycopg.Connection[Any]) -> str:
+    """Return the place in the write-ahead log that has been reached."""
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def wal_by_relation(connection: psycopg.Connection[Any], *, since: str, beats: int) -> list[dict[str, Any]]:
+    """Return what each relation wrote since a place in the log, by kind of record, per heartbeat, the largest first."""
+    connection.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
+    rows = connection.execute(_BY_RELATION, {"since": since, "until": wal_place(connection)}).fetchall()
+    return [
+        {
+            "relation": relation,
+            "kind": kind,
+            "records": round(count / beats, 2),
+            "bytes": round(size / beats),
+            "page_image_bytes": round(images / beats),
+        }
+        for relation, kind, count, size, images in rows[:_ROWS_SHOWN]
+    ]
