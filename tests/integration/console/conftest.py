@@ -21,7 +21,8 @@ from tests.support.database import DatabaseCleaner
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Silence the log of refused requests: they are expected here, and their tracebacks take time."""
-    caplog.set_level("CRITICAL", logger="django.request")
+    for name in ("django.request", "django.security"):
+        caplog.set_level("CRITICAL", logger=name)
 
 
 @pytest.fixture
