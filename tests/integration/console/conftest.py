@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from apps.tenants.models import Role, Tenant
 from apps.tenants.services import add_member
@@ -16,6 +17,12 @@ from tests.support.console import World, sign_in
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, crawl_as_owner, crawl_as_viewer
 from tests.support.console_rows import make_world
 from tests.support.database import DatabaseCleaner
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _lists_are_registered() -> None:
+    """Load the addresses: tests that walk over all lists find none before."""
+    reverse("admin:index")
 
 
 @pytest.fixture(autouse=True)
