@@ -36,6 +36,8 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish() -> None:
     """Leave modules and tests, which stay until the end, out of every collection of garbage."""
     gc.freeze()
+    # Pages, migrations and generated examples make many short-lived objects, few of them in cycles.
+    gc.set_threshold(50_000, 10, 20)
     gc.enable()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from apps.tenants.models import Role, Tenant
 from apps.tenants.services import add_member
@@ -18,10 +19,17 @@ from tests.support.console_rows import make_world
 from tests.support.database import DatabaseCleaner
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _lists_are_registered() -> None:
+    """Load the addresses: tests that walk over all lists find none before."""
+    reverse("admin:index")
+
+
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Silence the log of refused requests: they are expected here, and their tracebacks take time."""
-    caplog.set_level("CRITICAL", logger="django.request")
+    for name in ("django.request", "django.security"):
+        caplog.set_level("CRITICAL", logger=name)
 
 
 @pytest.fixture

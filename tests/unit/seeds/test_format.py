@@ -159,7 +159,7 @@ def test_a_large_seed_is_refused(limits: SeedLimits, message: str) -> None:
 def test_a_decompression_bomb_is_refused() -> None:
     plain = seed({})[0]
     length = int.from_bytes(plain[len(MAGIC) + 1 : len(MAGIC) + 5], "big")
-    bomb = b'#{"digested":true,"section":"memories"}\n' + (b'{"a":0}\n' * (3 * 1024 * 1024))
+    bomb = b'#{"digested":true,"section":"memories"}\n' + (b'{"a":"%s"}\n' % (b"0" * 8183) * (3 * 1024))
     frame = ZstdCompressor().compress(bomb, ZstdCompressor.FLUSH_FRAME)
 
     with pytest.raises(SeedInvalid, match="unpacks to more"):
