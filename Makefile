@@ -1,12 +1,13 @@
 # Every target prepares .venv first; that takes no time when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down check types rules prepared test bars lock reference local-model bench audit pictures
+.PHONY: help setup up down check types rules prepared cases systems test bars lock reference local-model bench audit pictures
 
 VENV := .venv/bin
 # Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
 JOBS ?= 2
-# They wait half of the time, for processes that start and leases that end.
+# They wait half of the time, for processes that start and leases that end, so they run beside the others. Their output follows.
 SYSTEMS ?= $(shell expr $(JOBS) + 1)
+SYSTEMS_OUTPUT := .pytest_cache/systems.txt
 
 help: ## Show what there is
 	@printf 'Arbor keeps autonomous agents alive.\n\n'
@@ -40,10 +41,16 @@ rules:
 prepared:
 	@$(VENV)/python -m tests.prepare
 
+cases:
+	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" --ignore tests/acceptance $(ARGS)
+
+systems:
+	@mkdir -p $(dir $(SYSTEMS_OUTPUT))
+	$(VENV)/pytest -n $(SYSTEMS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance > $(SYSTEMS_OUTPUT) 2>&1
+
 test: setup ## Every test but those of `make bars`, after `make check`
 	@$(MAKE) --no-print-directory -j 2 types rules prepared
-	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not bar" --ignore tests/acceptance $(ARGS)
-	$(VENV)/pytest -n $(SYSTEMS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance
+	@$(MAKE) --no-print-directory -j 2 cases systems; status=$$?; cat $(SYSTEMS_OUTPUT); exit $$status
 	@printf 'The tests that assert on elapsed time run by themselves: make bars\n'
 
 bars: setup ## The tests that assert on elapsed time, one by one

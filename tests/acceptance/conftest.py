@@ -11,8 +11,15 @@ from tests.integration.conftest import cleaner, database, django_db_setup, empti
 
 __all__ = ["cleaner", "database", "django_db_setup", "emptier", "local_model_server", "postgres", "tenant"]
 
-#: Whole files are shared out in this order: the longest first, so that both workers end together.
-LONGEST_FIRST = ("test_worker_kills.py", "test_up.py", "test_up_own_servers.py", "test_outages.py")
+#: Whole files are shared out in this order: the longest first, so that all workers end together.
+LONGEST_FIRST = (
+    "test_worker_kills.py",
+    "test_up.py",
+    "test_accessibility.py",
+    "test_outages.py",
+    "test_real_heartbeat.py",
+    "test_newcomer.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -88,17 +88,19 @@ def propose(prompt: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
+def newcomer(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Newcomer]:
     """Start an empty installation, and open its console."""
     assert CHROMIUM is not None
     kept = os.environ.get("KEEP_PICTURES")
     with (
+        django_db_blocker.unblock(),
         tempfile.TemporaryDirectory(prefix="arbor-new-") as folder,
         provider_server() as provider,
         Browser(CHROMIUM) as browser,
     ):
         provider.decide = propose
         installation = Installation(Path(folder), ARBOR_MODEL_ALLOW_PRIVATE="true")
+        installation.use_migrated_cluster()
         try:
             installation.start("--no-demo", "--only", "dispatcher,heartbeat,model,maintenance,scheduler,web")
             yield Newcomer(

