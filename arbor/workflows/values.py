@@ -86,4 +86,4 @@ OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.ANSWERED, WorkflowS
 def delay_after_failed_legs(failures: int) -> timedelta:
     """Return the time for which a run rests whose last legs have raised, `failures` of them in a row (1 or more)."""
     doublings = min(failures - 1, 10)
-    return min(FIRST_LEG_DELAY * 2**doublings, LONGEST_LEG_DELAY)
+    return min(FIRST_LEG_DELAY * (1 << doublings), LONGEST_LEG_DELAY)

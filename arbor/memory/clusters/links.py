@@ -159,7 +159,7 @@ def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelat
         )
         if link is ClusterLink.CONTRADICTS:
             pairs |= {(target, source) for source, target in pairs}
-        # A set: where both memories are in both clusters, a contradiction is one piece of evidence still.
+        # A set: where both memories are in both clusters, a contradiction counts once.
         for first, other in pairs:
             if first != other:
                 doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (1 - relation.weight)
