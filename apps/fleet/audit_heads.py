@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import batched
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
@@ -25,7 +26,7 @@ from apps.queues import Task
 from apps.tenants.scope import OPS
 from arbor.adapters.webhook import Webhook
 from arbor.audit.chain import Seal, format_moment
-from arbor.errors import ConfigurationInvalid, Invalid
+from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,10 @@ log = structlog.get_logger(__name__)
 HEAD_EVENT = "audit_head_sealed"
 #: Heads of one request.
 _HEADS_AT_ONCE = 500
+
+#: The number of the last head of each chain that a sink has accepted, by sink, since the last run in which no sink failed: while
+#: one of them refuses, the others do not get the same heads at each run.
+_accepted: dict[str, dict[str, int]] = {}
 
 # The last seal of each chain that has one since a time.
 _HEADS_SINCE = """
@@ -46,12 +51,18 @@ WHERE head.at > %s ORDER BY head.tenant_id
 class HeadSink(Protocol):
     """A place for heads, outside of the database."""
 
+    @property
+    def name(self) -> str:
+        """Return its name among the sinks, which errors show."""
+
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
         """Store heads. Raises DeliveryFailed or ConfigurationInvalid."""
 
 
 class HeadLog:
     """The log of the worker, a line for each head: kept outside of the database, though where the worker's owner can change it."""
+
+    name = "the log"
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
         """Log what a comparison needs of each head."""
@@ -64,6 +75,7 @@ class HeadFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.name = f"the file {path}"
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
         """Append heads, and wait until they are on the disk. Raises ConfigurationInvalid for a file that cannot be written."""
@@ -85,6 +97,8 @@ class HeadUrl:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        # An address may have a password.
+        self.name = f"the URL of {urlsplit(url).hostname}"
         self._webhook = Webhook(
             allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP, allow_private=settings.ARBOR_WEBHOOK_ALLOW_PRIVATE
         )
@@ -108,18 +122,28 @@ def configured_sinks() -> list[HeadSink]:
 def export_heads(sinks: Sequence[HeadSink]) -> int:
     """Export the heads that are new since the last successful run of the job; return their number. No transaction is open meanwhile.
 
-    Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried; the next run exports the same heads again.
+    Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried. The next run exports the same heads to the sinks that
+    refused them; to the others again only from another process.
     """
     heads = [head_json(chain, seal) for chain, seal in _new_heads()]
-    failures: list[Exception] = []
+    failures: dict[str, Exception] = {}
     for sink in sinks if heads else ():
+        accepted = _accepted.setdefault(sink.name, {})
+        new = [head for head in heads if accepted.get(head["chain"]) != head["number"]]
         try:
-            sink.accept(heads)
+            if new:
+                sink.accept(new)
         except Exception as error:  # noqa: BLE001 (one sink that fails must not keep the heads from another)
-            failures.append(error)
-    if failures:
-        raise failures[0]
-    return len(heads)
+            failures[sink.name] = error
+        else:
+            accepted |= {head["chain"]: head["number"] for head in new}
+    if not failures:
+        _accepted.clear()
+        return len(heads)
+    first, *others = failures.values()
+    if not others:
+        raise first
+    raise DeliveryFailed("; ".join(f"{name}: {error}" for name, error in failures.items())) from first
 
 
 def head_json(chain: AuditChain, seal: Seal) -> dict[str, Any]:

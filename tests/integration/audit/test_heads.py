@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from apps.fleet.audit_heads import (
     HeadLog,
     HeadUrl,
     configured_sinks,
-    export_heads,
     head_json,
     read_heads,
 )
@@ -85,22 +85,40 @@ def test_a_head_names_all_that_its_digest_and_signature_are_over(
     assert verify(system_key.public, head.header.signed_bytes, bytes.fromhex(exported["signature"]))
 
 
-class RefusingSink:
-    """A place that accepts nothing."""
+class MovingSink:
+    """A place that accepts nothing before it is ready."""
 
-    def accept(self, heads: Any) -> None:
-        """Refuse."""
-        raise DeliveryFailed("example.org answered 503")
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_ready = False
+        self.heads: list[dict[str, Any]] = []
+
+    def accept(self, heads: Sequence[dict[str, Any]]) -> None:
+        """Accept heads, or refuse them."""
+        if not self.is_ready:
+            raise DeliveryFailed("answered 503")
+        self.heads += heads
 
 
-def test_a_sink_that_refuses_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
-    path = tmp_path / "heads.jsonl"
+def test_only_a_sink_that_refused_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
+    path, sink = tmp_path / "heads.jsonl", MovingSink("example.org")
+    note(tenant, "first")
+    note_platform("first")
+    for _ in range(2):
+        with pytest.raises(DeliveryFailed, match="answered 503"):
+            seal_audit(sinks=[sink, HeadFile(path)])
+        assert len(path.read_text().splitlines()) == 2  # the other sink is served once
+    note(tenant, "second")
+    sink.is_ready = True
+    seal_audit(sinks=[sink, HeadFile(path)])
+    assert sorted(head["number"] for head in sink.heads) == [1, 2]
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_all_sinks_that_refuse_are_named(tenant: Tenant) -> None:
     note(tenant, "only")
-    note_platform("only")
-    with pytest.raises(DeliveryFailed):
-        seal_audit(sinks=[RefusingSink(), HeadFile(path)])
-    assert len(path.read_text().splitlines()) == 2  # the other sink is served
-    assert export_heads([HeadFile(path)]) == 2
+    with pytest.raises(DeliveryFailed, match=r"^one: answered 503; other: answered 503$"):
+        seal_audit(sinks=[MovingSink("one"), MovingSink("other")])
 
 
 def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) -> None:
