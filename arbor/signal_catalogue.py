@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from arbor.signal_names import SignalName
 
-#: Ids that a signal lists at most; its count has the number of all.
+#: The most ids that a signal lists; its `count` is the number of all of them.
 MOST_IDS = 20
 
 

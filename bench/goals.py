@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from arbor.agents.genome import AgentTraits
-from arbor.goals.ordering import Scale, compute_priority
+from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.satisfaction import ExperiencedReward
 from arbor.goals.values import MAX_OPEN, GoalSource
@@ -37,8 +37,10 @@ def measure(*, rounds: int) -> dict[str, Any]:
 
 
 def _sort_goals(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
-    scale = Scale(weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW)
-    return sorted((-compute_priority(scale, **row), position) for position, row in enumerate(rows))
+    priority_inputs = PriorityInputs(
+        weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW
+    )
+    return sorted((-compute_priority(priority_inputs, **row), position) for position, row in enumerate(rows))
 
 
 def _backlog(size: int) -> list[dict[str, Any]]:

@@ -21,11 +21,12 @@ class RequestRate:
 
     most: int
     left: int
-    #: The seconds until the next request is allowed; 0: this one is.
+    #: Seconds until the request would be allowed; 0 if it is allowed now.
     wait_s: int
 
     def headers(self) -> dict[str, str]:
         """Return the headers that show the limit to clients."""
+        # The limit refills evenly: a full refill takes a minute at most, and the header is never 0.
         return {
             "RateLimit-Limit": str(self.most),
             "RateLimit-Remaining": str(self.left),

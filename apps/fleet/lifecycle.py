@@ -36,6 +36,7 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.RESUME: (AuditAction.AGENT_RESUMED, "resumed"),
     LifecycleVerb.STOP: (AuditAction.AGENT_STOPPED, "stopped"),
     LifecycleVerb.SLEEP: (AuditAction.AGENT_DORMANT, "put to sleep"),
+    # The audit log has no action of its own for waking.
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
 }
 
@@ -68,7 +69,7 @@ _NEEDING_RIGHTS = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
 
 
 def start_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Start a new or stopped agent, and store knowledge of its template that has gone.
+    """Start a new or stopped agent, and store again the template's knowledge that the agent no longer has.
 
     Raises NotFound, TransitionIllegal, IdentityRefused.
     """
@@ -107,7 +108,7 @@ def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
 def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool = True) -> dict[str, int]:
     """Delete an agent with all its rows, and return the number of deleted rows by kind. Its audit log stays.
 
-    A seed of the agent is saved first, for 30 days, unless that is declined.
+    A seed of the agent is saved first, for 30 days, unless `saves_seed` is false.
 
     Raises NotFound, and Invalid unless `confirm` is the agent's name.
     """
@@ -122,7 +123,7 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool 
         action=AuditAction.AGENT_DESTROYED,
         actor=actor,
         agent_id=agent_id,
-        message=f"destroyed {agent.name} and all that was its own",
+        message=f"destroyed {agent.name} and all its rows",
         detail={"name": agent.name, "public_id": agent.public_id, "status": agent.status, "deleted": counts}
         | ({"saved_seed_id": str(saved.id)} if saved else {}),
     )
@@ -163,7 +164,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
 
 
 def _reseed(agent: Agent) -> tuple[UUID, ...]:
-    """Store again what is gone of the template's knowledge."""
+    """Store missing knowledge of the template again; return the ids of the new memories."""
     from apps.fleet.reseeding import reseed_knowledge  # noqa: PLC0415 (loads the embedders; most acts store nothing)
 
     return reseed_knowledge(agent)

@@ -25,18 +25,18 @@ def set_role_password(alias: str) -> None:
     """Set the role's password to the one of the current master key. Each role may change its own."""
     role = str(connections[alias].settings_dict["USER"])
     password = role_passwords(role)[0]
-    # First, because processes without the master key try it beside their earlier one.
+    # Stored before the change: processes without the master key try both passwords, so they connect before and after it.
     store_role_password(role, password)
     with connections[alias].cursor() as cursor:
         verifier = scram_verifier(connections[alias].connection, role, password)
-        # Not a parameter: utility statements have none.
+        # ALTER ROLE takes no bound parameters.
         cursor.execute(
             sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier))
         )
 
 
 def key_of_role(alias: str) -> str | None:
-    """Return the id of the open master key whose password the server accepts now; None where it accepts no such one."""
+    """Return the id of the first open master key whose derived password the server accepts; None if it accepts none."""
     parameters = connections[alias].get_connection_params()
     role = str(parameters["user"])
     for key, password in zip(master_keys().ids, role_passwords(role), strict=True):

@@ -84,7 +84,7 @@ class McpClient:
         try:
             return anyio.run(partial(self._use, server, use, deadline_s))
         except Exception as error:
-            # The library, its transport and task groups raise errors of many classes; all of them mean that the server was of no use.
+            # The library, its transport and task groups raise errors of many classes; for the caller all of them mean that the tool failed.
             raise ToolFailed(_reason(error, host=host, deadline_s=deadline_s)) from error
 
     async def _use[T](
@@ -148,7 +148,7 @@ def _content_text(part: types.ContentBlock) -> str:
 
 
 def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
-    """Return why a session failed. Errors of the network name no address: it may be of the operator's network."""
+    """Return why a session failed. Network errors do not name the address: it may be a private one of the operator."""
     errors = list(_leaves(error))
     for found in errors:
         if isinstance(found, ResponseTooLarge):

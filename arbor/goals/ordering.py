@@ -12,8 +12,8 @@ from arbor.goals.values import DEFAULT_PRIORITY, GoalSource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scale:
-    """The agent's inputs of the priority formula."""
+class PriorityInputs:
+    """The inputs of the priority formula that all goals of an agent share."""
 
     weights: PriorityWeights
     #: {action: [attempts, successes]}
@@ -23,7 +23,7 @@ class Scale:
 
 
 def compute_priority(
-    scale: Scale,
+    inputs: PriorityInputs,
     source: GoalSource,
     *,
     fraction: float,
@@ -32,14 +32,18 @@ def compute_priority(
     actions: Collection[str],
     stated: int = DEFAULT_PRIORITY,
 ) -> float:
-    """Compute a goal's priority; `actions` are those that its steps use, `stated_reward` its stated worth, `stated` its stated priority."""
+    """Compute a goal's priority, as `arbor.goals.priority.priority` does; a higher one comes first.
+
+    `fraction` is the progress, 0 to 1; `actions` are those that the goal's steps use; `stated` is the stated priority.
+    Without a `stated_reward`, the experience with the goal's source counts.
+    """
     terms = estimate_terms(
         source,
         fraction=fraction,
         deadline=deadline,
-        now=scale.now,
-        reward=expected_reward(source, stated_reward, scale.experienced.get(source)),
-        capability=capability_match(actions, scale.learned),
+        now=inputs.now,
+        reward=expected_reward(source, stated_reward, inputs.experienced.get(source)),
+        capability=capability_match(actions, inputs.learned),
         stated=stated,
     )
-    return priority(terms, scale.weights)
+    return priority(terms, inputs.weights)

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from arbor.agents.genome import AgentGenome, AgentTraits
 from arbor.goals.injection import BALANCED, Circumstances
 from arbor.goals.intents import IntentStatus, is_stale_lock
-from arbor.goals.ordering import Scale, compute_priority
+from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import ReviewedGoal, flag_goal, review
@@ -35,14 +35,14 @@ class GoalFields(TypedDict):
 
 def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalFields:
     """Return the fields of a situation about goals; `columns` has the columns of `GOAL_COLUMNS`, and maybe active clusters."""
-    scale = scale_of(columns, traits=traits, now=now)
+    priority_inputs = read_priority_inputs(columns, traits=traits, now=now)
     plans = view_plans(columns)
     waiting = {
         plan.goal_id: plan.waits_for[0]
         for plan in plans
         if plan.status is PlanStatus.ACTIVE and plan.waits_for
     }
-    pairs = [_view_goal(row, scale, waiting) for row in columns.get("goals", ())]
+    pairs = [_view_goal(row, priority_inputs, waiting) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
     issues = review(
         [reviewed for _, reviewed in pairs], cluster_names=_texts_of(columns.get("themes", ())), now=now
@@ -65,9 +65,11 @@ def view_plans(columns: Mapping[str, Any]) -> list[PlanView]:
     return [PlanView.model_validate(row) for row in columns.get("plans", ())]
 
 
-def scale_of(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
+def read_priority_inputs(
+    columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime
+) -> PriorityInputs:
     """Return the agent's inputs of the priority formula."""
-    return Scale(
+    return PriorityInputs(
         weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
         learned=columns.get("learned") or {},
         experienced=read_experienced(columns.get("experienced") or {}),
@@ -90,7 +92,9 @@ def circumstances_of(
     )
 
 
-def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> tuple[GoalView, ReviewedGoal]:
+def _view_goal(
+    row: Sequence[Any], priority_inputs: PriorityInputs, waiting: Mapping[str, str]
+) -> tuple[GoalView, ReviewedGoal]:
     id_, title, description, state, layer, source, fraction, deadline_at, touched_at, parent_id = row[:10]
     stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
     intents, intents_open, intents_done, actions, plan, plan_reason, type_, stated = row[18:]
@@ -114,7 +118,7 @@ def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> 
         present_memories=int(is_present),
     )
     priority = compute_priority(
-        scale,
+        priority_inputs,
         goal_source,
         fraction=fraction,
         deadline=deadline,
@@ -134,7 +138,7 @@ def _view_goal(row: Sequence[Any], scale: Scale, waiting: Mapping[str, str]) -> 
         fraction=fraction,
         notes=notes[::-1],
         deadline=deadline,
-        flags=[flag.value for flag in flag_goal(reviewed, scale.now)],
+        flags=[flag.value for flag in flag_goal(reviewed, priority_inputs.now)],
         parent_id=parent_id,
         blocked_by=blocker,
         effort=effort,

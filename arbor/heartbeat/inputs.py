@@ -14,7 +14,7 @@ from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.authority.requests import Signer
 from arbor.contacts.cooldown import ContactLimits
 from arbor.goals.injection import Circumstances
-from arbor.goals.ordering import Scale
+from arbor.goals.ordering import PriorityInputs
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.influence import PastConduct
 from arbor.heartbeat.tiers import ThinkTier
@@ -112,8 +112,8 @@ class Opening:
     #: Valence of the mood, -1 to 1; None: unknown.
     mood: float | None
     circumstances: Circumstances
-    #: The scale that goals are weighed by.
-    scale: Scale
+    #: What the priorities of new goals are computed from.
+    priority_inputs: PriorityInputs
     #: The memory filter rules of its beliefs.
     filters: Sequence[BeliefFilter] = ()
     #: The agent's past, from which `arbor.heartbeat.influence` chooses.

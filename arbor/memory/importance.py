@@ -79,7 +79,7 @@ def appraise(
     """Appraise a text: its importance, from 0 to 1, and its retention. Case and white space do not count.
 
     `role` is the speaker, as in `NewMemory`. A user's "remember this" is 1.0 and permanent, small talk 0.15; otherwise each
-    factor adds to 0.5, up to 0.95. Facts, procedures and patterns always get a lasting retention.
+    factor adds to 0.5, up to 0.95. Other facts, procedures and patterns get a lasting retention.
     """
     folded = fold(text)
     tokens = tokens_of(folded)

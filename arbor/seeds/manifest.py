@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arbor.errors import SeedInvalid
 
-#: The version of the format that this Arbor writes. It reads this one and no later one.
+#: The version of the format that this Arbor writes. Arbor refuses a seed with a later version.
 SEED_VERSION = 1
 
 type Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

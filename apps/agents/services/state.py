@@ -41,7 +41,7 @@ _COLUMNS = (
 )
 
 
-def packed_memory(memory: WorkingMemory) -> str:
+def pack_working_memory(memory: WorkingMemory) -> str:
     """Pack a working memory for `write_states`. Raises WorkingMemoryOverflow above 64 KB."""
     return f"\\x{pack_text(as_stored(memory).encode()).hex()}"
 
@@ -80,7 +80,7 @@ def _statement() -> str:
 def make_dormant(*, agent_id: UUID, reason: str) -> Agent:
     """Make an agent dormant during its heartbeat; the end of the heartbeat switches off the schedule.
 
-    Raises TransitionIllegal if a person has paused or stopped the agent in the meantime.
+    Raises NotFound for an unknown agent, TransitionIllegal if a person has paused or stopped the agent in the meantime.
     """
     agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
     if agent is None:

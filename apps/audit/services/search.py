@@ -34,11 +34,11 @@ class AuditFilter:
     until: datetime | None = None
 
     def in_message(self) -> Q:
-        """Return the condition that the message has all words. Raises Invalid for a text that is too long."""
+        """Return the condition that the message has all words. Raises Invalid for a text that is too long or contains NUL."""
         return Q(*(Q(message__icontains=word) for word in _searched(self.words).split()))
 
     def applied[M: QuerySet[Any]](self, rows: M) -> M:
-        """Return the wanted ones among rows of the audit log. Raises Invalid for a text that is too long."""
+        """Filter rows of the audit log. Raises Invalid for a text that is too long or contains NUL."""
         rows = rows.filter(self.in_message())
         if self.actor:
             rows = rows.filter(actor__startswith=_searched(self.actor))
@@ -56,7 +56,7 @@ class AuditFilter:
 
 
 def older_than(rows: QuerySet[AuditEvent], row_id: UUID) -> QuerySet[AuditEvent]:
-    """Return the rows before a record in the order of lists, the latest first. Raises NotFound for an unknown record."""
+    """Return the rows that are older than a record, by time and then id; the caller orders them. Raises NotFound for an unknown record."""
     last = find_event(row_id)
     # The first condition is a range of the index by time.
     return rows.filter(Q(at__lt=last.at) | Q(id__lt=last.id), at__lte=last.at)
@@ -84,8 +84,8 @@ def events_with(term: str) -> QuerySet[AuditEvent]:
 def _searched(text: str) -> str:
     """Return a searched text without the space around it. Raises Invalid for one that is too long, or has a NUL character."""
     wanted = text.strip()
-    if len(wanted) > TERM_LENGTH or "\0" in wanted:
-        raise Invalid(
-            f"a search of the audit log takes up to {TERM_LENGTH} characters without NUL, got {len(wanted)}"
-        )
+    if "\0" in wanted:
+        raise Invalid("a search of the audit log takes text without NUL characters, got one with NUL")
+    if len(wanted) > TERM_LENGTH:
+        raise Invalid(f"a search of the audit log takes up to {TERM_LENGTH} characters, got {len(wanted)}")
     return wanted

@@ -55,7 +55,7 @@ def _count(number: int, what: str) -> str:
 def _retry_calls(request: HttpRequest) -> str:
     with transaction.atomic(using=APP):
         retried = retry_failed_maintenance_calls(actor=actor_of(request))
-    return f"{_count(retried, 'failed maintenance call')} will be made anew by the next job run."
+    return f"{_count(retried, 'failed maintenance call')} will be retried by the next job run."
 
 
 def _retry_messages(request: HttpRequest) -> str:
@@ -66,7 +66,7 @@ def _retry_messages(request: HttpRequest) -> str:
     with transaction.atomic(using=APP):
         for message_id in wanted:
             retry_message(message_id=message_id, actor=actor_of(request))
-    return f"{_count(len(wanted), 'message')} will be tried again."
+    return f"{_count(len(wanted), 'message')} will be retried."
 
 
 def _pause_all(request: HttpRequest) -> str:
@@ -82,6 +82,8 @@ def _resume_all(request: HttpRequest) -> str:
 
 def _suspend_one(request: HttpRequest) -> str:
     slug = request.POST.get("tenant", "")
+    if not slug:
+        raise Invalid("choose the tenant to suspend, by its slug")
     _confirm(request, slug)
     suspend_tenant(slug=slug, actor=actor_of(request))
     return f"{slug} is suspended: its agents rest, and its members see a notice."
@@ -120,6 +122,8 @@ def _may_operate(request: HttpRequest) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _OperationsAct:
+    """An act of the operations page: its function, which returns the message for the person, and its permission."""
+
     carry_out: Callable[[HttpRequest], str]
     allowed: Callable[[HttpRequest], bool] = _may_operate
 

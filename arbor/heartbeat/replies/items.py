@@ -18,7 +18,7 @@ SHOWN_LENGTH = 200
 MAX_LISTED = 50
 ID_LENGTH = 100
 
-# Larger numbers are no estimates.
+# The largest amount that a reply may state; a larger one is a mistake.
 _LARGEST = 1_000_000
 # The length of 2026-01-31 and 2026-W05-6.
 _LONGEST_DATE = 10
@@ -183,7 +183,7 @@ class Item:
         return None if value is None else int(value)
 
     def amount(self, key: str) -> float | None:
-        """Return a number from 0."""
+        """Return the number under a key, from 0 to 1,000,000; any other value is dropped."""
         return self._number(key, self.value.get(key), _LARGEST, f"a number from 0 to {_LARGEST:,}")
 
     def _number(self, key: str, written: Any, most: int, expected: str, *, step: float = 0) -> float | None:

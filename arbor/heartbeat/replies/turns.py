@@ -14,9 +14,11 @@ from arbor.quotations import Data, line
 
 # The origin of seed 000: ten round trips, the first one included.
 MAX_TURNS = 10
-# Characters of all results in the next prompt, the least for each of them, and those of a result's summary.
+#: Characters of all results in the next prompt.
 BROUGHT_LENGTH = 24_000
+#: Characters that each result gets at least, however little room is left.
 LEAST_BROUGHT = 500
+#: Characters of a result's summary.
 SUMMARY_LENGTH = 1_000
 _SEARCHES = frozenset({SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES})
 
@@ -33,7 +35,7 @@ def turns_allowed(*, own: int | None, installed: int) -> int:
 
 
 def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int) -> bool:
-    """Return whether a further round trip follows: a model decides, results have texts, energy and budget are left."""
+    """Return whether a further round trip follows: turns, energy and budget are left, a result has a text to read, and the model is not the reflex."""
     return (
         turn < most
         and not situation.model_is_reflex
@@ -67,7 +69,7 @@ def follow_up_text(
 
 
 def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
-    """Return the most characters of a result of a search, and of any other: without room, passages are shed first."""
+    """Return the limits in characters of a search result and of any other result; search results are cut first."""
     whole = max(room, BROUGHT_LENGTH) // max(len(results), 1)
     searched = [len(result.brought) for result in results if result.action in _SEARCHES]
     other = [len(result.brought) for result in results if result.action not in _SEARCHES]
@@ -95,7 +97,7 @@ def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[
 
 
 def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
-    """Return both replies joined."""
+    """Return one reply with the lists of both in order and their thinking joined; the reply itself without an earlier one."""
     if earlier is None:
         return reply
     merged: dict[str, Any] = {

@@ -8,7 +8,7 @@ from uuid import UUID
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_recovered
-from arbor.goals.ordering import Scale, compute_priority
+from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.boundary_guard import paths_of
@@ -59,7 +59,7 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             refused.append(f"{goal.title}: not closed, for {error}")
     for injected in to_inject:
         try:
-            added.append(_view(editor.inject(injected), opening.scale))
+            added.append(_view(editor.inject(injected), opening.priority_inputs))
         except ArborError as error:
             refused.append(f"{injected.title}: not taken up, for {error}")
     result = editor.result()
@@ -141,10 +141,10 @@ def _select_blocked(results: Sequence[ActionResult], decisions: Sequence[Decisio
     ]
 
 
-def _view(goal: GoalRow, scale: Scale) -> GoalView:
+def _view(goal: GoalRow, priority_inputs: PriorityInputs) -> GoalView:
     source = GoalSource(goal.source)
     priority = compute_priority(
-        scale,
+        priority_inputs,
         source,
         fraction=goal.fraction,
         deadline=goal.deadline,

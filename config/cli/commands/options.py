@@ -29,7 +29,7 @@ def hops_option(default: int) -> click.Option:
         type=click.IntRange(1, MAX_HOPS),
         default=default,
         show_default=True,
-        help="Most edges to walk.",
+        help="Maximum number of edges to follow.",
     )
 
 
@@ -43,8 +43,8 @@ def reason_option() -> click.Option:
 
 def time_options() -> tuple[click.Option, click.Option]:
     return (
-        option("--since", type=MomentType(), help="Only what happened from then on: 2026-05-01."),
-        option("--until", type=MomentType(), help="Only what happened before then."),
+        option("--since", type=MomentType(), help="Only events at or after this time, such as 2026-05-01."),
+        option("--until", type=MomentType(), help="Only events before this time."),
     )
 
 
@@ -55,15 +55,15 @@ def concept_option() -> click.Option:
 def energy_options() -> tuple[click.Option, ...]:
     return (
         option(
-            "--regeneration", type=LimitType(float), help="Energy that comes back at each heartbeat (10)."
+            "--regeneration", type=LimitType(float), help="Energy regained at each heartbeat; 10 unless set."
         ),
-        option("--max-energy", type=LimitType(float), help="The most energy that is kept (20)."),
+        option("--max-energy", type=LimitType(float), help="Maximum energy; 20 unless set."),
         option(
             "--cost",
             "costs",
             type=CostType(),
             multiple=True,
             metavar="ACTION=N",
-            help="Energy that an action costs; none: its default. May be repeated.",
+            help="Energy that an action costs; ACTION=none restores the default. May be repeated.",
         ),
     )

@@ -18,13 +18,13 @@ _token = group(
             type=one_of(ROLES),
             default=ROLES[0],
             show_default=True,
-            help="The token's rights, those of a member of that role.",
+            help="Give the token the rights of this role.",
         ),
         option("--agent", metavar="NAME", help="The only agent that the token reaches.  [default: all]"),
         option(
             "--tasks-only",
             is_flag=True,
-            help="For an agent elsewhere: it gives tasks to published agents, and does nothing else.",
+            help="Allow the token only to give tasks to published agents; for agents elsewhere.",
         ),
         option(
             "--expires",
@@ -32,7 +32,7 @@ _token = group(
             type=LifetimeType(),
             default="90d",
             show_default=True,
-            help="Its life, up to ten years: 12h, 30d, or none for a token without end.",
+            help="Lifetime, up to ten years: 12h, 30d, or none for a token that never expires.",
         ),
         run="tokens:create",
         examples=(
@@ -44,7 +44,7 @@ _token = group(
     tenant_command(
         "list",
         "List the tokens of a tenant with role, expiry and last use.",
-        option("--all", "with_revoked", is_flag=True, help="The revoked and expired ones too."),
+        option("--all", "with_revoked", is_flag=True, help="Include revoked and expired tokens."),
         run="tokens:list_tokens",
         examples=("arbor token list --tenant acme",),
     ),

@@ -85,7 +85,7 @@ def test_failed_maintenance_calls_are_retried(operator: Client, viewer: Client, 
         )
     assert f'data-failed-call="{call.id}"' in text_of(viewer)
     assert act(viewer, "retry-calls").status_code == 403
-    assert "will be made anew by the next job run." in act(operator, "retry-calls").content.decode()
+    assert "will be retried by the next job run." in act(operator, "retry-calls").content.decode()
     assert f'data-failed-call="{call.id}"' not in text_of(operator)
 
 
@@ -97,7 +97,7 @@ def test_failed_messages_are_retried(operator: Client, world: World) -> None:
     assert f'data-failed-message="{message.id}"' in text_of(operator)
     assert "choose at least one message" in act(operator, "retry-messages").content.decode()
     done = act(operator, "retry-messages", message=[str(message.id)]).content.decode()
-    assert "1 message will be tried again." in done
+    assert "1 message will be retried." in done
     with tenant_transaction(world.tenant.id):
         assert OutboxMessage.objects.get(id=message.id).status == "pending"
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from arbor.contacts.cooldown import ContactLimits
 from arbor.goals.backlog import Backlog
 from arbor.goals.injection import Circumstances
-from arbor.goals.ordering import Scale
+from arbor.goals.ordering import PriorityInputs
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -76,7 +76,7 @@ def opening_of(**changes: Any) -> Opening:
         "held": 0,
         "mood": None,
         "circumstances": Circumstances(),
-        "scale": Scale(weights=PriorityWeights(), now=NOW),
+        "priority_inputs": PriorityInputs(weights=PriorityWeights(), now=NOW),
     }
     return Opening(**(values | changes))
 

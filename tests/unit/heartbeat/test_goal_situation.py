@@ -12,7 +12,7 @@ from arbor.goals.injection import BALANCED
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice, GoalFlag
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
-from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals, view_plans
+from arbor.heartbeat.goal_situation import circumstances_of, read_priority_inputs, view_goals, view_plans
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 _GOAL: dict[str, Any] = {
@@ -160,15 +160,17 @@ def test_plans_are_loaded_with_their_steps() -> None:
 
 
 def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
-    scale = scale_of({"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW)
-    experienced = scale.experienced[GoalSource.ROLE]
-    assert (experienced.mean, experienced.goals, scale.learned, scale.now) == (
+    priority_inputs = read_priority_inputs(
+        {"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW
+    )
+    experienced = priority_inputs.experienced[GoalSource.ROLE]
+    assert (experienced.mean, experienced.goals, priority_inputs.learned, priority_inputs.now) == (
         0.5,
         3,
         {"recall": [4, 3]},
         NOW,
     )
-    assert scale_of({"learned": None}, traits=None, now=NOW).experienced == {}
+    assert read_priority_inputs({"learned": None}, traits=None, now=NOW).experienced == {}
 
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:

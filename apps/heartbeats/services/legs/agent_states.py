@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from apps.agents.services.state import make_dormant, packed_memory, write_states
+from apps.agents.services.state import make_dormant, pack_working_memory, write_states
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.tenants.packing import unpack_text
@@ -132,7 +132,7 @@ def _columns(
             "beats": afterwards.heartbeats,
             "nops": 0,
             "last_beat_at": heartbeat.now,
-            "working_memory": packed_memory(memory),
+            "working_memory": pack_working_memory(memory),
         }
     return columns
 

@@ -118,7 +118,7 @@ def goal_values() -> dict[str, Any]:
 
 
 def load_goals(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Read the goals of agents by column names; unknown agents are left out. One query."""
+    """Read the goals of each agent, by column name; an unknown agent has no columns. One query."""
     found: dict[UUID, dict[str, Any]] = {agent_id: {} for agent_id in agent_ids}
     for agent_id, *columns in fetch(_OF_AGENTS, agents=list(agent_ids), **goal_values()):
         found[agent_id] = dict(zip(_NAMES, columns, strict=True))

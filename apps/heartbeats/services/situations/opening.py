@@ -24,7 +24,7 @@ from arbor.goals.review import GoalFlag
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.failure_modes import RecentActivity
-from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
+from arbor.heartbeat.goal_situation import circumstances_of, read_priority_inputs, view_goals
 from arbor.heartbeat.influence import read_past
 from arbor.heartbeat.inputs import BudgetTerms, Opening
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
@@ -69,7 +69,7 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
         circumstances=circumstances_of(
             columns, genome, exhausted_heartbeats=exhausted_heartbeats_of(activity)
         ),
-        scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
+        priority_inputs=read_priority_inputs(columns, traits=genome.traits if genome else None, now=now),
         past=read_past(columns),
     )
 

@@ -75,7 +75,7 @@ def sparsevec_text(weights: Mapping[int, float]) -> str:
 
 
 def decode_vectors(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:
-    """Decode ids and vectors (float32) of the rows whose vector has `length` bytes."""
+    """Decode the rows whose `halfvec` has `length` bytes, header included: ids, and float32 vectors of shape (rows, dimension)."""
     fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
     width = length // _NUMBER_BYTES
