@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from arbor.errors import Invalid
+
 
 class Clock(Protocol):
     """Returns the time."""
@@ -37,6 +39,18 @@ class FrozenClock:
     def advance(self, by: timedelta) -> None:
         """Move the clock; `by` may be negative, as on a machine whose clock jumps."""
         self._at += by
+
+
+def to_utc(at: datetime) -> datetime:
+    """Return a time in UTC, which is assumed for a time without a zone.
+
+    PostgreSQL accepts no offset of 16 hours or more, so a time from outside is converted before it is used.
+    Raises Invalid if it is not in the years 1 to 9999 in UTC.
+    """
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError as error:
+        raise Invalid(f"a time must be in the years 1 to 9999 in UTC, got {at.isoformat()}") from error
 
 
 def when(at: datetime) -> str:

@@ -12,6 +12,7 @@ from django.db.models import Model, Q, QuerySet
 from ninja import Query, Schema
 from pydantic import Field
 
+from arbor.clock import to_utc
 from arbor.errors import Invalid
 
 MOST = 200
@@ -73,9 +74,9 @@ def beyond(column: str, cursor: str, *, descending: bool) -> Q:
         read = json.loads(text)
         if read["o"] != column:
             raise ValueError(column)
-        value = datetime.fromisoformat(read["t"]) if "t" in read else read["v"]
+        value = to_utc(datetime.fromisoformat(read["t"])) if "t" in read else read["v"]
         last_id = str(read["id"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (Invalid, ValueError, KeyError, TypeError) as error:
         raise Invalid("the cursor is not one of this list; begin without a cursor") from error
     beyond = "lt" if descending else "gt"
     # The first condition is a range of the column's index; without it, all rows before the cursor would be read again.

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from apps.api.a2a.errors import RpcCode, RpcRefused
 from apps.contacts.services.client_tasks import CONTEXT_LENGTH, TaskQuery
+from arbor.clock import to_utc
 from arbor.contacts.client_messages import NAME_LENGTH, check_client_name
 from arbor.contacts.client_tasks import TaskState
 from arbor.errors import Invalid
@@ -134,7 +135,7 @@ class ListParams(RpcParams):
             limit=self.page_size,
             context=check_client_name("contextId", self.context_id),
             state=TaskState(state) if state in list(TaskState) else None,
-            since=since,
+            since=None if since is None else to_utc(since),
             after=_read_token(self.page_token) if self.page_token else None,
         )
 
@@ -147,9 +148,9 @@ def page_token(at: datetime, task_id: str) -> str:
 def _read_token(token: str) -> tuple[datetime, UUID]:
     try:
         at, _, task_id = base64.b64decode(token, altchars=b"-_", validate=True).decode().partition(" ")
-        read = datetime.fromisoformat(at), read_id(task_id)
-    except (binascii.Error, ValueError) as error:
+        read = to_utc(datetime.fromisoformat(at)), read_id(task_id)
+    except (binascii.Error, Invalid, ValueError) as error:
         raise Invalid("the pageToken is not one of this list; begin without it") from error
-    if read[1] is None or read[0].tzinfo is None:
+    if read[1] is None:
         raise Invalid("the pageToken is not one of this list; begin without it")
     return read[0], read[1]

@@ -17,6 +17,7 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.scope import own_transactions
 from apps.api.threads import in_thread
+from apps.api.times import Moment
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.export import export_audit
@@ -60,8 +61,8 @@ class AuditQuery(Schema):
     action: AuditAction | None = None
     level: AuditLevel | None = None
     agent_id: UUID | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
 
     def filter(self) -> AuditFilter:
         """Return the filter."""

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row
+from apps.api.times import Moment
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.authority_column import capability_name
 from apps.authority.services.explaining import (
@@ -72,8 +73,8 @@ class CapabilityResource(Schema):
 class CapabilityLimits(Input):
     """The constraints of a grant."""
 
-    not_before: AwareDatetime | None = None
-    expires_at: AwareDatetime | None = None
+    not_before: Moment | None = None
+    expires_at: Moment | None = None
     max_uses: Annotated[int | None, Field(ge=1, le=1_000_000, description="Uses in all.")] = None
     rate_uses: Annotated[int | None, Field(ge=1, le=1_000_000, description="Uses in each period.")] = None
     rate_seconds: Annotated[int | None, Field(ge=1, le=2_678_400, description="The period.")] = None

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
+from apps.api.times import Moment
 from apps.goals.models import Goal, Plan
 from apps.goals.services.acts import (
     GoalEdit,
@@ -66,7 +67,7 @@ class GoalInput(Input):
     priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
     state: GoalState | None = Field(default=None, description="Null: active, where there is room.")
     parent_id: UUID | None = None
-    deadline: AwareDatetime | None = None
+    deadline: Moment | None = None
 
 
 class GoalPatch(Input):
@@ -77,7 +78,7 @@ class GoalPatch(Input):
     note: _Text = ""
     fraction: _Share | None = None
     parent_id: UUID | None = None
-    deadline: AwareDatetime | None = None
+    deadline: Moment | None = None
     blocked_by: Annotated[str, Field(max_length=500)] | None = Field(
         default=None, description="What it waits for; empty: nothing any more."
     )

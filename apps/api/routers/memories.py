@@ -8,13 +8,14 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from apps.api.authentication import ADMINISTER, READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.api.scope import own_transactions
+from apps.api.times import Moment
 from apps.memories.models import Memory, MemoryAccess, Pin, Upkeep
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.create import teach_agent
@@ -73,7 +74,7 @@ class NewMemoryInput(Input):
     text: Annotated[str, Field(min_length=1, max_length=100_000, examples=["The harbour opens at six."])]
     type: MemoryType = MemoryType.SEMANTIC
     importance: _Share | None = Field(default=None, description="Null: by the rules.")
-    expires_at: AwareDatetime | None = Field(default=None, description="Null: as its kind lasts.")
+    expires_at: Moment | None = Field(default=None, description="Null: as its kind lasts.")
 
 
 class RememberedResource(Schema):

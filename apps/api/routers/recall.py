@@ -8,12 +8,13 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from apps.api.authentication import READ
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row
 from apps.api.scope import own_transactions
+from apps.api.times import Moment
 from apps.memories.models import Memory
 from apps.memories.services.recall.explanation import explain_recall
 from apps.memories.services.recall.recaller import recall
@@ -32,8 +33,8 @@ class RecallInput(Input):
     query: Annotated[str, Field(min_length=1, max_length=10_000, examples=["when does the harbour open"])]
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     types: Annotated[list[MemoryType], Field(max_length=4)] = []
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     session: Annotated[str, Field(max_length=100)] = ""
     min_importance: _Share = 0.0
     min_trust: _Share = 0.0

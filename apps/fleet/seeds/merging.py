@@ -23,6 +23,7 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, Preference
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
+from arbor.clock import to_utc
 from arbor.errors import Invalid, SeedInvalid
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.seeds.merging import (
@@ -152,7 +153,7 @@ def _write(agent_id: UUID, plan: MergePlan, source: str) -> int:
 def _memory(values: dict[str, Any], source: str) -> NewMemory:
     return NewMemory(
         content=values["content"],
-        occurred_at=datetime.fromisoformat(values["occurred_at"]),
+        occurred_at=to_utc(datetime.fromisoformat(values["occurred_at"])),
         type=MemoryType(values["type"]),
         importance=values["importance"],
         decay_rate=values["decay_rate"],

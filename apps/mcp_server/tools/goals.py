@@ -16,6 +16,7 @@ from apps.heartbeats.services.situations.goal_situation import goal_views
 from apps.mcp_server.callers import CalledAgent, ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
+from arbor.clock import to_utc
 from arbor.errors import Invalid, NotFound
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, GoalType, title_key
 from arbor.heartbeat.views import GoalView
@@ -104,7 +105,7 @@ def add_goal(
             layer=layer,
             source=GoalSource.USER_REQUEST,
             state=state,
-            deadline=deadline.replace(tzinfo=UTC) if deadline and deadline.tzinfo is None else deadline,
+            deadline=to_utc(deadline) if deadline else None,
             actor=called.actor,
         )
         return _shown(called, goal)

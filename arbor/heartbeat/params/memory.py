@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -17,6 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from arbor.clock import to_utc
+from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
@@ -83,9 +85,8 @@ def _moment(value: Any) -> Any:
         return value or None
     try:
         moment = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
-        # The conversion may overflow in the first and last year.
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return to_utc(moment)
+    except (Invalid, ValueError):
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from arbor.clock import to_utc
+from arbor.errors import Invalid
 from arbor.models.json_text import storable
 
 # Characters of a dropped value that are shown, and the most values listed one by one.
@@ -206,9 +208,8 @@ class Item:
             moment = datetime.fromisoformat(written.strip() if isinstance(written, str) else "")
             if len(written.strip()) <= _LONGEST_DATE:
                 moment = datetime.combine(moment, time.max)
-            # The conversion may overflow in the first and last year.
-            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        except (ValueError, OverflowError):
+            return to_utc(moment)
+        except (Invalid, ValueError):
             self.drop_key(key, "expected a moment such as 2026-01-31 or 2026-01-31T18:00")
             return None
 

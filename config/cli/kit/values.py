@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
 
@@ -57,10 +58,9 @@ class MomentType(click.ParamType[datetime]):
         if isinstance(value, datetime):
             return value
         try:
-            parsed = datetime.fromisoformat(str(value))
-        except ValueError:
+            return to_utc(datetime.fromisoformat(str(value)))
+        except (Invalid, ValueError):
             self.fail(f"{value!r} is no date: write 2026-12-24 or 2026-12-24T18:00", param, ctx)
-        return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 class ExpiryType(click.ParamType[datetime]):

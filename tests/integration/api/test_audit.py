@@ -26,6 +26,17 @@ def test_acts_are_searched_and_shown(owner: Caller, viewer: Caller, tenant: Any)
     assert viewer.get("/audit", words="x" * 201).status_code == 422
 
 
+def test_times_of_any_offset_are_read_as_utc(owner: Caller, tenant: Any) -> None:
+    note(tenant, "raised the daily limit of Vega")
+    # PostgreSQL itself refuses offsets of 16 hours or more.
+    assert len(owner.get("/audit", until="9469-09-30T11:30:44+20:43", actor="user:nora").json()["items"]) == 1
+    assert owner.get("/audit", since="9469-09-30T11:30:44-20:43").json()["items"] == []
+    for path in ("/audit", "/audit/export"):
+        refused = owner.get(path, since="9999-12-31T23:59:59-10:00")
+        assert refused.status_code == 422
+        assert "years 1 to 9999 in UTC" in refused.text
+
+
 def test_another_tenant_finds_nothing(owner: Caller, outsider: Caller, tenant: Any) -> None:
     note(tenant, "raised the daily limit of Vega")
     (act,) = owner.get("/audit", words="vega").json()["items"]

@@ -29,8 +29,9 @@ def test_a_moment_without_an_offset_is_utc() -> None:
     assert MomentType().convert("2026-12-24T18:00+01:00", None, None) == datetime(
         2026, 12, 24, 17, tzinfo=UTC
     )
-    with pytest.raises(click.BadParameter, match="2026-12-24"):
-        MomentType().convert("Christmas", None, None)
+    for typed in ("Christmas", "9999-12-31T23:59-10:00"):
+        with pytest.raises(click.BadParameter, match="2026-12-24"):
+            MomentType().convert(typed, None, None)
 
 
 @pytest.mark.parametrize(
