@@ -1,4 +1,4 @@
-"""Where heads are exported to is checked when the settings load."""
+"""The places to which heads of the audit log are exported are checked when the settings load."""
 
 from __future__ import annotations
 
