@@ -80,7 +80,9 @@ WITH asked AS MATERIALIZED (
     {or_timely}
     {or_recent}
 ), found AS MATERIALIZED (
-    SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
+    SELECT memory.* FROM chosen CROSS JOIN LATERAL (
+        SELECT {row} FROM memories_memory m WHERE tenant_id = %(tenant)s AND id = chosen.id LIMIT 1
+    ) memory
 {associations}), stretch AS (
     SELECT session, position::bigint + {reach} AS until, greatest(
             position::bigint - {reach},
