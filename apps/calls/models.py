@@ -50,7 +50,8 @@ class ExternalCall(TenantModel):
     request = PackedJSON()
     #: The prompt's sections: [{name, text, tokens}].
     sections = PackedJSON(default=list)
-    reply = models.TextField(blank=True)
+    #: The text as the model wrote it; empty without one.
+    reply = PackedJSON(default="")
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=40, blank=True)
     #: Parts left out of the prompt and parts of the reply that were not used, with reasons: [text].

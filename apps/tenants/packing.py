@@ -82,6 +82,11 @@ def unpack_list(packed: bytes) -> list[Any]:
     return items
 
 
+def in_json(packed: bytes) -> str:
+    """Return packed JSON as the text of a `bytea` column in rows that PostgreSQL reads from JSON."""
+    return f"\\x{packed.hex()}"
+
+
 def sql_literal(value: Any) -> str:
     """Return a value as an SQL literal of packed JSON, for statements that write or compare short values."""
     return f"'\\x{pack(value).hex()}'::bytea"

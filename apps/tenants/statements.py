@@ -18,7 +18,7 @@ from django.db.models import JSONField, Model
 
 from apps.tenants.encoding import to_json
 from apps.tenants.fields import PackedJSON
-from apps.tenants.packing import pack, sql_literal
+from apps.tenants.packing import in_json, pack, sql_literal
 from apps.tenants.postgresql.arrays import Blobs
 from apps.tenants.postgresql.base import DatabaseWrapper
 from apps.tenants.scope import APP, current_tenant
@@ -160,7 +160,7 @@ def _as_json(rows: Sequence[Model], names: Sequence[str], *, new: bool = False) 
 
 def _in_json(field: Any, value: Any) -> Any:
     """Return a field's value for a row in JSON; packed bytes in PostgreSQL's hexadecimal format."""
-    return f"\\x{pack(value).hex()}" if isinstance(field, PackedJSON) and value is not None else value
+    return in_json(pack(value)) if isinstance(field, PackedJSON) and value is not None else value
 
 
 def write_values(

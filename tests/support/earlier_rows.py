@@ -22,6 +22,14 @@ CHARACTER = {
     "values": ["candor", "finishing"],
 }
 THEN = datetime(2026, 11, 20, 9, tzinfo=UTC)
+#: A model's reply, with characters that JSON escapes.
+REPLY = '{"thinking": "“Fords” move.\\n\\u00e4"}\n\x01\t'
+#: JSON columns of an agent's state.
+STATE: dict[str, Any] = {
+    "drives": {"states": {"curiosity": {"level": 0.9, "at": "2026-11-20T09:00:00Z", "building": True}}},
+    "mood": {"valence": 0.25, "arousal": 0.5, "at": "2026-11-20T09:00:00Z"},
+    "learned": {"recall": [4, 3], "“rest”": [1, 1]},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +69,7 @@ def create_rows(earlier: Apps, slug: str) -> Home:
     agent, peer = agents
     for row in agents:
         own("agents.HeartbeatSchedule", agent=row, state="idle", next_due_at=THEN, interval_s=3600)
+        own("agents.AgentState", agent=row, **STATE)
         own("memories.Mind", agent=row, embedding_model="wordllama", embedding_dimension=256)
     innate, lesson = _create_memories(own, agent)
     call = _create_heartbeats(own, agent, peer, lesson)
@@ -157,7 +166,7 @@ def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
         model="openai/gpt",
         request={"system": "You are Scout."},
         status="complete",
-        reply="{}",
+        reply=REPLY,
     )
     own(
         "calls.LedgerEntry",

@@ -101,11 +101,11 @@ class AgentState(TenantModel):
     #: `arbor.heartbeat.working_memory.WorkingMemory` as JSON, at most 64 KB.
     working_memory = PackedJSON(default=dict)
     #: `arbor.selves.drives.Drives` as JSON: level and last satisfaction of each drive; empty: the baselines.
-    drives = models.JSONField(default=dict, db_default={})
+    drives = PackedJSON(default=dict)
     #: `arbor.selves.emotions.Mood` as JSON: valence, arousal and their time; empty: the baseline.
-    mood = models.JSONField(default=dict, db_default={})
+    mood = PackedJSON(default=dict)
     #: {action: [attempts, successes]}
-    learned = models.JSONField(default=dict, db_default={})
+    learned = PackedJSON(default=dict)
     #: Actions earned by rest for the next heartbeat, under a budget of actions.
     bonus_actions = models.PositiveSmallIntegerField(default=0, db_default=0)
     #: Remaining ticks of the current cycle, under a budget of ticks.

@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
-from apps.tenants.packing import pack_text
+from apps.tenants.packing import in_json, pack, pack_text
 from apps.tenants.scope import APP
 from apps.tenants.statements import change
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
@@ -39,21 +39,26 @@ _COLUMNS = (
     "last_beat_at",
     "working_memory",
 )
+#: Columns that are packed here. The working memory comes packed: its length is checked before.
+_PACKED = frozenset({"drives", "mood", "learned"})
 
 
 def pack_working_memory(memory: WorkingMemory) -> str:
     """Pack a working memory for `write_states`. Raises WorkingMemoryOverflow above 64 KB."""
-    return f"\\x{pack_text(as_stored(memory).encode()).hex()}"
+    return in_json(pack_text(as_stored(memory).encode()))
 
 
 def write_states(columns: Mapping[UUID, Mapping[str, Any]]) -> None:
     """Write columns of agents' states in the open transaction by one statement; None leaves a column unchanged.
 
-    `working_memory` is packed, other JSON columns are values. Raises KeyError for a column that no
+    `working_memory` comes from `pack_working_memory`, other JSON columns are values. Raises KeyError for a column that no
     heartbeat writes.
     """
     rows = [
-        {"agent_id": agent_id, **{name: written for name, written in changes.items() if written is not None}}
+        {
+            "agent_id": agent_id,
+            **{name: _in_row(name, value) for name, value in changes.items() if value is not None},
+        }
         for agent_id, changes in columns.items()
     ]
     if unknown := {name for changes in columns.values() for name in changes} - set(_COLUMNS):
@@ -61,6 +66,10 @@ def write_states(columns: Mapping[UUID, Mapping[str, Any]]) -> None:
     rows = [row for row in rows if len(row) > 1]
     if rows:
         change(_statement(), rows=to_json(rows), agents=[row["agent_id"] for row in rows])
+
+
+def _in_row(name: str, value: Any) -> Any:
+    return in_json(pack(value)) if name in _PACKED else value
 
 
 @cache

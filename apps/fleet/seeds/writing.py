@@ -17,7 +17,7 @@ from apps.memories.models import Mind, Term
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.store.term_counts import count_terms
 from apps.tenants.encoding import to_json
-from apps.tenants.packing import pack
+from apps.tenants.packing import in_json, pack
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
 from arbor.embedding.models import EmbeddingModel
@@ -130,7 +130,7 @@ class RowWriter:
                 later.append({"id": values["id"], "target": values[column]})
                 values[column] = None
         for column in section.packed:
-            values[column] = f"\\x{pack(values[column]).hex()}"
+            values[column] = in_json(pack(values[column]))
         self._add_vectors(section, values, row.vectors)
         return values
 

@@ -14,6 +14,7 @@ from apps.agents.services.templates import find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.models import Goal
+from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.agents.birth import first_mind
 from arbor.clock import Clock, SystemClock
@@ -129,7 +130,7 @@ def _innate(template_name: str) -> frozenset[str]:
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
-        parsed = [reply for text in replies if (reply := _parse(text)) is not None]
+        parsed = [reply for text in replies if (reply := _parse(unpack(text))) is not None]
         yield PastHeartbeat(
             at=at,
             thinking=reasoning,

@@ -73,7 +73,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
         with tenant_transaction(call.tenant_id):
             record_truncation(call, reply)
             stored = bool(
-                change(_COMPLETE, call=call.call_id, attempt=call.attempt, reply=storable(reply.text))
+                change(_COMPLETE, call=call.call_id, attempt=call.attempt, reply=pack(storable(reply.text)))
             )
             if stored:
                 notes = purpose.apply(call.agent_id, call.subject, prepared, call.model)
@@ -109,7 +109,7 @@ def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") ->
     values: dict[str, Any] = {
         "call": call.call_id,
         "attempt": call.attempt,
-        "reply": storable(reply),
+        "reply": pack(storable(reply)),
         "error": storable(str(error)),
         "kind": type(error).__name__.lstrip("_"),
     }

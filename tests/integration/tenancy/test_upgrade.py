@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.memories.models import BufferItem, Edge, Episode, Memory, Upkeep
 from apps.memories.services.jobs.reindexing import reindex_words
@@ -26,7 +26,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.selves.history import PartKind
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
-from tests.support.earlier_rows import Home, create_rows
+from tests.support.earlier_rows import REPLY, STATE, Home, create_rows
 from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
 
 #: The last migrations of the version that squashed the earlier ones.
@@ -55,6 +55,9 @@ CHANGED = {
     ("agents_agent", "allowed_actions"),
     ("selves_belief", "category"),
     ("selves_belief", "status"),
+    # Are stored packed.
+    *(("agents_agentstate", column) for column in STATE),
+    ("calls_externalcall", "reply"),
 }
 #: Tables that the migrations add rows to: traits and values, and the record of each birth.
 GROWN = {"selves_identityaspect", "selves_selfchange"}
@@ -133,6 +136,13 @@ def test_rows_of_an_upgraded_database_have_values_in_new_columns(upgrade: Upgrad
                 (False, True, 0),
             }
             assert SelfChange.objects.filter(reason="").count() == 2
+
+
+def test_values_of_an_upgraded_database_are_packed(upgrade: Upgrade) -> None:
+    for home in upgrade.homes:
+        with tenant_transaction(home.tenant):
+            assert AgentState.objects.filter(agent_id=home.agent).values(*STATE).get() == STATE
+            assert ExternalCall.objects.get(id=home.call).reply == REPLY
 
 
 def test_values_and_traits_of_an_upgraded_database_have_one_home(upgrade: Upgrade) -> None:

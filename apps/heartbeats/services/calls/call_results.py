@@ -21,6 +21,7 @@ from apps.calls.services.ledger import (
 from apps.heartbeats.services.schedule import advance_message
 from apps.queues import enqueue
 from apps.tenants.encoding import to_json
+from apps.tenants.packing import in_json, pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.models.json_text import storable
@@ -32,7 +33,7 @@ log = structlog.get_logger(__name__)
 # ids, and heartbeats looked up by a LIMIT: the planner expects a hundred rows of JSON, and would read all of the tenant's.
 _END = f"""
 WITH result AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply text, error text,
+    SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply bytea, error text,
         error_kind text)
 ), locked AS MATERIALIZED (
     SELECT c.id FROM calls_externalcall c JOIN result ON result.call = c.id AND result.attempt = c.attempts
@@ -128,7 +129,7 @@ def _row(result: CallResult) -> dict[str, object]:
         "call": result.call.call_id,
         "attempt": result.call.attempt,
         "status": (CallStatus.FAILED if failed else CallStatus.COMPLETE).value,
-        "reply": "" if result.reply is None else storable(result.reply.text),
+        "reply": in_json(pack("" if result.reply is None else storable(result.reply.text))),
         "error": storable(str(result.error)) if failed else "",
         "error_kind": type(result.error).__name__ if failed else "",
     }

@@ -38,12 +38,12 @@ def past_exchanges(calls: Sequence[tuple[UUID, UUID | None]]) -> list[PastExchan
     return [_past_exchange(*row) for row in rows]
 
 
-def _past_exchange(request: bytes, sections: bytes, reply: str) -> PastExchange:
+def _past_exchange(request: bytes, sections: bytes, reply: bytes) -> PastExchange:
     stored = unpack(request)
     asked = request_of(stored)
     return PastExchange(
         system=asked.system,
         messages=asked.messages,
         sections=tuple(sections_of(unpack(sections), stored)),
-        reply=reply,
+        reply=unpack(reply),
     )

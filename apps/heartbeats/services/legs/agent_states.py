@@ -12,7 +12,7 @@ import structlog
 from apps.agents.services.state import make_dormant, pack_working_memory, write_states
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
-from apps.tenants.packing import unpack_text
+from apps.tenants.packing import unpack, unpack_text
 from apps.tenants.statements import fetch
 from arbor.errors import TransitionIllegal
 from arbor.heartbeat.state import HeartbeatState
@@ -34,7 +34,7 @@ _UNBOUNDED = 2**31 - 1
 
 # Conversations and operators may have changed a state while its heartbeat ran: it is read again and merged.
 _STATES = """
-SELECT agent_id, energy, ticks_left, bonus_actions, mood::json, stale_beats, nops, working_memory
+SELECT agent_id, energy, ticks_left, bonus_actions, mood, stale_beats, nops, working_memory
 FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 ORDER BY agent_id FOR UPDATE
 """
@@ -75,7 +75,7 @@ def _columns(
     energy: float,
     ticks_left: int,
     bonus_actions: int,
-    mood: Mapping[str, Any],
+    mood: bytes,
     stale_beats: int,
     nops: int,
     working_memory: bytes,
@@ -107,7 +107,7 @@ def _columns(
         "mood": merged_mood(
             state.mood,
             found=found.mood,
-            now=mood or {},
+            now=unpack(mood),
             valence=moved.valence if moved else 0.0,
             arousal=moved.arousal if moved else 0.0,
         ),

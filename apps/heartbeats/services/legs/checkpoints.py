@@ -19,7 +19,7 @@ from apps.heartbeats.services.reports.trace import step_json
 from apps.queues import enqueue
 from apps.signals.services.emission import INSERT_BATCHES
 from apps.tenants.encoding import to_json
-from apps.tenants.packing import pack, pack_text
+from apps.tenants.packing import pack, pack_text, sql_literal
 from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
 from arbor.heartbeat.checkpoint import checkpoint_json
@@ -68,8 +68,8 @@ _SUSPEND = f"""
 WITH {_ROWS}, asked AS (
     INSERT INTO calls_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
         reply, error, error_kind, attempts, requested_at)
-    SELECT %(tenant)s, c.id, c.agent_id, c.heartbeat_id, c.purpose, 'pending', c.model, c.request, c.sections, '', '', '',
-        0, now()
+    SELECT %(tenant)s, c.id, c.agent_id, c.heartbeat_id, c.purpose, 'pending', c.model, c.request, c.sections,
+        {sql_literal("")}, '', '', 0, now()
     FROM ROWS FROM (
         json_to_recordset(%(calls)s::json) AS (id uuid, agent_id uuid, heartbeat_id uuid, purpose text, model text),
         unnest(%(requests)s::bytea[]), unnest(%(sections)s::bytea[])

@@ -29,6 +29,7 @@ from apps.heartbeats.services.legs.members import (
     OpenHeartbeat,
 )
 from apps.queues import enqueue
+from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.agents.lifecycle import AgentStatus
@@ -182,7 +183,13 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
         heartbeat = None
         if rest[0]:
             *own, call_id, call_status, reply, error, error_kind = rest
-            call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
+            call = LastCall(
+                id=call_id,
+                status=call_status,
+                reply=unpack(reply) if reply else None,
+                error=error,
+                error_kind=error_kind,
+            )
             heartbeat = OpenHeartbeat(**dict(zip(_HEARTBEAT_FIELDS, own, strict=True)), call=call)
         found[agent_id] = agent, heartbeat
     return found

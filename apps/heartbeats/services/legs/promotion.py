@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -153,7 +153,7 @@ class _PromotionCandidates(NamedTuple):
     preconscious: list[dict[str, Any]]
     overdue: int
     thresholds: dict[str, float]
-    learned: Mapping[str, Sequence[int]] | None
+    learned: bytes | None
     qualities: Sequence[Sequence[Any]]
     known_tendencies: list[str]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from apps.tenants.packing import unpack
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.tendencies import Tendency, band, tendencies
 from arbor.selves.values import BeliefStatus
@@ -15,7 +16,7 @@ MOST_TENDENCIES = 2
 #: Read with the candidates of consolidation. `known_tendencies` are the keys of all tendencies that were
 #: proposed before, rejected ones too; `qualities` the traits and capabilities that the agent has or had.
 TENDENCY_COLUMNS = """
-    (SELECT learned::json FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS learned,
+    (SELECT learned FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS learned,
     (SELECT coalesce(json_agg(json_build_array(kind, content, strength, status)), '[]') FROM selves_identityaspect
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND kind IN ('trait', 'capability')) AS qualities,
     (SELECT coalesce(json_agg(p.change->>'tendency'), '[]') FROM selves_proposal p
@@ -27,19 +28,19 @@ TENDENCY_COLUMNS = """
 def propose_tendencies(
     *,
     actions: Sequence[str],
-    learned: Mapping[str, Sequence[int]] | None,
+    learned: bytes | None,
     qualities: Sequence[Sequence[Any]],
     known: Collection[str],
     source: str,
 ) -> list[NewProposal]:
     """Return proposals of the surest traits and capabilities that are new to the agent, or have another strength now.
 
-    A trait or capability that was dropped is not proposed again.
+    `learned` is packed, as the column has it. A trait or capability that was dropped is not proposed again.
     """
     existing = {(kind, content): (strength, status) for kind, content, strength, status in qualities}
     new = [
         tendency
-        for tendency in tendencies(actions, learned or {})
+        for tendency in tendencies(actions, unpack(learned) if learned else {})
         if tendency.key not in known and _is_news(tendency, existing.get((tendency.kind, tendency.name)))
     ]
     return [_proposal(tendency, source) for tendency in new[:MOST_TENDENCIES]]

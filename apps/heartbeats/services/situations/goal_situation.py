@@ -9,6 +9,7 @@ from uuid import UUID
 
 from apps.goals.services.queries import EXPERIENCED
 from apps.memories.services.recall.queries import RECALLED_DETAIL
+from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.agents.genome import AgentTraits
 from arbor.heartbeat.goal_situation import view_goals, view_plans
@@ -96,7 +97,7 @@ GOAL_COLUMNS = f"""
         FROM goals_plan p
         WHERE p.tenant_id = a.tenant_id AND p.agent_id = a.id AND p.status IN ('draft', 'active')
     ) plan) AS plans,
-    s.learned::json AS learned,
+    s.learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (no external input)
 #: The input of the goal rules (`arbor.goals.injection`), besides the self and the latest heartbeats.
@@ -121,7 +122,8 @@ def load_goals(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
     """Read the goals of each agent, by column name; an unknown agent has no columns. One query."""
     found: dict[UUID, dict[str, Any]] = {agent_id: {} for agent_id in agent_ids}
     for agent_id, *columns in fetch(_OF_AGENTS, agents=list(agent_ids), **goal_values()):
-        found[agent_id] = dict(zip(_NAMES, columns, strict=True))
+        row = dict(zip(_NAMES, columns, strict=True))
+        found[agent_id] = row | {"learned": unpack(row["learned"]) if row["learned"] else {}}
     return found
 
 

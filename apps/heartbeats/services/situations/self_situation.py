@@ -44,7 +44,7 @@ EXPERIENCES_LOOKED_AT = 40
 
 #: `a` is the agent's row, `s` its state.
 SELF_COLUMNS = f"""
-    s.drives::json AS drives, s.mood::json AS mood, s.learned::json AS learned, s.stale_beats AS stale_beats,
+    s.drives, s.mood, s.learned, s.stale_beats,
     (SELECT coalesce(json_agg(aspect), '[]') FROM (
         SELECT {", ".join(ASPECT_COLUMNS)} FROM selves_identityaspect
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'

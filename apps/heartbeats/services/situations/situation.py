@@ -49,6 +49,8 @@ OTHER_AGENTS_SHOWN = 12
 PUBLICATIONS_READ = 12
 #: Characters quoted of the message that a user answers.
 QUOTED = 200
+#: Columns that are stored packed.
+_PACKED = ("working_memory", "drives", "mood", "learned")
 
 # Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
 # leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
@@ -176,7 +178,7 @@ def load_situation(agent_id: UUID) -> dict[str, Any]:
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
     names = [column.name for column in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in rows}
+    return {agent["id"]: agent | {name: unpack(agent[name]) for name in _PACKED} for agent in rows}
 
 
 def load_agent(agent_id: UUID) -> LoadedAgent:

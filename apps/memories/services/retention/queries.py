@@ -161,7 +161,7 @@ LOCK_CALLS = f"""
 SELECT c.id FROM calls_externalcall c {_CALLS_ABOUT} ORDER BY c.id FOR UPDATE
 """  # noqa: S608 (no external input)
 EMPTY_CALLS = f"""
-UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
+UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = {sql_literal("")}, error = '', dropped = '[]'::jsonb,
     sections = {sql_literal([])},
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
     ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL

@@ -1,4 +1,4 @@
-"""Situations, traces and requests as packed JSON, also migrated from jsonb."""
+"""Situations, traces, requests, replies and states as packed JSON, also migrated from jsonb."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from django.core.exceptions import FieldError
 from psycopg.types.json import Jsonb
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.calls import questions
 from apps.tenants.encoding import encoded
-from apps.tenants.packing import pack
+from apps.tenants.packing import pack, unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.heartbeat.actions import ACTIONS
@@ -98,6 +98,27 @@ def test_a_request_is_stored_byte_for_byte(
         == last_heartbeat(agent).energy_unit
         != ""
     )
+
+
+def test_replies_and_states_are_stored_packed(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    text = f"{REST}\n“ä”\t{'and so on, ' * 40}"
+    scripted(text)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    with tenant_transaction(agent.tenant_id):
+        call = ExternalCall.objects.get(heartbeat_id=last_heartbeat(agent).id)
+        state = AgentState.objects.get(agent_id=agent.id)
+        ((reply,),) = fetch("SELECT reply FROM calls_externalcall WHERE id = %(id)s", id=call.id)
+        ((*columns,),) = fetch(
+            "SELECT drives, mood, learned FROM agents_agentstate WHERE agent_id = %(agent)s", agent=agent.id
+        )
+    assert call.reply == text
+    assert len(reply) < len(text) / 3
+    assert [unpack(column) for column in columns] == [state.drives, state.mood, state.learned]
+    assert len(columns[0]) < len(encoded(state.drives)) / 2
+    assert state.learned == {"rest": [1, 1]}
 
 
 def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
