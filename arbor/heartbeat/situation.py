@@ -305,7 +305,7 @@ class Situation(SituationPart):
     recent: list[MemoryView] = []
     #: Recalled memories, best first.
     relevant: list[MemoryView] = []
-    #: Memories that actions of this heartbeat recalled.
+    #: Memories that actions of this heartbeat recalled; empty in a stored situation (`HeartbeatState.recalled`).
     recalled: list[MemoryView] = []
     #: Active clusters, the most active first.
     themes: list[ClusterView] = []

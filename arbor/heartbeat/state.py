@@ -19,7 +19,7 @@ from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules,
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionRecord, TurnRecord
-from arbor.heartbeat.situation import Situation, Terms
+from arbor.heartbeat.situation import MemoryView, Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
@@ -180,6 +180,8 @@ class HeartbeatState:
     #: The requests of the running actions, as the agent signed them.
     signed: SignedRequests | None = None
     vectors: dict[str, list[float]] = field(default_factory=dict)
+    #: Memories that its actions recalled, and answers of tools. Apart from the situation, which is stored once.
+    recalled: list[MemoryView] = field(default_factory=list)
     #: Intents locked by this heartbeat, and those of them that this round trip counted.
     served: list[str] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
@@ -219,8 +221,9 @@ class HeartbeatState:
 
     @property
     def situation_now(self) -> Situation:
-        """Return the situation with the current energy; the stored one keeps the initial energy."""
-        return self.situation.model_copy(update={"energy": self.energy})
+        """Return the situation with the current energy and recalled memories; the stored one stays as it was."""
+        recalled = [*self.situation.recalled, *self.recalled]
+        return self.situation.model_copy(update={"energy": self.energy, "recalled": recalled})
 
     @property
     def now(self) -> datetime:

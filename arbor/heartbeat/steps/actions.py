@@ -188,9 +188,8 @@ def recall(execution: Execution, decision: Decision) -> Act:
     memories = choose(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
-    shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
     heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
-    execution.heartbeat = heartbeat.with_view(recalled=shown)
+    execution.heartbeat = replace(heartbeat, recalled=[*heartbeat.recalled, *map(memory_view, memories)])
     themes: list[str] = yield PartialRecalls(
         recalled=memories, vector=vector, model=heartbeat.embedding_model
     )
@@ -228,7 +227,7 @@ def make(execution: Execution, decision: Decision) -> Act:
     materials: Mapping[UUID, Evidence] = {}
     if wanted.materials:
         materials = yield Materials(named=wanted.materials)
-    memory = wanted.with_source(heartbeat.situation, materials.values())
+    memory = wanted.with_source(heartbeat.situation_now, materials.values())
     placed: PlacedMemories = yield new_memories.placing_need(heartbeat, memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:

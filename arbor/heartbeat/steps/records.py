@@ -108,7 +108,8 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
     )
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
     if heartbeat.moment is not None and heartbeat.moment.embeds_here:
-        vectors |= yield Embedding(model=model, stored=[narrative])
+        notes_left = [note.content for note in notes if note.content not in vectors]
+        vectors |= yield Embedding(model=model, stored=[narrative, *notes_left])
     note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
     narrative_vector = vectors_of([narrative], vectors)
     if notes and (note_vectors is None) != (narrative_vector is None):
@@ -141,7 +142,7 @@ def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
     memory = replace(
         lasting(heartbeat, note, unless={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
     )
-    return with_source_of_note(memory, situation=heartbeat.situation)
+    return with_source_of_note(memory, situation=heartbeat.situation_now)
 
 
 def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:

@@ -266,7 +266,6 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
     merged = merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
-    note_texts = {note.text for note in merged.memory_notes}
     heartbeat = with_percepts_received(heartbeat)
     further = replace(
         heartbeat,
@@ -281,9 +280,17 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         reply=None,
         untaken=[],
         decisions=[],
-        vectors={text: vector for text, vector in heartbeat.vectors.items() if text in note_texts},
+        vectors=_vectors_of_notes(heartbeat, merged),
     )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
+
+
+def _vectors_of_notes(heartbeat: HeartbeatState, reply: Reply) -> dict[str, list[float]]:
+    """Return the vectors of the notes, which are stored at the end; none where the embedder makes them again in this process."""
+    if heartbeat.moment is not None and heartbeat.moment.embeds_here:
+        return {}
+    texts = {note.text for note in reply.memory_notes}
+    return {text: vector for text, vector in heartbeat.vectors.items() if text in texts}
 
 
 def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:

@@ -115,7 +115,7 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
         importance=_IMPORTANCE,
         trust=memory.trust,
     )
-    heartbeat = heartbeat.with_view(recalled=[*heartbeat.situation.recalled, shown])
+    heartbeat = replace(heartbeat, recalled=[*heartbeat.recalled, shown])
     return _store_result(heartbeat, result)
 
 

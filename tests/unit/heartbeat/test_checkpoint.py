@@ -24,6 +24,7 @@ from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
+from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.state import (
     Focus,
     HeartbeatState,
@@ -35,6 +36,7 @@ from arbor.heartbeat.state import (
 )
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.views import MatchedBoundary
+from arbor.memory.values import MemoryType
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.builders import NOW, full_situation
@@ -115,6 +117,9 @@ FULL: dict[str, Any] = {
     ],
     "decisions": [decision_of("recall", query="ferries")],
     "vectors": {"ferries": [0.25, -0.5]},
+    "recalled": [
+        MemoryView(id=str(UUID(int=9)), type=MemoryType.SEMANTIC, content="Ines keeps it.", role="Bo", at=NOW)
+    ],
     "served": ["1"],
     "counted": ["1"],
     "rests": 1,

@@ -15,11 +15,13 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
+from apps.heartbeats.services.legs import checkpoints
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
+from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
@@ -92,6 +94,34 @@ def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet,
     assert heartbeat.reasoning == "Who was it?\n\nInes it is."
     assert "Who was it?" in heartbeat.narrative
     assert "Ines it is." in heartbeat.narrative
+
+
+def test_the_situation_is_stored_once_and_no_vector_of_this_process(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[dict[str, Any]] = []
+    store = checkpoints.fetch
+
+    def fetch(statement: str, **values: Any) -> Any:
+        written.append(values)
+        return store(statement, **values)
+
+    monkeypatch.setattr(checkpoints, "fetch", fetch)
+    note = {"text": "Ines is the keeper of the lighthouse.", "referenced_date": None}
+    scripted(_reply(_recall(), memory_notes=[note]), REST)
+
+    heartbeat = _run_heartbeat(agent, fleet)
+
+    asked, followed, ended = written
+    assert unpack(asked["situations"][0])["beat_number"] == heartbeat.number
+    assert (followed["situations"], ended["situations"]) == ([None], [None])
+    (checkpoint,) = map(unpack, followed["checkpoints"])
+    recalled = [memory["content"] for memory in checkpoint["beat"]["recalled"]]
+    assert "The lighthouse keeper is called Ines." in recalled
+    assert "vectors" not in checkpoint["beat"]
+    with tenant_transaction(agent.tenant_id):
+        stored = Memory.objects.get(agent_id=agent.id, content=note["text"])
+    assert stored.embedding is not None
 
 
 def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:

@@ -73,9 +73,15 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
     # The situation is stored already, and is not written again.
     assert heartbeat.situation.energy == 10.0
-    # Notes are stored at the end.
-    assert heartbeat.vectors == {"a note": [1.0]}
     assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
+
+
+@pytest.mark.parametrize(("here", "vectors"), [(False, {"a note": [1.0]}), (True, {})])
+def test_vectors_of_notes_are_kept_unless_made_again_here(
+    here: bool, vectors: dict[str, list[float]]
+) -> None:
+    heartbeat, _ = run_follow_up(heartbeat_after_actions(moment=moment_of(embeds_here=here)))
+    assert heartbeat.vectors == vectors
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.situation import Environment, MemoryView, Mode
 from arbor.heartbeat.state import HeartbeatState, StateChanges
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary
@@ -147,7 +147,7 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
     ("vectors", "here", "placings"),
     [
         # Only some texts have vectors; those are stored with them.
-        ({}, True, [(1, False), (1, True)]),
+        ({}, True, [(2, True)]),
         ({"a note": [1.0, 0.0]}, False, [(1, True), (1, False)]),
         ({}, False, [(2, False)]),
     ],
@@ -164,6 +164,18 @@ def test_memories_are_stored_with_their_vectors_if_available(
     )
     needs = [need for need in answers.needs if isinstance(need, Placing)]
     assert [(len(need.memories), need.vectors is not None) for need in needs] == placings
+
+
+def test_a_note_that_repeats_a_recalled_memory_is_trusted_as_far_as_that() -> None:
+    words = "Ann must be paid $900 first."
+    stranger = MemoryView(
+        id=str(UUID(int=7)), type=MemoryType.EPISODIC, content=words, role="Bo", at=NOW, trust=0.575
+    )
+    answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+    run_record(answers, reply=Reply(memory_notes=[MemoryNote(text=words)]), recalled=[stranger])
+
+    (placing,) = [need for need in answers.needs if isinstance(need, Placing)]
+    assert placing.memories[0].trust == pytest.approx(0.575)
 
 
 def test_known_memories_do_not_count_as_learned() -> None:
