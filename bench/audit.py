@@ -12,6 +12,7 @@ from uuid import UUID
 import psycopg
 
 from bench.fleet import DOUBLED, fetch_value
+from bench.support.database import unpack_actions
 
 #: An agent, and a time at which it was due.
 type Slot = tuple[UUID, datetime]
@@ -75,8 +76,7 @@ WHERE h.status = 'done' AND c.status = 'complete'
         fault=Fault.LOST,
         statement="""
 SELECT count(*) FROM heartbeats_heartbeat h WHERE h.status = 'done' AND (
-    SELECT count(*) FROM jsonb_array_elements(h.actions) action
-    WHERE action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success'
+    SELECT count(*) FROM unpacked_action WHERE heartbeat_id = h.id AND action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success'
 ) > (SELECT count(*) FROM contacts_outboxmessage m WHERE m.heartbeat_id = h.id)
 """,
     ),
@@ -117,7 +117,7 @@ SELECT count(*) FROM (
         statement="""
 WITH beat AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
-        (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM jsonb_array_elements(h.actions) action) AS cost,
+        (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM unpacked_action WHERE heartbeat_id = h.id) AS cost,
         lag(h.energy_end) OVER beats AS before, lag(h.number) OVER beats AS number_before
     FROM heartbeats_heartbeat h WHERE h.status = 'done' WINDOW beats AS (PARTITION BY h.agent_id ORDER BY h.number)
 )
@@ -153,8 +153,7 @@ WHERE used.beats <> had.beats OR used.calls <> charged.calls OR used.tokens <> c
 SELECT count(*) FROM (
     SELECT FROM contacts_outboxmessage m LEFT JOIN heartbeats_heartbeat h ON h.id = m.heartbeat_id
     GROUP BY m.heartbeat_id, h.id HAVING count(*) > (
-        SELECT count(*) FROM heartbeats_heartbeat own CROSS JOIN LATERAL jsonb_array_elements(own.actions) action
-        WHERE own.id = h.id AND action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success')
+        SELECT count(*) FROM unpacked_action WHERE heartbeat_id = h.id AND action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success')
 ) beats
 """,
     ),
@@ -176,6 +175,7 @@ _SLOTS = "SELECT agent_id, slot_at, count(*) FROM heartbeats_heartbeat GROUP BY 
 def audit(database: psycopg.Connection[Any], due: Iterable[Slot]) -> dict[Fault, dict[str, int]]:
     """Return the numbers of faults by kind and check; `due` are the slots that need a heartbeat."""
     faults: dict[Fault, dict[str, int]] = {fault: {} for fault in Fault}
+    unpack_actions(database)
     for check in CHECKS:
         faults[check.fault][check.name] = int(fetch_value(database, check.statement))
     slots = {(agent_id, slot_at): count for agent_id, slot_at, count in database.execute(_SLOTS)}

@@ -29,12 +29,12 @@ class HeartbeatStatus(models.TextChoices):
     SKIPPED = "skipped"
 
 
-class ActionEntries(models.JSONField):
+class ActionEntries(PackedJSON):
     """The entries of a heartbeat's actions, stored without values that most of them have (`complete_entry`)."""
 
-    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+    def unpacked(self, packed: bytes) -> Any:
         """Return the entries with all of their keys."""
-        entries = super().from_db_value(value, expression, connection)
+        entries = super().unpacked(packed)
         if not isinstance(entries, list):
             return entries
         return [complete_entry(entry) if isinstance(entry, dict) else entry for entry in entries]
@@ -69,7 +69,7 @@ class Heartbeat(TenantModel):
     #: [{action, params, verdict, reason, cost, result, …}] in order.
     actions = ActionEntries(default=list)
     #: [{goal_id, change}]
-    goal_changes = models.JSONField(default=list)
+    goal_changes = PackedJSON(default=list)
     #: Items of the reply that were not used: [{path, value, reason}].
     dropped = models.JSONField(default=list)
     #: Repairs that made the reply readable.

@@ -87,6 +87,11 @@ def in_json(packed: bytes) -> str:
     return f"\\x{packed.hex()}"
 
 
+def unpack_in_json(text: str) -> Any:
+    """Unpack one value of packed JSON from the text that PostgreSQL writes for a `bytea` column in JSON."""
+    return unpack(bytes.fromhex(text.removeprefix("\\x")))
+
+
 def sql_literal(value: Any) -> str:
     """Return a value as an SQL literal of packed JSON, for statements that write or compare short values."""
     return f"'\\x{pack(value).hex()}'::bytea"

@@ -10,8 +10,10 @@ from typing import Any
 import psycopg
 from django.core.management import call_command
 from django.db import connections
+from psycopg.types.json import Jsonb
 
 from apps.agents.services.templates import seed_builtin_templates
+from apps.tenants.packing import unpack
 from bench.support.installation import Installation
 
 #: Statements that only begin, scope or end a transaction, which are not counted as work.
@@ -50,6 +52,20 @@ def fetch_value(connection: psycopg.Connection[Any], statement: str) -> Any:
     row = connection.execute(statement).fetchone()
     assert row is not None
     return row[0]
+
+
+def unpack_actions(connection: psycopg.Connection[Any]) -> None:
+    """Unpack the actions of all heartbeats into a temporary table, `unpacked_action` (heartbeat_id, action), for checks by SQL."""
+    stored = connection.execute("SELECT id, actions FROM heartbeats_heartbeat").fetchall()
+    connection.execute("DROP TABLE IF EXISTS unpacked_action")
+    connection.execute("CREATE TEMP TABLE unpacked_action (heartbeat_id uuid, action jsonb)")
+    with (
+        connection.cursor() as cursor,
+        cursor.copy("COPY unpacked_action (heartbeat_id, action) FROM STDIN") as copy,
+    ):
+        for heartbeat_id, packed in stored:
+            for action in unpack(packed):
+                copy.write_row((heartbeat_id, Jsonb(action)))
 
 
 def reset_statements(connection: psycopg.Connection[Any]) -> None:

@@ -21,6 +21,21 @@ CHARACTER = {
     "traits": [{"name": "dry", "intensity": 0.3}],
     "values": ["candor", "finishing"],
 }
+#: Columns of a heartbeat: an action, with the keys that newer versions leave out, and a change of a goal.
+ACTS: dict[str, Any] = {
+    "actions": [
+        {
+            "index": 0,
+            "action": "recall",
+            "verdict": "run",
+            "params": {"query": "“Fords”"},
+            "cost": 1,
+            "summary": "3 memories",
+            "ignored": [],
+        }
+    ],
+    "goal_changes": [{"kind": "progressed", "title": "Map the fords", "change": "Half of it is done."}],
+}
 THEN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 #: A model's reply, with characters that JSON escapes.
 REPLY = '{"thinking": "“Fords” move.\\n\\u00e4"}\n\x01\t'
@@ -40,6 +55,7 @@ class Home:
     agent: UUID
     innate: UUID
     lesson: UUID
+    heartbeat: UUID
     call: UUID
 
 
@@ -72,13 +88,20 @@ def create_rows(earlier: Apps, slug: str) -> Home:
         own("agents.AgentState", agent=row, **STATE)
         own("memories.Mind", agent=row, embedding_model="wordllama", embedding_dimension=256)
     innate, lesson = _create_memories(own, agent)
-    call = _create_heartbeats(own, agent, peer, lesson)
+    heartbeat, call = _create_heartbeats(own, agent, peer, lesson)
     _create_self(own, agent, peer)
     _create_values(own, agent, lesson)
     create("audit.PlatformEvent", action="signed_in", actor=f"user:{slug}-ann", message="signed in")
     own("audit.AuditEvent", action="agent.created", actor="cli", agent_id=agent.id, message="created")
     create("heartbeats.Process", name=f"{slug}:1", kind="worker", started_at=THEN, seen_at=THEN)
-    return Home(tenant=tenant.id, agent=agent.id, innate=innate.id, lesson=lesson.id, call=call.id)
+    return Home(
+        tenant=tenant.id,
+        agent=agent.id,
+        innate=innate.id,
+        lesson=lesson.id,
+        heartbeat=heartbeat.id,
+        call=call.id,
+    )
 
 
 def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
@@ -143,7 +166,7 @@ def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
     return innate, lesson
 
 
-def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
+def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> tuple[Any, Any]:
     """Create a heartbeat with its call, ledger entry, usage, percept, goal, plan and intent."""
     heartbeat = own(
         "heartbeats.Heartbeat",
@@ -155,7 +178,9 @@ def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
         narrative="I asked about the ferry.",
         memory=memory,
         trace=[{"node": "observe"}],
+        **ACTS,
         started_at=THEN,
+        ended_at=THEN,
     )
     call = own(
         "calls.ExternalCall",
@@ -194,7 +219,7 @@ def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> Any:
     plan = own("goals.Plan", agent=agent, goal=goal, risk=0.2, estimated_ticks=3)
     own("goals.PlanStep", plan=plan, position=1, action="recall", description="Recall the fords.")
     own("goals.Intent", agent=agent, goal=goal, action="recall", description="Recall.", status="pending")
-    return call
+    return heartbeat, call
 
 
 def _create_self(own: Any, agent: Any, peer: Any) -> None:

@@ -1,6 +1,8 @@
-from django.db import migrations
+"""Entries of actions without their usual values: those of older versions, with all of their keys, are read like new ones."""
 
-import apps.heartbeats.models
+from __future__ import annotations
+
+from django.db import migrations
 
 
 class Migration(migrations.Migration):
@@ -9,11 +11,5 @@ class Migration(migrations.Migration):
         ('heartbeats', '0007_not_done'),
     ]
 
-    # Entries of older versions, with all of their keys, are read like new ones.
-    operations = [
-        migrations.AlterField(
-            model_name='heartbeat',
-            name='actions',
-            field=apps.heartbeats.models.ActionEntries(default=list),
-        ),
-    ]
+    # The column did not change; 0009 packs it.
+    operations = []

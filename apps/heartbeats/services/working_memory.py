@@ -138,7 +138,7 @@ def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
             curiosity=[line for reply in parsed for line in reply.curiosity],
             resolved=[line for reply in parsed for line in reply.resolved],
             user_waiting=user_waiting,
-            acted=any(action.get("cost") for action in json.loads(actions)),
+            acted=any(action.get("cost") for action in unpack(actions)),
             consolidated=mode == Mode.CONSOLIDATION,
         )
 

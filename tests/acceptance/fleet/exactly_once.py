@@ -18,7 +18,7 @@ LEFT JOIN heartbeats_heartbeat h ON h.agent_id = a.id GROUP BY a.name, s.beats, 
 ENERGY = """
 WITH beat AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
-        (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM jsonb_array_elements(h.actions) action) AS cost,
+        (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM unpacked_action WHERE heartbeat_id = h.id) AS cost,
         lag(h.energy_end) OVER (PARTITION BY h.agent_id ORDER BY h.number) AS before
     FROM heartbeats_heartbeat h WHERE h.status = 'done'
 )
@@ -42,7 +42,7 @@ ACCESSES = """
 SELECT a.name, coalesce((SELECT sum(x.count) FROM memories_memoryaccess x JOIN memories_memory m ON m.id = x.memory_id
         WHERE m.agent_id = a.id), 0),
     coalesce((SELECT sum(jsonb_array_length(action -> 'memory_ids'))
-        FROM heartbeats_heartbeat h CROSS JOIN jsonb_array_elements(h.actions) action
+        FROM heartbeats_heartbeat h JOIN unpacked_action ON heartbeat_id = h.id
         WHERE h.agent_id = a.id AND h.status = 'done' AND action ->> 'action' = 'recall'), 0),
     ARRAY(SELECT h.situation FROM heartbeats_heartbeat h WHERE h.agent_id = a.id AND h.status = 'done')
 FROM agents_agent a JOIN agents_agentstate s ON s.agent_id = a.id WHERE s.nops = 0
@@ -72,6 +72,7 @@ TRACES = "SELECT trace FROM heartbeats_heartbeat"
 
 def assert_exactly_once(fleet: RealFleet) -> None:
     """Check the rows: every due heartbeat once, with each of its effects once."""
+    fleet.unpack_actions()
     unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
     for name, heartbeats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
         due = fleet.due[name]

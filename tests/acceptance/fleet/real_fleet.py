@@ -17,6 +17,7 @@ from typing import Any, Self
 import psycopg
 import redis
 
+from bench.support.database import unpack_actions
 from bench.support.installation import Installation, PartProcess
 from bench.support.stub_process import stub_model
 from tests.acceptance.fleet.faulty_worker import FOLDER
@@ -155,6 +156,10 @@ class RealFleet:
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Query the database as its superuser."""
         return self._connection().execute(statement, values).fetchall()
+
+    def unpack_actions(self) -> None:
+        """Unpack the actions of all heartbeats into the table `unpacked_action`, for `rows`."""
+        unpack_actions(self._connection())
 
     def _connection(self) -> psycopg.Connection[Any]:
         """Return the connection that all queries share: a new one for each poll would cost more than the poll."""

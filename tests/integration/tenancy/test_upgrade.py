@@ -13,6 +13,8 @@ from django.db import connections
 
 from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall, LedgerEntry
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.reports.digests import AS_SEALED, DIGESTS, digest_heartbeats
 from apps.memories.models import BufferItem, Edge, Episode, Memory, Upkeep
 from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
@@ -22,11 +24,12 @@ from apps.selves.services.history import birth_self_of
 from apps.selves.services.self_knowledge import system_prompt_of
 from apps.tenants.checks import unprotected_tables
 from apps.tenants.scope import OWNER, tenant_transaction
+from arbor.heartbeat.results import complete_entry
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.selves.history import PartKind
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
-from tests.support.earlier_rows import REPLY, STATE, Home, create_rows
+from tests.support.earlier_rows import ACTS, REPLY, STATE, Home, create_rows
 from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
 
 #: The last migrations of the version that squashed the earlier ones.
@@ -58,6 +61,7 @@ CHANGED = {
     # Are stored packed.
     *(("agents_agentstate", column) for column in STATE),
     ("calls_externalcall", "reply"),
+    *(("heartbeats_heartbeat", column) for column in ACTS),
 }
 #: Tables that the migrations add rows to: traits and values, and the record of each birth.
 GROWN = {"selves_identityaspect", "selves_selfchange"}
@@ -68,6 +72,8 @@ class Upgrade:
     """Rows and structure before and after the migrations."""
 
     homes: tuple[Home, Home]
+    #: Of the heartbeat of each home, as the earlier version computed them.
+    digests: list[bytes]
     before: Rows
     after: Rows
     structure: list[tuple[Any, ...]]
@@ -89,13 +95,27 @@ def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker
         protect_as(earlier)
         with psycopg.connect(url, autocommit=True) as session:
             before = read_rows(session)
+            digests = [_earlier_digest(session, home) for home in homes]
             call_command("migrate", verbosity=0)
             yield Upgrade(
                 homes=homes,
+                digests=digests,
                 before=before,
                 after=read_rows(session),
                 structure=session.execute(STRUCTURE).fetchall(),
             )
+
+
+def _earlier_digest(session: psycopg.Connection[Any], home: Home) -> bytes:
+    """Return the digest of a heartbeat whose actions and changes of goals are jsonb."""
+    statement = DIGESTS
+    for column in ACTS:
+        packed = AS_SEALED.format(column=column)
+        assert packed in statement
+        statement = statement.replace(packed, f"h.{column}")
+    row = session.execute(statement, {"tenant": home.tenant, "ids": [home.heartbeat]}).fetchone()
+    assert row is not None
+    return bytes(row[2])
 
 
 def test_an_upgraded_database_has_the_structure_of_a_new_one(
@@ -143,6 +163,15 @@ def test_values_of_an_upgraded_database_are_packed(upgrade: Upgrade) -> None:
         with tenant_transaction(home.tenant):
             assert AgentState.objects.filter(agent_id=home.agent).values(*STATE).get() == STATE
             assert ExternalCall.objects.get(id=home.call).reply == REPLY
+            heartbeat = Heartbeat.objects.get(id=home.heartbeat)
+            assert heartbeat.goal_changes == ACTS["goal_changes"]
+            assert heartbeat.actions == [complete_entry(entry) for entry in ACTS["actions"]]
+
+
+def test_sealed_heartbeats_of_an_upgraded_database_have_their_digests(upgrade: Upgrade) -> None:
+    for home, digest in zip(upgrade.homes, upgrade.digests, strict=True):
+        with tenant_transaction(home.tenant):
+            assert digest_heartbeats([home.heartbeat])[home.heartbeat].digest == digest
 
 
 def test_values_and_traits_of_an_upgraded_database_have_one_home(upgrade: Upgrade) -> None:

@@ -24,6 +24,7 @@ from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
+from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import uuid7
 from arbor.signals import Signal
@@ -34,30 +35,31 @@ log = structlog.get_logger(__name__)
 ACTIONS_COMMITTED = "what it did before stands"
 
 _COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch bigint, status text, step int, number bigint,
-    mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, actions jsonb, goal_changes jsonb,
-    dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,
+    mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,
     memory_id uuid, reason text, model text, own_ms float8, elapsed_ms float8, started_at timestamptz,
     ended_at timestamptz, known bool"""
 _NAMES = ", ".join(column.split()[0] for column in _COLUMNS.split(","))
 #: Columns written only when the row of a heartbeat is inserted.
 _IDENTITY = frozenset({"id", "agent_id", "slot_at", "trigger", "epoch", "started_at", "known"})
 _CHANGED = [name for name in _NAMES.split(", ") if name not in _IDENTITY]
-_BLOBS = ("checkpoint", "situation", "trace")
-_INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known"), *_BLOBS])
+#: Packed columns, whose parameters are arrays of bytes.
+_PACKED = ("checkpoint", "situation", "trace", "actions", "goal_changes")
+_INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known"), *_PACKED])
 # Texts and numbers go as JSON, packed columns as arrays of bytes. The rows to update are also named by arrays of ids:
 # for JSON alone the planner expects a hundred rows, and scans the table.
 _ROWS = f"""
 beats AS MATERIALIZED (
     SELECT * FROM ROWS FROM (
         json_to_recordset(%(rows)s::json) AS ({_COLUMNS}),
-        unnest(%(checkpoints)s::bytea[]), unnest(%(situations)s::bytea[]), unnest(%(traces)s::bytea[])
-    ) AS r ({_NAMES}, checkpoint, situation, trace)
+        {", ".join(f"unnest(%({name})s::bytea[])" for name in _PACKED)}
+    ) AS r ({_NAMES}, {", ".join(_PACKED)})
 ), inserted AS (
     INSERT INTO heartbeats_heartbeat (tenant_id, {_INSERTED})
     SELECT %(tenant)s, {_INSERTED} FROM beats WHERE NOT known RETURNING id
 ), updated AS (
     UPDATE heartbeats_heartbeat h SET {", ".join(f"{name} = r.{name}" for name in _CHANGED)},
-        checkpoint = r.checkpoint, situation = coalesce(r.situation, h.situation), trace = h.trace || r.trace
+        checkpoint = r.checkpoint, situation = coalesce(r.situation, h.situation), trace = h.trace || r.trace,
+        actions = r.actions, goal_changes = r.goal_changes
     FROM beats r
     WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.id = ANY(%(ids)s::uuid[]) AND h.epoch = r.epoch AND h.step = r.step - 1
         AND h.status IN ('running', 'waiting')
@@ -111,7 +113,7 @@ SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT
 """  # noqa: S608
 
 _NOTHING = pack({})
-_NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], "checkpoints": [], "situations": [], "traces": []}
+_NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], **{name: [] for name in _PACKED}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -273,7 +275,8 @@ def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -
 
 def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     """Return the parameters of _ROWS, and advance the heartbeats' step numbers."""
-    rows, checkpoints, situations, traces = [], [], [], []
+    rows: list[dict[str, Any]] = []
+    packed: dict[str, list[bytes | None]] = {name: [] for name in _PACKED}
     now = datetime.now(UTC)
     for ending in endings:
         member = ending.member
@@ -282,7 +285,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
         assert heartbeat is not None
         assert progress is not None
         known = member.step is not None
-        steps = [step_json(step) for step in member.steps]
+        whole = heartbeat.whole
         rows.append(
             {
                 "id": member.heartbeat_id,
@@ -298,27 +301,30 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
                 "elapsed_ms": member.elapsed_ms,
                 "started_at": member.steps[0].started_at if member.steps else now,
                 "ended_at": now if over else None,
-                **_record(heartbeat),
+                **_record(heartbeat, whole),
             }
         )
-        checkpoints.append(_NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)))
-        # The situation of a skipped heartbeat is not stored.
-        situations.append(_NOTHING if heartbeat.idle else _situation(member, heartbeat))
-        traces.append(pack(steps))
+        columns = {
+            "checkpoint": _NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)),
+            # The situation of a skipped heartbeat is not stored.
+            "situation": _NOTHING if heartbeat.idle else _situation(member, heartbeat),
+            "trace": pack([step_json(step) for step in member.steps]),
+            "actions": pack([record.to_json() for record in whole.action_records]),
+            "goal_changes": pack([change.model_dump(mode="json") for change in whole.goal_changes]),
+        }
+        for name, column in columns.items():
+            packed[name].append(column)
         member.steps.clear()
         member.step = 0 if member.step is None else member.step + 1
     return {
         "rows": to_json(rows),
         "ids": [ending.member.heartbeat_id for ending in endings],
-        "checkpoints": checkpoints,
-        "situations": situations,
-        "traces": traces,
+        **packed,
     }
 
 
-def _record(heartbeat: HeartbeatState) -> dict[str, Any]:
-    """Return the columns of the heartbeat's record."""
-    whole = heartbeat.whole
+def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
+    """Return the columns of the heartbeat's record that are not packed."""
     return {
         "number": 0 if heartbeat.idle or not heartbeat.view else heartbeat.situation.beat_number,
         "mode": heartbeat.mode,
@@ -326,8 +332,6 @@ def _record(heartbeat: HeartbeatState) -> dict[str, Any]:
         "energy_end": heartbeat.energy_end,
         "energy_unit": heartbeat.situation.energy_unit,
         "reasoning": whole.reasoning,
-        "actions": [record.to_json() for record in whole.action_records],
-        "goal_changes": [change.model_dump(mode="json") for change in whole.goal_changes],
         "dropped": [item.model_dump() for item in whole.dropped],
         "repairs": whole.repairs,
         "narrative": heartbeat.narrative,

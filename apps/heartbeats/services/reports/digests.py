@@ -20,12 +20,15 @@ _IDS_AT_ONCE = 5_000
 _ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
 
 # The server digests the packed columns where they are, so that their bytes are neither sent nor unpacked. What changes after the end is
-# left out: the memory, which may be removed. A column that comes later must not change the digests of what is sealed.
-_DIGESTS = f"""
+# left out: the memory, which may be removed. A column that comes later must not change the digests of what is sealed: JSON that an older
+# version stored as jsonb, and that is packed without compression since, is digested as jsonb still.
+AS_SEALED = """CASE get_byte(h.{column}, 0) WHEN 0 THEN convert_from(substring(h.{column} FROM 2), 'UTF8')::jsonb
+        ELSE to_jsonb(encode(sha256(h.{column}), 'hex')) END"""
+DIGESTS = f"""
 SELECT h.id, h.agent_id, substring(sha256(convert_to(jsonb_build_array(
     h.id, h.agent_id, extract(epoch FROM h.slot_at), h.trigger, h.number, h.status, h.mode,
-    h.energy_start, h.energy_end, h.energy_unit, encode(sha256(h.situation), 'hex'), h.reasoning, h.actions,
-    h.goal_changes, h.dropped, h.repairs, h.narrative, h.emotional_valence, h.arousal, h.tier, h.turns, h.reason, h.model,
+    h.energy_start, h.energy_end, h.energy_unit, encode(sha256(h.situation), 'hex'), h.reasoning,
+    {AS_SEALED.format(column="actions")}, {AS_SEALED.format(column="goal_changes")}, h.dropped, h.repairs, h.narrative, h.emotional_valence, h.arousal, h.tier, h.turns, h.reason, h.model,
     encode(sha256(h.trace), 'hex'), extract(epoch FROM h.started_at), extract(epoch FROM h.ended_at)
 )::text, 'UTF8')) FROM 1 FOR {ROW_DIGEST_BYTES})
 FROM heartbeats_heartbeat h
@@ -37,7 +40,7 @@ def digest_heartbeats(ids: Sequence[UUID]) -> dict[UUID, SealedRow]:
     """Return the digests of the ended ones among heartbeats of the current tenant. One statement."""
     return {
         row_id: SealedRow(id=row_id, agent_id=agent_id, digest=bytes(digest))
-        for row_id, agent_id, digest in fetch(_DIGESTS, ids=list(ids))
+        for row_id, agent_id, digest in fetch(DIGESTS, ids=list(ids))
     }
 
 

@@ -17,6 +17,7 @@ from apps.heartbeats.services.situations.recent_activity import (
 )
 from apps.heartbeats.services.situations.self_situation import view_self, with_identity
 from apps.heartbeats.services.situations.tools import AgentTools
+from apps.tenants.packing import unpack_in_json
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
 from arbor.goals.intents import IntentStatus
@@ -141,7 +142,8 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
 def _last_heartbeat(heartbeat: Mapping[str, Any] | None) -> LastHeartbeat | None:
     if heartbeat is None:
         return None
-    outcomes = [f"{action['action']}: {action['summary']}" for action in heartbeat["actions"]]
+    actions = unpack_in_json(heartbeat["actions"])
+    outcomes = [f"{action['action']}: {action['summary']}" for action in actions]
     return LastHeartbeat(
         number=heartbeat["number"],
         mode=Mode(heartbeat["mode"]),

@@ -9,7 +9,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from apps.calls.services.usage import Limits
+from apps.tenants.packing import unpack_in_json
 from arbor.goals.injection import EXHAUSTED_HEARTBEATS
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,
     NARRATIVES_READ,
@@ -66,7 +68,7 @@ RECENT_ACTIVITY = """
         'beats', (SELECT coalesce(json_agg(json_build_array(status, mode,
                 CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) END,
                 CASE WHEN told THEN left(narrative, %(pulse_narrative)s) END,
-                CASE WHEN told THEN jsonb_path_query_array(actions, '$[*] ? (@.verdict == "run").params') END)), '[]')
+                CASE WHEN told THEN actions END)), '[]')
             FROM (SELECT b.*, status = 'done' AND %(pulse_told)s >=
                 count(*) FILTER (WHERE status = 'done') OVER (ORDER BY started_at DESC) AS told FROM (
                 SELECT status, mode, reason, narrative, actions, started_at
@@ -117,10 +119,16 @@ def recent_heartbeats_of(recent_activity: Mapping[str, Any]) -> list[RecentHeart
             mode=mode,
             reason=reason or "",
             narrative=narrative or "",
-            topics=tuple(text for params in acted or () for text in _topics(params)),
+            topics=tuple(text for params in _executed(actions) for text in _topics(params)),
         )
-        for status, mode, reason, narrative, acted in recent_activity["beats"]
+        for status, mode, reason, narrative, actions in recent_activity["beats"]
     ]
+
+
+def _executed(actions: str | None) -> list[Mapping[str, Any]]:
+    """Return the parameters of the actions that were executed."""
+    entries = unpack_in_json(actions) if actions else []
+    return [entry["params"] for entry in entries if entry["verdict"] == DecisionVerdict.RUN]
 
 
 def _topics(params: Mapping[str, Any]) -> list[str]:

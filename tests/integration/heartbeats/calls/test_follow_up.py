@@ -113,9 +113,9 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
     heartbeat = _run_heartbeat(agent, fleet)
 
     asked, followed, ended = written
-    assert unpack(asked["situations"][0])["beat_number"] == heartbeat.number
-    assert (followed["situations"], ended["situations"]) == ([None], [None])
-    (checkpoint,) = map(unpack, followed["checkpoints"])
+    assert unpack(asked["situation"][0])["beat_number"] == heartbeat.number
+    assert (followed["situation"], ended["situation"]) == ([None], [None])
+    (checkpoint,) = map(unpack, followed["checkpoint"])
     recalled = [memory["content"] for memory in checkpoint["beat"]["recalled"]]
     assert "The lighthouse keeper is called Ines." in recalled
     assert "vectors" not in checkpoint["beat"]
