@@ -42,48 +42,79 @@ def _schema(allowed: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Any]:
     return reply_schema(ACTIONS, allowed, keys)
 
 
-def stored_sections(
-    sections: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Return sections, {name, text, tokens} each, with offsets instead of texts."""
-    if not sections:
-        return []
-    parts = [("system", str(request["system"])), ("user", str(request["messages"][0]["content"]))]
-    stored: list[dict[str, Any]] = []
-    number, start = 0, 0
+def stored_sections(sections: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> list[list[Any]]:
+    """Return sections, {name, text, tokens, cut} each, as [name, tokens, length]: their texts are in the request, one after another.
+
+    A fourth item has what differs: the text number `part` and the offset `from` of a section in another place, the text of one that the
+    request does not have, and a cut.
+    """
+    texts = _texts(request)
+    stored: list[list[Any]] = []
+    part, start = 0, 0
     for section in sections:
-        text = section["text"]
-        offset = _offset(parts[number][1], text, start)
-        if offset < 0 and number == 0:
-            number, start = 1, 0
-            offset = parts[1][1].find(text)
-        if offset < 0:
-            stored.append(dict(section))
-            continue
-        start = offset + len(text)
-        entry = {**section, "part": parts[number][0], "from": offset, "to": start}
-        del entry["text"]
-        stored.append(entry)
+        text, further = section["text"], {}
+        if not texts[part].startswith(text, start):
+            place = _find(texts, text, part, start)
+            if place is None:
+                further["text"] = text
+            else:
+                part, start = further["part"], further["from"] = place
+        if section.get("cut"):
+            further["cut"] = section["cut"]
+        stored.append([section["name"], section["tokens"], len(text), *([further] if further else [])])
+        if "text" not in further:
+            start += len(text) + len(_BETWEEN)
     return stored
 
 
-def _offset(prompt: str, text: str, start: int) -> int:
-    """Return the offset of a text from `start` on, or -1; most sections begin after an empty line, without a search."""
-    following = start + 2
-    return following if prompt.startswith(text, following) else prompt.find(text, start)
+#: Sections of a text are joined by an empty line.
+_BETWEEN = "\n\n"
+
+
+def _texts(request: Mapping[str, Any]) -> list[str]:
+    """Return the texts of a request in which sections are looked for: the system prompt, then the messages."""
+    return [
+        str(request.get("system", "")),
+        *(str(message.get("content", "")) for message in request.get("messages") or ()),
+    ]
+
+
+def _find(texts: Sequence[str], text: str, part: int, start: int) -> tuple[int, int] | None:
+    """Return the number of the first text that has this one, from a place on, and the offset; None if no text has."""
+    for number in range(part, len(texts)):
+        offset = texts[number].find(text, start if number == part else 0)
+        if offset >= 0:
+            return number, offset
+    return None
 
 
 def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
-    """Return the sections of a call with their texts, {name, text, tokens} each."""
+    """Return the sections of a call with their texts, {name, text, tokens, cut} each."""
     if not isinstance(sections, list) or not isinstance(request, Mapping):
         return []
-    messages = request.get("messages") or [{}]
-    parts = {"system": str(request.get("system", "")), "user": str(messages[0].get("content", ""))}
-    restored = []
+    texts = _texts(request)
+    restored: list[dict[str, Any]] = []
+    part, start = 0, 0
     for section in sections:
         if isinstance(section, Mapping):
-            entry = dict(section)
-            if "part" in entry:
-                entry["text"] = parts.get(entry.pop("part"), "")[entry.pop("from") : entry.pop("to")]
-            restored.append(entry)
+            restored.append(_section_of_earlier_version(section, texts))
+        elif isinstance(section, list):
+            name, tokens, length, *rest = section
+            further = rest[0] if rest else {}
+            part, start = further.get("part", part), further.get("from", start)
+            # Without its texts, as after their deletion by age, a request has no part of this number.
+            text = further.get("text", texts[part][start : start + length] if part < len(texts) else "")
+            restored.append({"name": name, "tokens": tokens, "cut": further.get("cut", 0), "text": text})
+            if "text" not in further:
+                start += length + len(_BETWEEN)
     return restored
+
+
+def _section_of_earlier_version(section: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    """Return a section that is stored with the part and offsets of its text, or with the text."""
+    entry = dict(section)
+    if "part" in entry:
+        number = 0 if entry.pop("part") == "system" else 1
+        first, last = entry.pop("from"), entry.pop("to")
+        entry["text"] = texts[number][first:last] if number < len(texts) else ""
+    return entry

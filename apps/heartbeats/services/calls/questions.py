@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from apps.tenants.packing import pack, unpack
@@ -27,7 +26,7 @@ CROSS JOIN LATERAL (
 
 def packed_question(question: Question) -> tuple[bytes, bytes]:
     """Return the request and the sections of a question as its call stores them."""
-    sections: list[dict[str, Any]] = stored_sections(question.sections, question.request)
+    sections = stored_sections(question.sections, question.request)
     return pack(question.request), pack(sections)
 
 
