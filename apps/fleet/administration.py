@@ -45,8 +45,8 @@ def resume_tenant(*, slug: str, actor: str) -> Tenant:
 
 
 #: The largest limits of a tenant, by the size of the columns.
-_MOST = {"daily_beats": 2**31 - 1, "daily_tokens": 10**15, "daily_usd": 10**8 - 1}
-_WORDS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
+_LARGEST = {"daily_beats": 2**31 - 1, "daily_tokens": 10**15, "daily_usd": 10**8 - 1}
+_UNITS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
@@ -55,11 +55,12 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
     `limits` are daily_beats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
     """
     for name, limit in limits.items():
-        if name not in _MOST:
-            raise Invalid(f"a tenant's limits are {', '.join(_MOST)}, got {name!r}")
-        if limit is not None and not (math.isfinite(limit) and 0 <= limit <= _MOST[name]):
-            what = _WORDS[name]
-            raise Invalid(f"a tenant's limit of {what} a day is 0 to {_MOST[name]:,}, or none, got {limit}")
+        if name not in _LARGEST:
+            raise Invalid(f"a tenant's limits are {', '.join(_LARGEST)}, got {name!r}")
+        if limit is not None and not (math.isfinite(limit) and 0 <= limit <= _LARGEST[name]):
+            raise Invalid(
+                f"a tenant's limit of {_UNITS[name]} a day is 0 to {_LARGEST[name]:,}, or none, got {limit}"
+            )
     tenant = tenant_by_slug(slug)
     before = {name: getattr(tenant, name) for name in limits}
     with transaction.atomic(using=OPS):

@@ -18,7 +18,7 @@ from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 
-#: The agents that a pause of all remembers as paused before, so that they stay paused when all are resumed.
+#: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
 MOST_REMEMBERED = 5_000
 _PAUSE, _RESUME = "pause_all", "resume_all"
 _SUSPEND = "suspend_all"
@@ -51,9 +51,9 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 
 
 def resume_all_agents(*, actor: str) -> int:
-    """Resume the paused agents of the current tenant, except those paused before the last pause of all.
+    """Resume the paused agents of the current tenant, except those that were paused already when all were paused last.
 
-    Their heartbeats are spread over an interval. Raises TransitionIllegal for a suspended tenant.
+    The next heartbeat of each is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()
@@ -98,7 +98,7 @@ def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
 
 
 def resume_all_tenants(*, actor: str) -> list[str]:
-    """Resume the tenants that the last suspension of all suspended, and return their slugs."""
+    """Resume the tenants that `suspend_all_tenants` suspended last, and return their slugs."""
     with transaction.atomic(using=OPS):
         event = (
             PlatformEvent.objects.using(OPS)

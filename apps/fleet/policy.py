@@ -157,13 +157,13 @@ def _check_tiers(tiers: Any) -> None:
 
 def _check_hours(start: time | None, end: time | None, zone: str) -> None:
     try:
-        known = ZoneInfo(zone)
+        time_zone = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise Invalid(f"a time zone is one like Europe/Berlin or UTC, got {zone!r}") from error
     if (start is None) != (end is None):
         raise Invalid("active hours need a beginning and an end; give both, or neither for all hours")
     if start is not None and end is not None:
-        ActiveHours(start=start, end=end, zone=known)
+        ActiveHours(start=start, end=end, zone=time_zone)
 
 
 def _shown(value: Any) -> Any:

@@ -16,7 +16,7 @@ from arbor.authority.trust_tiers import SCORED_DAYS, Tally, TrustPart
 JOB = "score_agents"
 #: How often an agent is scored; one with a new breach is scored by the next run.
 PERIOD = timedelta(days=1)
-#: A breach is looked for in the events since this long ago; runs come more often.
+#: Audit records of this age at most are searched for new breaches; the job runs more often.
 _RECENT = timedelta(days=1)
 
 # An agent's own breaches: an outgoing secret or a private address that a reflex blocked, and a forged or replayed request. Refusals

@@ -104,11 +104,6 @@ class SeedSection:
     #: Changes the values of a row before they are written to the seed.
     prepare: Callable[[Values], Values] | None = None
 
-    @property
-    def app(self) -> str:
-        """Return the app that owns the table."""
-        return str(self.model._meta.app_label)
-
     @cached_property
     def columns(self) -> tuple[Any, ...]:
         """Return the fields that a seed carries as values."""
@@ -183,7 +178,7 @@ def _types(field: Any) -> tuple[type, ...]:
 
 
 def _released(values: Values) -> Values:
-    """Return an intent as no heartbeat has locked it."""
+    """Return the values of an intent without the lock of a heartbeat."""
     if values["status"] == IntentStatus.LOCKED:
         values["status"] = IntentStatus.PENDING.value
     return values

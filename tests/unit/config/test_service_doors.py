@@ -66,7 +66,7 @@ INTERNAL = {
     "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
-    "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
+    "fleet.accounts.end_other_sessions": "ends the other sessions of the person who is signed in",
     "knowledge.services.documents.add_document": "`document add` adds files by `folders.add_file`",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
     "tools.services.servers.enqueue_refresh": _DIRECT,
@@ -80,7 +80,7 @@ WITHOUT_OPERATION = {
     "fleet.accounts.disable_account": _INSTALLATION,
     "fleet.accounts.enable_account": _INSTALLATION,
     "fleet.accounts.end_sessions": _INSTALLATION,
-    "fleet.accounts.forget_other_sessions": _INSTALLATION,
+    "fleet.accounts.end_other_sessions": _INSTALLATION,
     "fleet.administration.open_tenant": _INSTALLATION,
     "fleet.administration.resume_tenant": _INSTALLATION,
     "fleet.administration.set_tenant_energy": _UPKEEP,
