@@ -11,7 +11,8 @@ from uuid import UUID
 
 import psycopg
 
-from bench.fleet import DOUBLED, fetch_value
+from bench.fleet import DOUBLED
+from bench.support.database import fetch_value
 
 #: An agent, and a time at which it was due.
 type Slot = tuple[UUID, datetime]
