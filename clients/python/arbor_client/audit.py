@@ -59,7 +59,7 @@ class ChainReport:
     heartbeats: int
     #: Rows that were deleted by age, or with their agent.
     aged: int
-    #: Those of them whose deletion is recorded, but not sealed yet.
+    #: Aged rows whose deletion is recorded, but not sealed yet.
     aged_unsealed: int
     unsealed_events: int
     unsealed_heartbeats: int

@@ -1,4 +1,4 @@
-"""The two clients: they drive the same exchanges, one by blocking and one by awaiting."""
+"""The two clients, which drive the same exchanges: one blocks, one awaits."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
         events: Iterable[str] | Unchanged = UNCHANGED,
         urgent_from: float | Unchanged | None = UNCHANGED,
     ) -> Call[Hook]:
-        """Change what is given; None lets no delivery start a heartbeat at once."""
+        """Change what is given; with `urgent_from=None`, no delivery starts a heartbeat at once."""
         return patch(
             Hook, f"/hooks/{hook_id}", {"mapping": mapping, "events": events, "urgent_from": urgent_from}
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -121,4 +120,4 @@ class Skills[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def choose(self, agent_id: Id, names: Sequence[str]) -> Call[Rows[Skill]]:
         """Choose the skills that an agent follows, at most five. Raises Unprocessable for skills that do not fit its models."""
-        return rows_of(put(Skill, f"/agents/{agent_id}/skills", {"names": builtins.list(names)}))
+        return rows_of(put(Skill, f"/agents/{agent_id}/skills", {"names": names}))
