@@ -33,8 +33,8 @@ STATE: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Home:
-    """The ids of a tenant's rows."""
+class EarlierTenant:
+    """The ids of a tenant and of some of its rows."""
 
     tenant: UUID
     agent: UUID
@@ -43,7 +43,7 @@ class Home:
     call: UUID
 
 
-def create_rows(earlier: Apps, slug: str) -> Home:
+def create_rows(earlier: Apps, slug: str) -> EarlierTenant:
     """Create a tenant with rows in the tables that the migrations change."""
 
     def create(label: str, **values: Any) -> Any:
@@ -78,7 +78,7 @@ def create_rows(earlier: Apps, slug: str) -> Home:
     create("audit.PlatformEvent", action="signed_in", actor=f"user:{slug}-ann", message="signed in")
     own("audit.AuditEvent", action="agent.created", actor="cli", agent_id=agent.id, message="created")
     create("heartbeats.Process", name=f"{slug}:1", kind="worker", started_at=THEN, seen_at=THEN)
-    return Home(tenant=tenant.id, agent=agent.id, innate=innate.id, lesson=lesson.id, call=call.id)
+    return EarlierTenant(tenant=tenant.id, agent=agent.id, innate=innate.id, lesson=lesson.id, call=call.id)
 
 
 def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:

@@ -125,7 +125,7 @@ class SignedRequest:
     content_type: str = "application/json"
 
     def post(self, key: str, headers: Mapping[str, str] | None = None) -> Any:
-        """Post it to a hook; further headers replace its own."""
+        """Post the request to a hook; `headers` replace its own."""
         given = {**self.headers, **(headers or {})}
         return Client().post(
             f"{HOOKS_PATH}{key}", data=self.body, content_type=self.content_type, headers=given

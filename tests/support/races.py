@@ -8,7 +8,7 @@ from threading import Barrier
 
 from django.db import connections
 
-#: A barrier that a thread does not reach breaks, and the test fails.
+#: The longest that a thread waits for the others; after that the barrier breaks, and the test fails.
 _PATIENCE_S = 60
 
 

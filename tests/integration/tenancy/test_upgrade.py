@@ -26,7 +26,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.selves.history import PartKind
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
-from tests.support.earlier_rows import REPLY, STATE, Home, create_rows
+from tests.support.earlier_rows import REPLY, STATE, EarlierTenant, create_rows
 from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
 
 #: The last migrations of the version that squashed the earlier ones.
@@ -67,7 +67,7 @@ GROWN = {"selves_identityaspect", "selves_selfchange"}
 class Upgrade:
     """Rows and structure before and after the migrations."""
 
-    homes: tuple[Home, Home]
+    homes: tuple[EarlierTenant, EarlierTenant]
     before: Rows
     after: Rows
     structure: list[tuple[Any, ...]]
