@@ -17,8 +17,6 @@ from arbor_client.streams import Event, EventReader, StreamCall
 
 PATH = "/api/v1"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
-#: Events may be minutes apart; the server sends comments in between.
-STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
 
 
 def _options(base_url: str, token: str, timeout: httpx.Timeout | float) -> dict[str, Any]:

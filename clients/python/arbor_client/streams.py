@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 
 LAST_EVENT_ID = "Last-Event-ID"
+#: Events may be minutes apart; the server sends comments in between.
+STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,14 @@ class StreamCall:
         """Return the request, with the client's address and headers."""
         headers = {"Accept": "text/event-stream"} | ({LAST_EVENT_ID: self.after} if self.after else {})
         query = {name: value for name, value in self.query.items() if value is not None}
-        return client.build_request(self.method, self.path, params=query, json=self.body, headers=headers)
+        return client.build_request(
+            self.method,
+            self.path,
+            params=query,
+            json=self.body,
+            headers=headers,
+            timeout=STREAM_TIMEOUT,
+        )
 
 
 class EventReader:

@@ -235,6 +235,12 @@ def test_a_stream_yields_events(run: Run) -> None:
     assert server.requests[0].headers["last-event-id"] == "6"
 
 
+def test_a_stream_outlasts_the_timeout_of_requests(run: Run) -> None:
+    server = ScriptedServer(httpx.Response(200, text=""))
+    assert run(server, lambda client: client.stream(StreamCall(method="GET", path="/s"))) == []
+    assert server.requests[0].extensions["timeout"]["read"] == 90.0
+
+
 def test_a_refused_stream_is_an_error(run: Run) -> None:
     with pytest.raises(client_package.Forbidden):
         run(
