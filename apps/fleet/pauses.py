@@ -15,6 +15,7 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import APP, OPS
 from apps.tenants.services import require_active
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 
@@ -61,7 +62,9 @@ def resume_all_agents(*, actor: str) -> int:
         resumed = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=_paused_before())
         ids = list(resumed.order_by("id").values_list("id", flat=True))
         Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
-        HeartbeatSchedule.objects.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
+        # An agent whose identity is suspended has no heartbeats before it is reinstated.
+        schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
+        schedules.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
             state=ScheduleState.IDLE,
             attempts=0,
             next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
