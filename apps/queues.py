@@ -1,4 +1,4 @@
-"""Queues and tasks by name, and the one helper that enqueues them after the commit.
+"""Queues and tasks by name, and the helper that enqueues tasks after the commit.
 
 A message is a hint. The rows are the truth, so a message may be lost, doubled or late: expired leases are claimed
 again, and compare-and-set drops doubles.

@@ -114,7 +114,7 @@ SELECT count(*) FROM (
     Check(
         name="energy that does not add up",
         fault=Fault.DOUBLED,
-        # A heartbeat begins with the energy left by the one before plus 10, at most 20, and ends with that minus its costs.
+        # A heartbeat begins with the energy that the last one left plus 10, at most 20, and ends with this energy minus its costs.
         statement="""
 WITH beat AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,

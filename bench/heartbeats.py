@@ -211,7 +211,7 @@ def _print_costliest(sent: Sequence[Statement], beats: int) -> None:
 _AGENTS = 10
 _POLL_S = 0.005
 _GIVE_UP_AFTER_S = 60.0
-#: Tries for each heartbeat, because those of idle agents are skipped.
+#: Tries for each heartbeat, because heartbeats of idle agents are skipped.
 _TRIES = 4
 
 _MAKE_DUE = """

@@ -84,7 +84,7 @@ def _store(agent: BenchAgent, memories: int) -> None:
 
 
 def _reset_peak() -> float:
-    """Set the recorded peak of this process's memory to what it uses now, and return that in megabytes."""
+    """Reset the recorded peak of this process's memory to the present use, and return it in megabytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return _peak_mb()
 

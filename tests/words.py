@@ -33,7 +33,7 @@ _OPENING = re.compile(r"(What|How|Which|Whether|By which|Where|When|Who)\b")
 _TEST_OPENING = re.compile(
     r"(what|which|it|nothing|who|where|whatever|whoever|how|those|that|the_one)(?=_|$)"
 )
-#: A word twice, or after a name that ends in it ("the first_turn turn"): what a careless replacement leaves behind.
+#: A repeated word, also after a name that ends in it ("the first_turn turn"), as careless replacements cause.
 _REPEATED = re.compile(r"\b(?!that\b|had\b)([a-z]{2,}) \1\b|(?<![\w`.])[a-z]+_([a-z]+) \2\b")
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
@@ -246,7 +246,7 @@ def shrink(exceptions: Exceptions, counts: Exceptions) -> Exceptions:
 
 
 def read_sources(folders: Iterable[str] = LAYERS) -> dict[str, str]:
-    """Read the modules of these folders, by default those of the four layers, without migrations."""
+    """Read the modules of folders, by default of the four layers, without migrations."""
     return {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for folder in folders

@@ -93,7 +93,7 @@ def enable_account(*, username: str, actor: str) -> User:
 
 
 def change_password(*, username: str, password: str, actor: str) -> User:
-    """Set a new password and end the sessions of the account. Raises NotFound, Invalid for one that is easy to guess."""
+    """Set a new password and end the sessions of the account. Raises NotFound, Invalid for an easily guessed password."""
     with transaction.atomic(using=ACCOUNTS):
         user = account_by_name(username)
         _require_good_password(password, user)

@@ -65,7 +65,7 @@ class HeadLog:
     name = "the log"
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
-        """Log what a comparison needs of each head."""
+        """Log of each head what a later comparison needs: chain, number and digest."""
         for head in heads:
             log.info(HEAD_EVENT, chain=head["chain"], number=head["number"], digest=head["digest"])
 

@@ -32,7 +32,7 @@ _ERRORS_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorityKeyUse:
-    """A key of the System Authority, and what it has signed that is in force."""
+    """A key of the System Authority, and the numbers of its signatures in force."""
 
     number: int
     created_at: datetime
@@ -54,7 +54,7 @@ class AuthorityRotation:
 
 
 def authority_key_uses() -> list[AuthorityKeyUse]:
-    """Return the System Authority's keys with what they have signed, the oldest key first."""
+    """Return the System Authority's keys with the numbers of their signatures in force, the oldest key first."""
     in_use = set(authority_keys().values_list("number", flat=True))
     rows = list(AuthorityKey.objects.order_by("number"))
     with ops_scope():
@@ -72,7 +72,7 @@ def authority_key_uses() -> list[AuthorityKeyUse]:
 
 
 def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
-    """Create a further key of the System Authority, and sign with it what the keys before have signed.
+    """Create a further key of the System Authority, and sign with it all that earlier keys have signed.
 
     With two keys in use, an interrupted rotation is continued. Both keys are valid until `retire_authority`. Rows that are not genuine
     are left as they are, and reported. Raises ConfigurationInvalid without a master key, and SealBroken.
@@ -96,7 +96,7 @@ def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
 
 
 def retire_authority(*, actor: str, force: bool = False) -> list[int]:
-    """Retire all keys of the System Authority but the latest, and return their numbers: what they signed is valid no more.
+    """Retire all keys of the System Authority but the latest, and return their numbers: their signatures become invalid.
 
     Raises TransitionIllegal without a key to retire, or while one has signed something in force, unless `force` gives that up.
     """

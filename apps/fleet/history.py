@@ -112,7 +112,7 @@ class _Sweep:
 
 
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
-    """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
+    """Delete records that have reached their age (`ARBOR_…_DAYS`, or the policy of saved seeds), within a limited time."""
     now = (clock or SystemClock()).now()
     # The digests go before the audit records, which explain why rows under the digests are gone.
     results = [_sweep_blocks(now), *(_sweep(record, now) for record in _SWEEPS)]

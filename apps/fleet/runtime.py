@@ -126,7 +126,7 @@ class Runtime:
             return AgentStatus(find_agent(agent).status)
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
-        """Bring an agent to a status by the one verb that leads there."""
+        """Bring an agent to a status by the one operation that leads to it."""
         wanted = _parse_member(AgentStatus, status, "status")
         with tenant_transaction(self._tenant_id):
             row = find_agent(agent)

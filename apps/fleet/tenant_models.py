@@ -97,7 +97,7 @@ def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> Provid
 
 
 def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
-    """Choose the model of a tenant's agents without one of their own; empty: the installation's.
+    """Choose the model of a tenant's agents without a model of their own; empty: the installation's.
 
     Raises Invalid for a text that is no handle, and for a provider that neither tenant nor installation has; LimitReached for a
     model that the skills of an agent do not fit.

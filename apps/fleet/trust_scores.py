@@ -77,7 +77,7 @@ def score_agent(*, agent_id: UUID, now: datetime) -> None:
     """
     calibrate(agent_id=agent_id, now=now)
     score = trust_score_of(agent_id)
-    # A new row looks back to the agent's birth: what was wrong before the first score lowers the tier too.
+    # The first score looks back to the agent's birth, so that earlier breaches lower the tier too.
     ((success, uptime, breaches, calibration, changes, breach),) = fetch(
         _FACTS,
         agent=agent_id,

@@ -40,7 +40,7 @@ _GROWING = (
 #: Copies that one statement makes.
 _TOGETHER = 500
 
-# The rows of each round of heartbeats are moved into an hour of their own, and those of a copy back by `back`.
+# The rows of each round of heartbeats are moved into an hour of their own, and all rows of a copy back by `back`.
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION pg_temp.moved(at timestamptz, back interval) RETURNS timestamptz LANGUAGE sql STABLE AS $$
     SELECT at - back - make_interval(hours => {rounds} - width_bucket(at, '{bounds}'::timestamptz[]))

@@ -155,7 +155,7 @@ class Browser:
         self._command("Emulation.setTimezoneOverride", timezoneId=name)
 
     def violations(self) -> list[str]:
-        """Return what the content security policy of the page has blocked."""
+        """Return the violations that the content security policy of the page has blocked."""
         blocked: list[str] = self.evaluate("window.violations")
         return blocked
 

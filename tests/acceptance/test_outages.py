@@ -64,7 +64,7 @@ def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -
 def test_heartbeats_resume_after_a_restart_of_the_broker(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
-    # A worker that holds a message when its broker goes may exit (kombu 5.7 closes a closed connection again):
+    # A worker that has a message when its broker ends may exit (kombu 5.7 closes a closed connection again):
     # a supervisor restarts the worker, as this fleet does.
     fleet.restart_broker()
     fleet.wait_until_all_are_done()

@@ -45,7 +45,7 @@ class MovedClock:
 
 @contextmanager
 def moved_clock(session: psycopg.Connection[Any], patch: pytest.MonkeyPatch) -> Iterator[MovedClock]:
-    """Return a clock that can be moved; `session` is one of the superuser."""
+    """Yield a clock that can be moved; `session` is a session of the superuser."""
     clock = MovedClock(session)
     _install(session)
     _patch_process(clock, patch)
@@ -85,7 +85,7 @@ def _set_search_path(session: psycopg.Connection[Any], change: SQL) -> None:
 
 
 def _patch_process(clock: MovedClock, patch: pytest.MonkeyPatch) -> None:
-    """Replace `datetime` in the modules by one whose `now` is moved; instances remain those of the real class."""
+    """Replace `datetime` in the modules by a class whose `now` is moved; its instances are those of the real class."""
 
     class Instances(type):
         def __instancecheck__(cls, instance: object) -> bool:

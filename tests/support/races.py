@@ -28,7 +28,7 @@ def race[T](*operations: Callable[[], T]) -> list[T]:
 
 
 def none_if_refused[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:
-    """Return the operation with the result None if the other operation was first and this one is refused."""
+    """Return an operation that returns None where the given one is refused because another operation was first."""
 
     def run() -> T | None:
         try:

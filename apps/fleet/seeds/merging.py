@@ -119,7 +119,7 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
 
 
 def _checked(rows: Iterable[SeedRow]) -> Iterator[SeedRow]:
-    """Yield the rows that a merge reads, their values checked as those of a restore. Raises SeedInvalid."""
+    """Yield the rows that a merge reads, with their values checked as in a restore. Raises SeedInvalid."""
     for row in rows:
         if row.section in MERGED:
             values, _ = checked_values(BY_NAME[row.section], row.values)

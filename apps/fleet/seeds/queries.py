@@ -67,7 +67,7 @@ def free_places(name: str) -> str:
 
 @cache
 def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
-    """Return the statement that writes rows of a section, over those that exist unless rows are only added."""
+    """Return the statement that writes rows of a section, over existing ones unless the section is only added to."""
     section = BY_NAME[name]
     table = section.model._meta.db_table
     names = ", ".join(f'"{column}"' for column in columns)

@@ -37,7 +37,7 @@ STATEMENT_TIMEOUT = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreOptions:
-    """The groups that a restore leaves as they are, and whether it only reports what it would do."""
+    """Options of a restore: the groups to leave as they are, and a dry run, which only reports."""
 
     skip: frozenset[SeedGroup] = frozenset()
     dry_run: bool = False
@@ -148,7 +148,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
 def known_ids(
     seed: VerifiedSeed, groups: frozenset[SeedGroup], agent_id: UUID
 ) -> dict[str, frozenset[bytes] | set[bytes]]:
-    """Return the ids that rows of a seed may refer to, by table: the tenant's agents, and what the agent has afterwards."""
+    """Return the ids that rows of a seed may refer to, by table: the tenant's agents, and the agent's rows after the restore."""
     agents = {row_id.bytes for row_id in Agent.objects.values_list("id", flat=True)}
     known: dict[str, frozenset[bytes] | set[bytes]] = {
         "agents.Agent": agents | {seed.manifest.header.agent_id.bytes}

@@ -117,7 +117,7 @@ def open_saved_seed(seed_id: UUID) -> BinaryIO:
 
 
 def download_saved_seed(*, seed_id: UUID, actor: str) -> BinaryIO:
-    """Return the file of a saved seed for somebody who takes it away, which is audited as an export. Raises NotFound."""
+    """Return the file of a saved seed for a download, which is audited as an export. Raises NotFound."""
     row = saved_seed(seed_id)
     record(
         action=AuditAction.SEED_EXPORTED,

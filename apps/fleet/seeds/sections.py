@@ -184,7 +184,7 @@ def _released(values: Values) -> Values:
     return values
 
 
-#: In the order in which rows are written: what is referred to comes first.
+#: In the order in which rows are written: referenced tables come first.
 SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
     SeedSection(name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY),
@@ -244,8 +244,8 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="percepts",
         model=Percept,
         group=SeedGroup.STATE,
-        # Events on their way to the agent are no part of its state: one that came after the capture is not lost by a restore,
-        # and one that was taken in since is not pending again.
+        # Pending events are no part of the agent's state: a restore neither deletes an event that arrived after the capture,
+        # nor makes an event pending again that a heartbeat has taken in since.
         digested=False,
         appended=True,
         # A sealed message opens with a private key only, which no seed has.

@@ -55,7 +55,7 @@ class RowWriter:
     #: Sections of the groups that are not written.
     skipped: frozenset[str] = frozenset()
     written: dict[str, int] = field(default_factory=dict)
-    #: The number of rows that refer to what is not known, by section.
+    #: The number of rows that require unknown rows, by section; they are not written.
     dropped: dict[str, int] = field(default_factory=dict)
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, set[str]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class RowWriter:
                 change(queries.free_places(section.name), agent=self.agent_id)
 
     def write(self, rows: Iterable[SeedRow]) -> dict[str, list[Values]]:
-        """Write all rows, and return those of the sections that are no tables."""
+        """Write the rows of all tables, and return the rows of the other sections."""
         others: dict[str, list[Values]] = {}
         section: SeedSection | None = None
         for row in rows:
@@ -111,7 +111,7 @@ class RowWriter:
         return values if self.mapping is None else self.mapping.apply(values)
 
     def _resolve(self, section: SeedSection, values: Values) -> bool:
-        """Empty references to what is not known; return whether the row can be written without them."""
+        """Empty references to unknown rows; return whether the row can be written without them."""
         for column, (target, nullable) in section.references.items():
             reference = values.get(column)
             known = self.known.get(target)
@@ -142,7 +142,7 @@ class RowWriter:
             text = vectors.get(vector_field.column) if self.carries_vectors else None
             if text is not None:
                 self._numbers.append(self._vector(text))
-            # Vectors are sent as numbers: their texts would take longer than all else of the rows.
+            # Vectors are sent as numbers beside the rows: as texts, they would take longer than all other columns.
             values[vector_field.column] = None if text is None else len(self._numbers)
         if not section.vectors or section.name == "clusters":
             return

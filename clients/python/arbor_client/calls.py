@@ -118,7 +118,7 @@ def put[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
 
 
 def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
-    """Return a call that changes what is not `UNCHANGED`, with a new idempotency key."""
+    """Return a call that changes the fields that are not `UNCHANGED`, with a new idempotency key."""
     body = {name: value for name, value in changes.items() if value is not UNCHANGED}
     return Call(
         method="PATCH",

@@ -47,7 +47,7 @@ class SeedReport:
     dry_run: bool
     #: The seed that was saved before; None for a new agent.
     saved_seed_id: UUID | None
-    #: The number of rows that refer to what the agent does not have, by section; they were left out.
+    #: The number of rows that were left out, because they refer to what the agent does not have, by section.
     dropped: dict[str, int]
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, list[str]]

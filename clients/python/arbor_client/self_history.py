@@ -92,7 +92,7 @@ class VersionDiff:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """The result of a rollback: the version that was restored, and the one that this made."""
+    """The result of a rollback: the restored version, and the new version that the rollback is."""
 
     to: int
     version: int

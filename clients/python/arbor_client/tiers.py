@@ -136,5 +136,5 @@ class Tiers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def drift(self, agent_id: Id) -> Call[SelfDrift]:
-        """Return how far an agent's values and traits are from those of its birth."""
+        """Return the drift of an agent's values and traits since its birth."""
         return get(SelfDrift, f"/agents/{agent_id}/drift")

@@ -111,7 +111,7 @@ def install_points(**_: Any) -> None:
         _install_in_model_workers(killer)
         _install_in_publishing(killer)
     except Exception:  # noqa: BLE001
-        # Celery only logs what a receiver of a signal raises, and a worker without its points would let every test pass.
+        # Celery only logs errors of a signal's receiver, and with a worker without points every test would pass.
         traceback.print_exc()
         os._exit(1)
 
