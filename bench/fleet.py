@@ -20,9 +20,10 @@ _GIVE_UP_AFTER_S = 120.0
 #: The fleet is at rest when it uses less than this share of one core for a second.
 _REST_SHARE = 0.15
 
-_DUE_NOW = (
+#: Makes the idle agents due, and returns their slots.
+DUE_NOW = (
     "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
-    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second'"
+    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second' RETURNING agent_id, next_due_at"
 )
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
 UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
@@ -75,7 +76,7 @@ class Fleet:
         """Make all agents due repeatedly until `ended` heartbeats have ended."""
         last, moved = -1, time.monotonic()
         while True:
-            self.database.execute(_DUE_NOW)
+            self.database.execute(DUE_NOW)
             now_ended = self.ended()
             if now_ended >= ended:
                 return

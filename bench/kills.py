@@ -18,7 +18,7 @@ import psycopg
 import redis
 
 from bench.audit import Fault, audit
-from bench.fleet import POLL_INTERVAL_S, UNDER_WAY, start_parts
+from bench.fleet import DUE_NOW, POLL_INTERVAL_S, UNDER_WAY, start_parts
 from bench.kill_plan import VICTIMS, Victim
 from bench.support.database import fetch_value
 from bench.support.figures import print_progress
@@ -33,10 +33,6 @@ _WITHOUT_PROGRESS = 5
 _STUCK_AFTER_S = 120.0
 _REPORT_EVERY_S = 15.0
 
-_DUE_NOW = (
-    "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
-    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second' RETURNING agent_id, next_due_at"
-)
 
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE ended_at IS NOT NULL"
 _COUNTS = """
@@ -119,7 +115,7 @@ class _RestartedFleet:
 
     def make_due(self, database: psycopg.Connection[Any]) -> None:
         """Make every idle agent due, and record the slots."""
-        self.due += database.execute(_DUE_NOW).fetchall()
+        self.due += database.execute(DUE_NOW).fetchall()
 
     def drain(self) -> None:
         """Wait until no heartbeat is under way, or none has ended for long: the audit then reports the open ones."""

@@ -25,8 +25,8 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.deletions import ACTOR, record_age_deletion
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
+from apps.fleet.capability_uses import delete_uncounted_uses
 from apps.fleet.seeds.saving import sweep_saved_seeds
-from apps.fleet.use_history import delete_uncounted_uses
 from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun

@@ -75,7 +75,7 @@ class Conversations[C: (Arbor, AsyncArbor)](Group[C]):
     @streaming
     def follow(self, agent_id: Id, turn_id: Id, *, after: str = "") -> StreamCall:
         """Stream the answer to a turn sentence by sentence, after the event `after`."""
-        return StreamCall(method="GET", path=f"/agents/{agent_id}/turns/{turn_id}", after=after)
+        return StreamCall(path=f"/agents/{agent_id}/turns/{turn_id}", after=after)
 
     @operation
     def turns(self, agent_id: Id, *, limit: int = 50, conversation: Id | None = None) -> Call[Rows[Turn]]:

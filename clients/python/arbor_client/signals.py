@@ -110,7 +110,7 @@ class Signals[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> StreamCall:
         """Stream signals as they are committed, after a cursor or from now; `id` of an event is its cursor."""
         query = encode({"agent_id": agent_ids, "name": names})
-        return StreamCall(method="GET", path="/signals/stream", query=query, after=after)
+        return StreamCall(path="/signals/stream", query=query, after=after)
 
 
 class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):

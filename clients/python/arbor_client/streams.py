@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
@@ -29,10 +29,9 @@ class Event:
 class StreamCall:
     """A request that is answered by a stream of events."""
 
-    method: str
+    method: ClassVar[str] = "GET"
     path: str
     query: Mapping[str, Any] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = None
     #: Resume after this event.
     after: str = ""
 
@@ -41,12 +40,7 @@ class StreamCall:
         headers = {"Accept": "text/event-stream"} | ({LAST_EVENT_ID: self.after} if self.after else {})
         query = {name: value for name, value in self.query.items() if value is not None}
         return client.build_request(
-            self.method,
-            self.path,
-            params=query,
-            json=self.body,
-            headers=headers,
-            timeout=STREAM_TIMEOUT,
+            self.method, self.path, params=query, headers=headers, timeout=STREAM_TIMEOUT
         )
 
 

@@ -227,7 +227,7 @@ def test_a_name_is_one_segment_of_a_path(run: Run) -> None:
 def test_a_stream_yields_events(run: Run) -> None:
     text = ': hello\n\nid: 7\nevent: token\ndata: {"text":\ndata: "Hi"}\n\ndata: plain\n\n'
     server = ScriptedServer(httpx.Response(200, text=text))
-    events = run(server, lambda client: client.stream(StreamCall(method="GET", path="/s", after="6")))
+    events = run(server, lambda client: client.stream(StreamCall(path="/s", after="6")))
     assert [(event.id, event.name, event.data) for event in events] == [
         ("7", "token", {"text": "Hi"}),
         ("7", "message", "plain"),
@@ -237,7 +237,7 @@ def test_a_stream_yields_events(run: Run) -> None:
 
 def test_a_stream_outlasts_the_timeout_of_requests(run: Run) -> None:
     server = ScriptedServer(httpx.Response(200, text=""))
-    assert run(server, lambda client: client.stream(StreamCall(method="GET", path="/s"))) == []
+    assert run(server, lambda client: client.stream(StreamCall(path="/s"))) == []
     assert server.requests[0].extensions["timeout"]["read"] == 90.0
 
 
@@ -245,5 +245,5 @@ def test_a_refused_stream_is_an_error(run: Run) -> None:
     with pytest.raises(client_package.Forbidden):
         run(
             ScriptedServer(problem(403, "permission-denied")),
-            lambda client: client.stream(StreamCall(method="GET", path="/s")),
+            lambda client: client.stream(StreamCall(path="/s")),
         )

@@ -74,7 +74,7 @@ WITHOUT_COMMAND = {
 WITHOUT_OPERATION = {
     "fleet.authority_rotation.retire_authority": _INSTALLATION,
     "fleet.authority_rotation.rotate_authority": _INSTALLATION,
-    "fleet.capabilities.sign_all_pending_grants": _INSTALLATION,
+    "fleet.pending_grants.sign_all_pending_grants": _INSTALLATION,
     "fleet.accounts.change_password": _INSTALLATION,
     "fleet.accounts.create_account": _INSTALLATION,
     "fleet.accounts.disable_account": _INSTALLATION,

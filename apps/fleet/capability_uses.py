@@ -1,4 +1,4 @@
-"""Delete the uses of capabilities that nothing counts any more."""
+"""Delete the uses of capabilities that no limit counts any more."""
 
 from __future__ import annotations
 
