@@ -65,7 +65,7 @@ class HeadLog:
     name = "the log"
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
-        """Log of each head what a later comparison needs: chain, number and digest."""
+        """Log the chain, number and digest of each head, which a later comparison needs."""
         for head in heads:
             log.info(HEAD_EVENT, chain=head["chain"], number=head["number"], digest=head["digest"])
 
@@ -120,7 +120,7 @@ def configured_sinks() -> list[HeadSink]:
 
 
 def export_heads(sinks: Sequence[HeadSink]) -> int:
-    """Export the heads that are new since the last successful run of the job, outside of transactions; return their number.
+    """Export the heads that are new since the last successful run of the job, and return their number. No transaction is open.
 
     Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried. The next run exports the same heads again, except to the
     sinks that accepted them from this process.

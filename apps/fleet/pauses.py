@@ -62,7 +62,7 @@ def resume_all_agents(*, actor: str) -> int:
         resumed = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=_paused_before())
         ids = list(resumed.order_by("id").values_list("id", flat=True))
         Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
-        # An agent whose identity is suspended has no heartbeats before it is reinstated.
+        # An agent whose identity is suspended has no heartbeats before the identity is reinstated.
         schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
         schedules.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
             state=ScheduleState.IDLE,

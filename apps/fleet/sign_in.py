@@ -25,7 +25,7 @@ def require_sign_in_allowed(*, username: str, address: str) -> None:
     name, address = hash_name(username), address[:_ADDRESS_LENGTH]
     failures = SignInFailure.objects.filter(at__gt=timezone.now() - settings.ARBOR_SIGN_IN_WINDOW)
     limit = settings.ARBOR_SIGN_IN_FAILURES
-    # Failures from other addresses lock a person out of the own address only at ten times the limit.
+    # Failures from other addresses block a person's own address only at ten times the limit.
     reached = (
         failures.filter(name_hash=name, address=address).count() >= limit
         or failures.filter(address=address).count() >= 5 * limit
@@ -44,7 +44,7 @@ def record_failed_sign_in(*, username: str, address: str) -> None:
     SignInFailure.objects.filter(at__lt=now - settings.ARBOR_SIGN_IN_WINDOW).delete()
     SignInFailure.objects.create(at=now, name_hash=name, address=address)
     known = _account_exists(username)
-    # A person may have typed the password as the name, so the name of no account is not stored.
+    # A person may have typed the password as the name, so a name without an account is not stored.
     shown = username if known else "an account that does not exist"
     record_platform(
         using=ACCOUNTS,

@@ -176,7 +176,7 @@ def _handle(provider: Provider, model: str) -> str:
 
 
 def _suggested_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
-    """Return the handle of the provider's small model if it is listed, or of the only model that is; else empty."""
+    """Return the handle of the provider's small model if it is listed, or of the only listed model; else empty."""
     known = default_handle(own)
     if known.removeprefix(f"{provider}/") in listed:
         return known

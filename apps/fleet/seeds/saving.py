@@ -67,7 +67,7 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
 
 
 def save_upload(*, tenant_id: UUID, source: BinaryIO, actor: str) -> SavedSeed:
-    """Verify a seed from elsewhere and save it, unless it is saved already. Raises SeedInvalid."""
+    """Verify a seed from elsewhere, save it unless that was done before, and return it as saved. Raises SeedInvalid."""
     manifest = receive_seed(source, tenant_id=tenant_id, actor=actor).manifest
     with audit_refusals(tenant_id=tenant_id, actor=actor), tenant_transaction(tenant_id):
         # Another tenant may have the seed too, and ids are unique in the whole installation.
