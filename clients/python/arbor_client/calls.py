@@ -118,16 +118,9 @@ def put[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
 
 
 def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
-    """Return a call that changes the fields that are not `UNCHANGED`, with a new idempotency key."""
+    """Return a call that changes the fields that are not `UNCHANGED`. The server has idempotency keys for POST only."""
     body = {name: value for name, value in changes.items() if value is not UNCHANGED}
-    return Call(
-        method="PATCH",
-        path=path,
-        parse=decoder(kind),
-        kind=kind,
-        body=encode(body),
-        idempotency_key=str(uuid4()),
-    )
+    return Call(method="PATCH", path=path, parse=decoder(kind), kind=kind, body=encode(body))
 
 
 def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:

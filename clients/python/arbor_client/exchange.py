@@ -45,8 +45,8 @@ type Sent = httpx.Response | httpx.TransportError | None
 def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
     """Send a call, with up to `retries` retries, and return the value of its answer. Raises ArborClientError.
 
-    A request that changes something is repeated only under its idempotency key. While its value is not complete, the call that
-    follows is sent.
+    A POST is repeated only under its idempotency key, a PATCH only if the server did not execute it. While the value is not
+    complete, the call that follows is sent.
     """
     while True:
         value = yield from _attempts(call, retries=retries)

@@ -133,6 +133,13 @@ def test_a_call_without_key_is_not_repeated(run: Run) -> None:
         run(server, lambda client: client.send(call))
 
 
+def test_a_change_is_repeated_only_if_it_was_not_executed(run: Run) -> None:
+    server = ScriptedServer(problem(429, "rate-limited"), httpx.ReadTimeout("late"))
+    with pytest.raises(client_package.Unreachable, match="did not answer PATCH"):
+        run(server, lambda client: client.goals.change("a", "g", note="Half of it is done."))
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "error"),
     [
