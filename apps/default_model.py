@@ -25,11 +25,11 @@ def credentials() -> Credentials:
 
 
 def default_model() -> str:
-    """Return the handle of the model for agents without one of their own; a key withheld from this process counts."""
+    """Return the handle of the model for agents without a model of their own; keys withheld from this process count too."""
     return settings.ARBOR_DEFAULT_MODEL or default_handle(with_withheld_keys())
 
 
 def with_withheld_keys() -> Credentials:
-    """Return the installation's credentials, with those that this process does not have marked as withheld."""
+    """Return the installation's credentials, with a placeholder for each key that is withheld from this process."""
     withheld = {name.lower(): "withheld" for name in settings.ARBOR_WITHHELD}
     return replace(credentials(), **withheld)

@@ -68,7 +68,7 @@ def installation_has(handle: str) -> bool:
 def token_counters() -> Mapping[str, CountTokens]:
     """Return the configured tokenizers by provider or beginning of a handle, loaded once in a process.
 
-    One that cannot be loaded is left out: tokens are estimated then, as without it, and `arbor doctor` names the error.
+    A tokenizer that cannot be loaded is left out: tokens are then estimated, and `arbor doctor` names the error.
     """
     files: Mapping[str, Path] = settings.ARBOR_TOKENIZERS
     return _token_counters(tuple(files.items())) if files else NO_TOKENIZERS
@@ -136,7 +136,7 @@ def tenant_slots(own: TenantProvider) -> Slots:
 
 @lru_cache(maxsize=_TENANT_PROVIDERS_CACHED)
 def _tenant_breakers(_own: TenantProvider) -> Breakers:
-    # A breaker of its own: a server that fails for one tenant is none of another's.
+    # Not shared between tenants: a server that fails for one of them may be another tenant's working one.
     return Breakers()
 
 

@@ -1,4 +1,4 @@
-"""Queues and tasks by name, and the one helper that enqueues them after the commit.
+"""Queues and tasks by name, and the helper that enqueues tasks after the commit.
 
 A message is a hint. The rows are the truth, so a message may be lost, doubled or late: expired leases are claimed
 again, and compare-and-set drops doubles.
@@ -205,7 +205,7 @@ _captured: ContextVar[list[TaskMessage] | None] = ContextVar("arbor_captured_mes
 
 
 def enqueue(*messages: TaskMessage, using: str = APP) -> None:
-    """Publish messages after the commit of that database's transaction, those of one task and tenant as batches."""
+    """Publish messages, those of one task and tenant as batches, after the commit of the transaction of the database `using`."""
     sink = _captured.get()
     if sink is not None:
         send: Callable[[Sequence[TaskMessage]], object] = sink.extend
@@ -223,16 +223,14 @@ def publish(message: TaskMessage) -> bool:
 
 def publish_batched(messages: Iterable[TaskMessage]) -> None:
     """Publish messages, those of one task and tenant as batches, which share the cost of one message."""
-    alike: dict[tuple[Task, UUID], list[TaskMessage]] = defaultdict(list)
+    groups: dict[tuple[Task, UUID], list[TaskMessage]] = defaultdict(list)
     for message in messages:
         if message.alone or message.task not in BATCHED_TASKS:
             _send([message])
         else:
-            alike[message.task, message.tenant_id].append(message)
+            groups[message.task, message.tenant_id].append(message)
     # Round robin, so that no tenant waits for all messages of another.
-    for round_ in zip_longest(
-        *(batched(alike_messages, MAX_BATCH_SIZE, strict=False) for alike_messages in alike.values())
-    ):
+    for round_ in zip_longest(*(batched(group, MAX_BATCH_SIZE, strict=False) for group in groups.values())):
         for batch in round_:
             if batch:
                 _send(batch)

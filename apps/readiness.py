@@ -16,7 +16,7 @@ from apps.tenants.scope import APP
 
 log = structlog.get_logger(__name__)
 
-#: Seconds until a server counts as one that does not answer.
+#: Seconds until a server counts as not answering.
 WITHIN_S = 3
 
 

@@ -24,7 +24,7 @@ DIALOGS = click.option(
 )
 
 
-def whole(name: str, default: int, *, least: int = 1, help: str = "") -> Callable[[Any], Any]:  # noqa: A002
+def integer(name: str, default: int, *, least: int = 1, help: str = "") -> Callable[[Any], Any]:  # noqa: A002
     """Return an option for a whole number, shown with its default."""
     return click.option(
         name, type=click.IntRange(min=least), default=default, show_default=True, help=help or None
@@ -39,16 +39,16 @@ def number(name: str, default: float, *, least: float = 0, help: str = "") -> Ca
 
 
 @benchmark_command
-@whole("--agents", 500)
-@whole("--tenants", 5)
+@integer("--agents", 500)
+@integer("--tenants", 5)
 @number("--seconds", 30.0, least=1, help="Least measured time, after the warm-up, in whole rounds.")
 @click.option(
     "--beats", type=click.IntRange(min=1), help="Measure until this number of heartbeats is done, instead."
 )
 @number("--latency-ms", 0.0, help="Latency of the stub model.")
-@whole("--memories", 0, least=0, help="Memories of each agent at the start.")
-@whole("--warm-up", 1, help="Heartbeats of each agent before the measurement.")
-@whole("--lone", 50, help="Heartbeats measured at the end, one at a time without load.")
+@integer("--memories", 0, least=0, help="Memories of each agent at the start.")
+@integer("--warm-up", 1, help="Heartbeats of each agent before the measurement.")
+@integer("--lone", 50, help="Heartbeats measured at the end, one at a time without load.")
 @click.option(
     "--not-durable",
     is_flag=True,
@@ -68,8 +68,8 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 
 
 @benchmark_command
-@whole("--calls", 1_500, least=20, help="Pending calls at the start.")
-@whole("--threads", 500, help="Tasks at once in the process (ARBOR_MODEL_THREADS).")
+@integer("--calls", 1_500, least=20, help="Pending calls at the start.")
+@integer("--threads", 500, help="Tasks at once in the process (ARBOR_MODEL_THREADS).")
 @number("--latency-s", 5.0, help="Latency of the stub model.")
 def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
     """Model calls waiting at once in one model worker process, and its memory, connections and rate."""
@@ -81,13 +81,13 @@ def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
-@whole("--kills", 1_000)
-@whole("--agents", 24)
-@whole("--tenants", 3)
+@integer("--kills", 1_000)
+@integer("--agents", 24)
+@integer("--tenants", 3)
 @number("--latency-ms", 50.0, help="Latency of the stub model.")
 @number("--gap-s", 0.8, least=0.01, help="Mean time between two kills.")
-@whole("--crash-every", 100, least=0, help="Kills between two crashes of the database server; 0: none.")
-@whole("--flush-every", 50, least=0, help="Kills between two losses of all data of the broker; 0: none.")
+@integer("--crash-every", 100, least=0, help="Kills between two crashes of the database server; 0: none.")
+@integer("--flush-every", 50, least=0, help="Kills between two losses of all data of the broker; 0: none.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the kills' order and times.")
 def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     """Lost and doubled work when processes get SIGKILL at random moments; exit code 1 if there is any."""
@@ -98,14 +98,14 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
-@whole("--agents", 10)
-@whole("--tenants", 2)
-@whole("--beats", 200, help="Heartbeats measured, in whole rounds.")
-@whole("--memories", 0, least=0, help="Memories of each agent at the start.")
+@integer("--agents", 10)
+@integer("--tenants", 2)
+@integer("--beats", 200, help="Heartbeats measured, in whole rounds.")
+@integer("--memories", 0, least=0, help="Memories of each agent at the start.")
 @click.option(
     "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats run together."
 )
-@whole(
+@integer(
     "--warm-up",
     6,
     help="Rounds before the measurement, to fill caches, prepare statements and go through all modes.",
@@ -117,31 +117,31 @@ def profile(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
-@whole("--agents", 200)
+@integer("--agents", 200)
 @click.option(
     "--batch", type=click.IntRange(1, 100), default=20, show_default=True, help="Agents created together."
 )
-@whole("--rounds", 2_000, least=10, help="Actions that are authorized.")
-@whole("--memories", 10_000, help="Memories of the agent that is exported and imported.")
+@integer("--rounds", 2_000, least=10, help="Actions that are authorized.")
+@integer("--memories", 10_000, help="Memories of the agent that is exported and imported.")
 def identity(**options: Any) -> dict[str, Any]:
     """Agents created per second, the authorization of one action, and the export and import of a seed."""
     return measure_on_servers("bench.identity", **options)
 
 
 @benchmark_command
-@whole("--memories", 10_000, help="Memories of each agent.")
-@whole("--agents", 100)
-@whole("--queries", 300, least=10)
-@whole("--clients", 16, help="Clients that recall at once.")
+@integer("--memories", 10_000, help="Memories of each agent.")
+@integer("--agents", 100)
+@integer("--queries", 300, least=10)
+@integer("--clients", 16, help="Clients that recall at once.")
 def recall(**options: Any) -> dict[str, Any]:
     """The duration of one recall: with the mind cache, by the index, and through the table."""
     return measure_on_servers("bench.recall", **options)
 
 
 @benchmark_command
-@whole("--memories", 20_000)
-@whole("--batch", 500)
-@whole("--agents", 4)
+@integer("--memories", 20_000)
+@integer("--batch", 500)
+@integer("--agents", 4)
 @click.option(
     "--alone",
     is_flag=True,
@@ -165,59 +165,59 @@ def locomo(**options: Any) -> dict[str, Any]:
 
 @benchmark_command
 @DIALOGS
-@whole("--agents", 100, least=10, help="Agents of the recall, with 10,000 memories each.")
+@integer("--agents", 100, least=10, help="Agents of the recall, with 10,000 memories each.")
 def memory(**options: Any) -> dict[str, Any]:
     """The memory engine against its bars: recall, store, neighborhoods and locomo, one after another."""
     return importlib.import_module("bench.memory").measure(**options)  # type: ignore[no-any-return]
 
 
 @benchmark_command
-@whole("--chunks", 100_000, least=100, help="Passages of all tenants.")
-@whole("--tenants", 50, help="Their sizes follow Zipf's law.")
-@whole("--queries", 20, least=5, help="Searches of each tenant.")
+@integer("--chunks", 100_000, least=100, help="Passages of all tenants.")
+@integer("--tenants", 50, help="Their sizes follow Zipf's law.")
+@integer("--queries", 20, least=5, help="Searches of each tenant.")
 def knowledge(**options: Any) -> dict[str, Any]:
     """Passages stored per second, and searches in tenants of different sizes compared with brute force."""
     return measure_on_servers("bench.knowledge", **options)
 
 
 @benchmark_command
-@whole("--memories", 10_000)
+@integer("--memories", 10_000)
 def neighborhoods(**options: Any) -> dict[str, Any]:
     """Neighborhoods computed per second, for one agent."""
     return measure_on_servers("bench.neighborhoods", **options)
 
 
 @benchmark_command
-@whole("--memories", 10_000, help="Memories of each agent.")
-@whole("--agents", 10)
+@integer("--memories", 10_000, help="Memories of each agent.")
+@integer("--agents", 10)
 def reembed(**options: Any) -> dict[str, Any]:
     """The time to move one agent to vectors of another length, and the cost of recall before, meanwhile and afterwards."""
     return measure_on_servers("bench.reembed", **options)
 
 
 @benchmark_command
-@whole("--agents", 100_000)
-@whole("--tenants", 20)
+@integer("--agents", 100_000)
+@integer("--tenants", 20)
 def dispatch(**options: Any) -> dict[str, Any]:
     """The dispatcher: an idle run, and claims per second with all agents due."""
     return measure_on_servers("bench.dispatch", **options)
 
 
 @benchmark_command
-@whole("--rounds", 200, least=10)
+@integer("--rounds", 200, least=10)
 def runtime(**options: Any) -> dict[str, Any]:
     """The Python API: loading a full agent, storing its working memory, one tick in this process."""
     return measure_on_servers("bench.runtime", **options)
 
 
 @benchmark_command
-@whole("--agents", 20)
-@whole("--memories", 1_000, help="Memories of each agent.")
-@whole("--queries", 400, least=20)
-@whole("--clients", 4, help="Clients that recall at once.")
+@integer("--agents", 20)
+@integer("--memories", 1_000, help="Memories of each agent.")
+@integer("--queries", 400, least=20)
+@integer("--clients", 4, help="Clients that recall at once.")
 @number("--seconds", 10.0, least=1, help="Time that they recall.")
-@whole("--streams", 500, help="Streams of signals of one tenant, opened in one process.")
-@whole("--signals", 10, help="Signals sent to all streams, one after another.")
+@integer("--streams", 500, help="Streams of signals of one tenant, opened in one process.")
+@integer("--signals", 10, help="Signals sent to all streams, one after another.")
 def api(streams: int, **options: Any) -> dict[str, Any]:
     """The API's process: what HTTP adds to a recall, requests per second, and open streams of signals."""
     return measure_on_servers(
@@ -229,14 +229,14 @@ def api(streams: int, **options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
-@whole("--agents", 100_000, least=5)
-@whole("--tenants", 20, help="The first one has half of the agents.")
-@whole("--beats", 1_000_000, help="Heartbeats of all agents.")
-@whole("--busy-beats", 5_000, least=0, help="Further heartbeats of the agent whose pages are requested.")
-@whole("--rounds", 5, help="Requests of each page that count.")
+@integer("--agents", 100_000, least=5)
+@integer("--tenants", 20, help="The first one has half of the agents.")
+@integer("--beats", 1_000_000, help="Heartbeats of all agents.")
+@integer("--busy-beats", 5_000, least=0, help="Further heartbeats of the agent whose pages are requested.")
+@integer("--rounds", 5, help="Requests of each page that count.")
 @click.option(
     "--data",
-    "kept",
+    "database_folder",
     type=click.Path(file_okay=False, path_type=Path),
     help="A folder for the database, which stays there for later runs; without it, the database is removed.",
 )
@@ -249,7 +249,7 @@ def console(**options: Any) -> dict[str, Any]:
 
 
 @benchmark_command
-@whole("--rounds", 2_000, least=10)
+@integer("--rounds", 2_000, least=10)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]

@@ -121,10 +121,10 @@ def _overhead(
     for part in batched(enumerate(asked), _TURN, strict=False):
         for number, text in part:
             agent = population[number % len(population)]
-            over_http.append(_timed_ms(partial(_recall_over_http, connection, served, agent, text)))
+            over_http.append(_duration_ms(partial(_recall_over_http, connection, served, agent, text)))
         for number, text in part:
             agent = population[number % len(population)]
-            here.append(_timed_ms(partial(_recall_here, agent, text)))
+            here.append(_duration_ms(partial(_recall_here, agent, text)))
     connection.close()
     return {
         "http_p50_ms": quantile(over_http, 0.5),
@@ -136,7 +136,7 @@ def _overhead(
     }
 
 
-def _timed_ms(work: Callable[[], object]) -> float:
+def _duration_ms(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000
@@ -185,7 +185,7 @@ def _rate(
             if time.monotonic() >= ends_at:
                 break
             agent, text = population[turn % len(population)], asked[turn % len(asked)]
-            ms.append(_timed_ms(partial(_recall_over_http, connection, served, agent, text)))
+            ms.append(_duration_ms(partial(_recall_over_http, connection, served, agent, text)))
         connection.close()
         return ms
 

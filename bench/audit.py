@@ -11,8 +11,8 @@ from uuid import UUID
 
 import psycopg
 
-from bench.fleet import DOUBLED, fetch_value
-from bench.support.database import unpack_actions
+from bench.fleet import DOUBLED
+from bench.support.database import fetch_value, unpack_actions
 
 #: An agent, and a time at which it was due.
 type Slot = tuple[UUID, datetime]
@@ -113,7 +113,7 @@ SELECT count(*) FROM (
     Check(
         name="energy that does not add up",
         fault=Fault.DOUBLED,
-        # A heartbeat begins with the energy left by the one before plus 10, at most 20, and ends with that minus its costs.
+        # A heartbeat begins with the energy that the last one left plus 10, at most 20, and ends with this energy minus its costs.
         statement="""
 WITH beat AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,

@@ -35,7 +35,7 @@ def measure(*, rounds: int) -> dict[str, Any]:
         grants=grants,
     )
     resource, turns = action_resource("recall"), count(1)
-    # `times_ms` warms up.
+    # `times_ms` adds a round to warm up.
     prepared = rounds + 1
     signed = [_signed(own, pair.public_id, resource, turn) for turn in range(1, prepared + 1)]
     cold = [_with_new_grant(authority, system, resource) for _ in range(prepared)]

@@ -28,7 +28,7 @@ LIMIT = 10
 
 
 def share_exact(database: psycopg.Connection[Any], agent: BenchAgent, asked: Sequence[str]) -> float:
-    """Return the share of queries for which recall and brute force agree, with order."""
+    """Return the share of queries for which recall and brute force find the same memories in the same order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
     equal = 0
@@ -69,7 +69,7 @@ class _Mind:
         """Return the ids by the rules of `apps.memories.services.recall.recaller`."""
         df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
         reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
-        similarity = self._matrix @ _halved(embedder().embed([meaning_text(text, df)])[0])
+        similarity = self._matrix @ _rounded_to_half(embedder().embed([meaning_text(text, df)])[0])
         words = np.array(
             [
                 sum(weight * terms.get(term, 0.0) for term, weight in reading.lexical.items())
@@ -89,7 +89,7 @@ class _Mind:
         return [memory.id for memory in ranked]
 
     def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:
-        """Return the nearest by meaning, the best by words, and the turns beside them."""
+        """Return the places of the nearest memories by meaning, the best by words, and the turns beside them."""
         most = max(SEEDS, LIMIT)
         nearest = sorted(np.flatnonzero(self._embedded), key=lambda i: (-similarity[i], self._rows[i][0]))[
             :most
@@ -129,7 +129,7 @@ def _timeless(reading: ReadQuery) -> ReadQuery:
     return reading
 
 
-def _halved(vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _rounded_to_half(vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return vector.astype(np.float16).astype(np.float32)
 
 

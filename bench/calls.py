@@ -17,8 +17,8 @@ import psycopg
 import workers.app  # noqa: F401
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
-from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
-from bench.support.database import connect_as_superuser
+from bench.fleet import POLL_INTERVAL_S, start_parts
+from bench.support.database import connect_as_superuser, fetch_value
 from bench.support.figures import print_progress
 from bench.support.installation import Installation, PartProcess
 from bench.support.population import populate
@@ -26,7 +26,7 @@ from bench.support.stub_process import RunningStub
 
 #: Agents whose calls are copied: prompts of several templates.
 _AGENTS, _TENANTS = 20, 5
-_SAMPLED_EVERY_S = 0.1
+_SAMPLE_EVERY_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
 
 _DUE_NOW = "UPDATE heartbeats_heartbeatschedule SET next_due_at = now() WHERE state = 'idle'"
@@ -82,7 +82,7 @@ def measure(
             execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
-        part, idle_rss, peaks = _work_off(installation, database)
+        part, idle_rss, peaks = _execute_calls(installation, database)
         cpu_s = sum(psutil.Process(part.pid).cpu_times()[:2])
         row = database.execute(_RESULT).fetchone()
     assert row is not None
@@ -129,10 +129,10 @@ def _copy_calls(database: psycopg.Connection[Any], calls: int) -> list[tuple[Any
     return pending
 
 
-def _work_off(
+def _execute_calls(
     installation: Installation, database: psycopg.Connection[Any]
 ) -> tuple[PartProcess, int, _Peaks]:
-    """Start the model worker and watch it until no call is open; return it, its memory before the calls, and the peaks."""
+    """Start the model worker and sample it until no call is open; return the worker, its memory when idle, and the peaks."""
     (part,) = start_parts(installation, ("model",))
     idle_rss = sum(process.memory_info().rss for process in part.processes())
     peaks, last, moved = _Peaks(), -1, time.monotonic()
@@ -143,5 +143,5 @@ def _work_off(
             last, moved = still_open, time.monotonic()
         if time.monotonic() - moved > _GIVE_UP_AFTER_S:
             raise RuntimeError(f"{still_open} calls do not end:\n{part.log_end()}")
-        time.sleep(_SAMPLED_EVERY_S)
+        time.sleep(_SAMPLE_EVERY_S)
     return part, idle_rss, peaks

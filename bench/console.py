@@ -37,8 +37,8 @@ from bench.support.population import ACTOR, TEMPLATES, BenchAgent, populate
 
 #: The bar of a page and of a list operation.
 BAR_MS = 300
-#: The share of the copied agents that have memories: one in this number.
-_REMEMBERS = 20
+#: One in this number of copies has memories.
+_COPIES_PER_MEMORIES = 20
 _SLOWEST_SHOWN, _TEXT_SHOWN = 25, 400
 _API = {
     "ROOT_URLCONF": "apps.api.urls",
@@ -57,7 +57,7 @@ def measure(
             busy = fill(database, agents=agents, tenants=tenants, beats=beats, busy_beats=busy_beats)
             print_progress("analyzing")
             database.execute("VACUUM (ANALYZE)")
-            installation.note(f"{size}\n{busy.tenant_id} {busy.agent_id}")
+            installation.write_note(f"{size}\n{busy.tenant_id} {busy.agent_id}")
         counts = count_rows(database)
     addresses = [*console_addresses(busy), *api_addresses(busy)]
     return {
@@ -70,12 +70,12 @@ def measure(
 
 def _filled_before(installation: Installation, size: str) -> BenchAgent | None:
     """Return the busy agent of a folder that an earlier run filled. Raises RuntimeError if it has another size."""
-    noted = installation.noted()
-    if not noted:
+    note = installation.read_note()
+    if not note:
         return None
-    filled, ids = noted.splitlines()
+    filled, ids = note.splitlines()
     if filled != size:
-        raise RuntimeError(f"the folder has {filled}; measure those, or name another folder")
+        raise RuntimeError(f"the folder has {filled}, not {size}; ask for the same, or name another folder")
     tenant_id, agent_id = map(UUID, ids.split())
     return BenchAgent(tenant_id=tenant_id, agent_id=agent_id)
 
@@ -88,25 +88,25 @@ def fill(
 ) -> BenchAgent:
     """Create tenants with agents and their heartbeats; return an agent of the largest tenant with a long life."""
     originals = populate(agents=min(len(TEMPLATES), agents), tenants=1)
-    lived = max(1, beats // agents)
-    bounds = _live(originals, lived)
+    rounds = max(1, beats // agents)
+    bounds = _run_rounds(originals, rounds)
     database.execute(_VARIETY)
     copier = Copier(database, tenant_id=originals[0].tenant_id, bounds=bounds)
     owners = _tenants_of_copies(tenants, agents // len(originals))
     copies = [
-        Copy(number=number, tenant_id=tenant_id, remembers=number % _REMEMBERS == 0)
+        Copy(number=number, tenant_id=tenant_id, remembers=number % _COPIES_PER_MEMORIES == 0)
         for number, tenant_id in enumerate(owners)
     ]
     print_progress(f"copying {len(originals)} agents {len(copies)} times")
     copier.copy(copies)
-    copier.lengthen(originals[0].agent_id, copies[0], busy_beats // lived)
+    copier.lengthen(originals[0].agent_id, copies[0], busy_beats // rounds)
     database.execute(_INSTALLATION, [agents])
     return BenchAgent(
         tenant_id=copies[0].tenant_id, agent_id=copier.copied_id(originals[0].agent_id, copies[0])
     )
 
 
-def _live(agents: Sequence[BenchAgent], rounds: int) -> list[datetime]:
+def _run_rounds(agents: Sequence[BenchAgent], rounds: int) -> list[datetime]:
     """Run heartbeats of all agents in rounds; return the beginnings of the rounds."""
     print_progress(f"running {rounds} heartbeats of {len(agents)} agents")
     bounds = []
@@ -118,7 +118,7 @@ def _live(agents: Sequence[BenchAgent], rounds: int) -> list[datetime]:
 
 
 def _tenants_of_copies(tenants: int, copies: int) -> Iterator[UUID]:
-    """Yield the tenant of each copy: half of them are of the first one, of the others each has fewer than the one before."""
+    """Yield the tenant of each copy: the first tenant gets half of the copies, and each other one fewer than the one before."""
     ids = [create_tenant(slug=f"tenant-{number}", name=f"Tenant {number}").id for number in range(tenants)]
     weights = [1 / rank for rank in range(1, tenants)]
     shares = [0.5, *(weight / sum(weights) / 2 for weight in weights)] if tenants > 1 else [1.0]
@@ -130,7 +130,7 @@ def _tenants_of_copies(tenants: int, copies: int) -> Iterator[UUID]:
         given = max(given, whole)
 
 
-#: Few heartbeats that failed or were skipped, and calls that failed, as most installations have them.
+#: Makes one heartbeat and its calls failed, and one heartbeat skipped, as most installations have a few of them.
 _VARIETY = """
 WITH beats AS (SELECT tenant_id, id, row_number() OVER (ORDER BY id) AS place FROM heartbeats_heartbeat),
 changed AS (
@@ -287,11 +287,11 @@ def _processor_ms() -> float:
 
 
 def _figures(times: Mapping[Address, _Times], watch: _Watch) -> dict[str, Any]:
-    pages = [part for address, part in times.items() if address.caller != "program"]
-    operations = [part for address, part in times.items() if address.caller == "program"]
-    groups: dict[str, list[tuple[Address, _Times]]] = defaultdict(list)
-    for address, part in times.items():
-        groups[address.group].append((address, part))
+    pages = [durations for address, durations in times.items() if address.caller != "program"]
+    operations = [durations for address, durations in times.items() if address.caller == "program"]
+    groups: dict[str, list[_Times]] = defaultdict(list)
+    for address, durations in times.items():
+        groups[address.group].append(durations)
     slowest = sorted(times.items(), key=lambda item: -quantile(item[1].elapsed, 0.5))
     statements = sorted(watch.slowest.items(), key=lambda item: -item[1][0])
     return {
@@ -303,14 +303,16 @@ def _figures(times: Mapping[Address, _Times], watch: _Watch) -> dict[str, Any]:
         "operation_ms_p95": quantile(_all(operations), 0.95),
         "processor_ms_p50": quantile(_all(pages, "processor"), 0.5),
         "processor_ms_p95": quantile(_all(pages, "processor"), 0.95),
-        "above_bar": sum(quantile(part.elapsed, 0.5) > BAR_MS for part in times.values()),
+        "above_bar": sum(quantile(durations.elapsed, 0.5) > BAR_MS for durations in times.values()),
         "refused": [
-            {"status": part.status, "page": address.path}
-            for address, part in times.items()
-            if part.status != HTTPStatus.OK
+            {"status": durations.status, "page": address.path}
+            for address, durations in times.items()
+            if durations.status != HTTPStatus.OK
         ],
-        "groups": [_line(name, [part for _, part in members]) for name, members in groups.items()],
-        "slowest_pages": [_line(address.path, [part]) for address, part in slowest[:_SLOWEST_SHOWN]],
+        "groups": [_line(name, members) for name, members in groups.items()],
+        "slowest_pages": [
+            _line(address.path, [durations]) for address, durations in slowest[:_SLOWEST_SHOWN]
+        ],
         "slowest_statements": [
             {"ms": round(ms, 1), "page": path, "text": " ".join(text.split())[:_TEXT_SHOWN]}
             for text, (ms, path) in statements[:_SLOWEST_SHOWN]
@@ -318,17 +320,17 @@ def _figures(times: Mapping[Address, _Times], watch: _Watch) -> dict[str, Any]:
     }
 
 
-def _line(name: str, parts: Sequence[_Times]) -> dict[str, Any]:
+def _line(name: str, pages: Sequence[_Times]) -> dict[str, Any]:
     return {
         "name": name,
-        "pages": len(parts),
-        "p50_ms": round(quantile(_all(parts), 0.5), 1),
-        "p95_ms": round(quantile(_all(parts), 0.95), 1),
-        "processor_ms": round(quantile(_all(parts, "processor"), 0.5), 1),
-        "database_ms": round(quantile(_all(parts, "database"), 0.5), 1),
-        "statements": max(part.statements for part in parts),
+        "pages": len(pages),
+        "p50_ms": round(quantile(_all(pages), 0.5), 1),
+        "p95_ms": round(quantile(_all(pages), 0.95), 1),
+        "processor_ms": round(quantile(_all(pages, "processor"), 0.5), 1),
+        "database_ms": round(quantile(_all(pages, "database"), 0.5), 1),
+        "statements": max(page.statements for page in pages),
     }
 
 
-def _all(parts: Sequence[_Times], kind: str = "elapsed") -> list[float]:
-    return [ms for part in parts for ms in getattr(part, kind)]
+def _all(pages: Sequence[_Times], kind: str = "elapsed") -> list[float]:
+    return [ms for page in pages for ms in getattr(page, kind)]

@@ -33,7 +33,7 @@ def measure(installation: Installation, *, agents: int, tenants: int) -> dict[st
     population = populate(agents=tenants, tenants=tenants)
     with connect_as_superuser(installation) as database:
         print_progress(f"creating {agents} agents")
-        _multiply(database, population, agents // tenants)
+        _create_agents(database, population, agents // tenants)
         idle = _idle_ticks()
         print_progress("claiming all agents")
         database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
@@ -51,7 +51,7 @@ def measure(installation: Installation, *, agents: int, tenants: int) -> dict[st
     }
 
 
-def _multiply(database: psycopg.Connection[Any], population: list[BenchAgent], each: int) -> None:
+def _create_agents(database: psycopg.Connection[Any], population: list[BenchAgent], per_tenant: int) -> None:
     columns = [
         name
         for (name,) in database.execute(
@@ -67,7 +67,7 @@ def _multiply(database: psycopg.Connection[Any], population: list[BenchAgent], e
     values = ", ".join(generated.get(name, f"a.{name}") for name in columns)
     statement = _MORE_AGENTS.format(columns=", ".join(columns), values=values)
     for agent in population:
-        database.execute(statement, [each - 1, agent.agent_id])
+        database.execute(statement, [per_tenant - 1, agent.agent_id])
     database.execute(_SCHEDULES)
     database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() + interval '1 hour'")
     database.execute("VACUUM (ANALYZE) agents_agent, heartbeats_heartbeatschedule")
@@ -91,12 +91,12 @@ def _claim_all(database: psycopg.Connection[Any]) -> tuple[int, float, list[floa
     while True:
         with captured() as messages:
             started = time.perf_counter()
-            handed_out = dispatch()
+            due = dispatch().due
             took = time.perf_counter() - started
-        if not handed_out.due:
+        if not due:
             return claimed, took_s, ticks
-        assert len(messages) == handed_out.due
-        claimed, took_s = claimed + handed_out.due, took_s + took
+        assert len(messages) == due
+        claimed, took_s = claimed + due, took_s + took
         ticks.append(took * 1000)
         database.execute(
             "UPDATE heartbeats_heartbeatschedule SET state = 'idle', lease_until = NULL WHERE state = 'queued'"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
 import psycopg
 
+from bench.support.database import fetch_value
 from bench.support.figures import print_progress
 from bench.support.installation import Installation, PartProcess
 from bench.support.stub_process import RunningStub
@@ -19,12 +20,13 @@ _GIVE_UP_AFTER_S = 120.0
 #: The fleet is at rest when it uses less than this share of one core for a second.
 _REST_SHARE = 0.15
 
-_DUE_NOW = (
+#: Makes the idle agents due, and returns their slots.
+DUE_NOW = (
     "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
-    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second'"
+    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second' RETURNING agent_id, next_due_at"
 )
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
-_UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
+UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
 #: Counts slots with two heartbeats, heartbeats with two memories, and agents with a wrong count of heartbeats.
 DOUBLED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY agent_id, slot_at
@@ -45,15 +47,6 @@ def start_parts(installation: Installation, names: Sequence[str]) -> list[PartPr
     for part in parts:
         part.wait_ready()
     return parts
-
-
-def fetch_value(
-    database: psycopg.Connection[Any], statement: str, values: Mapping[str, Any] | None = None
-) -> Any:
-    """Return the first column of a statement's only row."""
-    row = database.execute(statement, values).fetchone()
-    assert row is not None
-    return row[0]
 
 
 class Fleet:
@@ -83,7 +76,7 @@ class Fleet:
         """Make all agents due repeatedly until `ended` heartbeats have ended."""
         last, moved = -1, time.monotonic()
         while True:
-            self.database.execute(_DUE_NOW)
+            self.database.execute(DUE_NOW)
             now_ended = self.ended()
             if now_ended >= ended:
                 return
@@ -94,9 +87,9 @@ class Fleet:
             time.sleep(POLL_INTERVAL_S)
 
     def drain(self) -> None:
-        """Wait until no heartbeat is under way, so that all are counted."""
+        """Wait until no heartbeat is under way, so that all of them are counted."""
         deadline = time.monotonic() + _GIVE_UP_AFTER_S
-        while fetch_value(self.database, _UNDER_WAY):
+        while fetch_value(self.database, UNDER_WAY):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"heartbeats are still under way:\n{self.log_ends()}")
             time.sleep(POLL_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""Heartbeats per second of this machine, and the cost of each.
+"""Heartbeats per second of this machine, and the cost of a heartbeat.
 
 Each agent is due again when its heartbeat has ended, so the fleet never waits for work. The heartbeats that end within
 the measured time are counted from their rows. Afterwards, heartbeats are run one at a time, without load.
@@ -19,10 +19,11 @@ from celery import current_app
 import workers.app  # noqa: F401
 from apps.queues import QUEUE_OF, Task
 from bench import minds
-from bench.fleet import DOUBLED, Fleet, fetch_value, start_parts
+from bench.fleet import DOUBLED, Fleet, start_parts
 from bench.support.database import (
     Statement,
     connect_as_superuser,
+    fetch_value,
     is_control,
     reset_statements,
     statements,
@@ -43,12 +44,12 @@ SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 
     count(*) FILTER (WHERE status = 'skipped'), max(reason) FILTER (WHERE status = 'failed')
 FROM heartbeats_heartbeat WHERE ended_at > %s AND ended_at <= %s
 """
-#: The number of model calls: a heartbeat with results of its actions makes further ones.
+# Heartbeats by their number of model calls.
 _TURNS = """
 SELECT greatest(1, turns), count(*) FROM heartbeats_heartbeat
 WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
 """
-#: Columns: a heartbeat's elapsed time in Arbor's own code, and its share of that within a batch.
+#: Columns: the elapsed time of a heartbeat's legs in Arbor's own code, and the heartbeat's share of it within its batches.
 _ELAPSED, _SHARE = "elapsed_ms", "own_ms"
 _HAS_COLUMN = """
 SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'heartbeats_heartbeat' AND column_name = %(name)s)
@@ -91,11 +92,13 @@ def measure(
         fleet.drain()
         fleet.wait_for_rest()
         clock = _ELAPSED if fetch_value(database, _HAS_COLUMN, {"name": _ELAPSED}) else _SHARE
-        alone = lone_beats(database, population, beats=lone, column=clock)
+        alone = run_lone_heartbeats(database, population, beats=lone, column=clock)
         doubled = fetch_value(database, DOUBLED)
-    setting = {"agents": agents, "tenants": tenants, "memories": memories, "latency_ms": latency_ms}
     return {
-        **setting,
+        "agents": agents,
+        "tenants": tenants,
+        "memories": memories,
+        "latency_ms": latency_ms,
         **figures,
         "doubled": doubled,
         "lone_ms_p50": quantile(alone, 0.5),
@@ -107,25 +110,25 @@ def measure(
 def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | None) -> dict[str, Any]:
     """Measure a number of heartbeats, or whole rounds of all agents for a number of seconds.
 
-    Queues are first in, first out, so agents that were due together end together: within a part of a round, too many or
-    too few of them would end.
+    Queues are first in, first out, so heartbeats that were due together end together: in a part of a round, too many or too few
+    would end.
     """
     print_progress(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
     reset_statements(database)
     cpu_before, wal_before, place = fleet.cpu_s(), wal_bytes(database), wal_place(database)
     since, started = fetch_value(database, "SELECT now()"), time.monotonic()
-    goal = fleet.ended() + (beats or agents)
-    fleet.run_until(ended=goal)
+    target = fleet.ended() + (beats or agents)
+    fleet.run_until(ended=target)
     while beats is None and time.monotonic() < started + seconds:
-        goal += agents
-        fleet.run_until(ended=goal)
+        target += agents
+        fleet.run_until(ended=target)
     until, took_s = fetch_value(database, "SELECT now()"), time.monotonic() - started
     cpu_after, wal_after, sent = fleet.cpu_s(), wal_bytes(database), statements(database)
     window = _Window(since=since, until=until, seconds=took_s)
     counts = _counts(database, window)
     done = max(counts["completed"], 1)
-    _say_costliest(sent, done)
+    _print_costliest(sent, done)
     own_wal, written_by = own_wal_bytes(database), wal_by_relation(database, since=place, beats=done)
     return {
         "seconds": round(took_s, 1),
@@ -137,7 +140,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
         ),
         "transactions_per_beat": round(_calls(sent, "COMMIT") / done, 1),
         "wal_kb_per_beat": round((wal_after - wal_before) / 1024 / done, 1),
-        # A part of it: of the statements that make agents due, which an installation does not need.
+        # A part of that: written by the statements that make agents due, which an installation does not need.
         "wal_kb_of_making_due": round(own_wal / 1024 / done, 1),
         "wal_by_relation": written_by,
         "claim_ms_per_agent": _claim_ms(sent),
@@ -149,7 +152,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
 
 
 def _counts(database: psycopg.Connection[Any], window: _Window) -> dict[str, int]:
-    """Count the heartbeats that ended in the window; `processed` are those done and those skipped."""
+    """Count the heartbeats that ended in the window; `processed` counts the completed and the skipped ones."""
     row = database.execute(_COUNTS, [window.since, window.until]).fetchone()
     assert row is not None
     completed, failed, skipped, reason = row
@@ -197,7 +200,7 @@ def _claim_ms(sent: Sequence[Statement]) -> float:
     return round(sum(claim.total_ms for claim in claims) / rows, 3) if rows else 0.0
 
 
-def _say_costliest(sent: Sequence[Statement], beats: int) -> None:
+def _print_costliest(sent: Sequence[Statement], beats: int) -> None:
     for statement in sent[:45]:
         print_progress(
             f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}"
@@ -208,7 +211,7 @@ def _say_costliest(sent: Sequence[Statement], beats: int) -> None:
 _AGENTS = 10
 _POLL_S = 0.005
 _GIVE_UP_AFTER_S = 60.0
-#: Tries for each heartbeat, because those of idle agents are skipped.
+#: Tries for each heartbeat, because heartbeats of idle agents are skipped.
 _TRIES = 4
 
 _MAKE_DUE = """
@@ -219,7 +222,7 @@ SELECT status FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s AND
 """
 
 
-def lone_beats(
+def run_lone_heartbeats(
     database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, beats: int, column: str
 ) -> list[float]:
     """Run heartbeats one at a time until `beats` of them are done; return their own times in ms, from a column of the row.
@@ -227,7 +230,7 @@ def lone_beats(
     The dispatcher is called at once, so that no heartbeat waits for its period.
     """
     print_progress(f"measuring {beats} lone heartbeats")
-    agents = [inhabitant.agent_id for inhabitant in population[:_AGENTS]]
+    agents = [agent.agent_id for agent in population[:_AGENTS]]
     times: list[float] = []
     for turn in range(beats * _TRIES):
         agent_id = agents[turn % len(agents)]

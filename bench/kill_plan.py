@@ -1,4 +1,4 @@
-"""The plan of the kill benchmark: the settings of its fleet, the kinds of processes it kills, and how often each."""
+"""The plan of the kill benchmark: the settings of its fleet, and the kinds of processes it kills, with their shares."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Victim:
     name: str
     #: The part of `arbor up`.
     part: str
-    #: Whether a process of the part's pool is killed, not its main process.
+    #: Whether a process of the part's pool is killed instead of its main process.
     child: bool
-    #: Its share of all kills, in percent.
+    #: The share of all kills, in percent.
     weight: int
 
 

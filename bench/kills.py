@@ -18,8 +18,9 @@ import psycopg
 import redis
 
 from bench.audit import Fault, audit
-from bench.fleet import POLL_INTERVAL_S, fetch_value, start_parts
+from bench.fleet import DUE_NOW, POLL_INTERVAL_S, UNDER_WAY, start_parts
 from bench.kill_plan import VICTIMS, Victim
+from bench.support.database import fetch_value
 from bench.support.figures import print_progress
 from bench.support.installation import Installation, PartProcess
 from bench.support.population import populate
@@ -30,13 +31,9 @@ TEMPLATES = ("Researcher", "Scout", "Monitor")
 #: Kills without progress, after which killing pauses until a heartbeat ends.
 _WITHOUT_PROGRESS = 5
 _STUCK_AFTER_S = 120.0
-_SAID_EVERY_S = 15.0
+_REPORT_EVERY_S = 15.0
 
-_DUE_NOW = (
-    "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
-    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second' RETURNING agent_id, next_due_at"
-)
-_UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
+
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE ended_at IS NOT NULL"
 _COUNTS = """
 SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 'skipped'),
@@ -64,8 +61,8 @@ def measure(
     killer.run(kills=kills, crash_every=crash_every, flush_every=flush_every)
     took_s = time.monotonic() - started
     print_progress("waiting until all heartbeats have ended")
-    fleet.settle()
-    with fleet.connected() as database:
+    fleet.drain()
+    with fleet.connect() as database:
         faults = audit(database, fleet.due)
         row = database.execute(_COUNTS).fetchone()
     assert row is not None
@@ -98,7 +95,7 @@ def measure(
 
 
 class _RestartedFleet:
-    """A fleet of which all agents are made due, and whose processes are restarted when they end."""
+    """A fleet whose agents are made due as soon as they are idle, and whose processes are restarted when they end."""
 
     def __init__(self, installation: Installation, parts: dict[str, PartProcess]) -> None:
         self.installation = installation
@@ -106,11 +103,11 @@ class _RestartedFleet:
         #: Every slot at which an agent was made due.
         self.due: list[tuple[UUID, datetime]] = []
 
-    def connected(self) -> psycopg.Connection[Any]:
+    def connect(self) -> psycopg.Connection[Any]:
         """Open a new connection, because a crash of the server breaks old ones."""
         return psycopg.connect(self.installation.postgres.superuser_url, autocommit=True)
 
-    def revive(self) -> None:
+    def restart_ended(self) -> None:
         """Start the parts again whose main process has ended."""
         for part in self.parts.values():
             if not part.runs:
@@ -118,14 +115,14 @@ class _RestartedFleet:
 
     def make_due(self, database: psycopg.Connection[Any]) -> None:
         """Make every idle agent due, and record the slots."""
-        self.due += database.execute(_DUE_NOW).fetchall()
+        self.due += database.execute(DUE_NOW).fetchall()
 
-    def settle(self) -> None:
-        """Wait until no heartbeat is under way, or none has ended for long; the audit reports the others."""
+    def drain(self) -> None:
+        """Wait until no heartbeat is under way, or none has ended for long: the audit then reports the open ones."""
         last, moved = -1, time.monotonic()
-        with self.connected() as database:
-            while fetch_value(database, _UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
-                self.revive()
+        with self.connect() as database:
+            while fetch_value(database, UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
+                self.restart_ended()
                 ended = fetch_value(database, _ENDED)
                 if ended != last:
                     last, moved = ended, time.monotonic()
@@ -152,10 +149,10 @@ class _Killer:
     def run(self, *, kills: int, crash_every: int, flush_every: int) -> None:
         """Kill a number of processes; crash the database and flush the broker after the given numbers of kills."""
         print_progress(f"killing {kills} processes")
-        database, reported_at = self._fleet.connected(), time.monotonic()
+        database, reported_at = self._fleet.connect(), time.monotonic()
         due_at = time.monotonic()
         while (killed := self.killed.total()) < kills:
-            self._fleet.revive()
+            self._fleet.restart_ended()
             self._fleet.make_due(database)
             now = time.monotonic()
             if self._may_kill(database) and now >= due_at and self._kill():
@@ -165,8 +162,8 @@ class _Killer:
                 if crash_every and (killed + 1) % crash_every == 0:
                     database.close()
                     self._crash()
-                    database = self._fleet.connected()
-            if now > reported_at + _SAID_EVERY_S:
+                    database = self._fleet.connect()
+            if now > reported_at + _REPORT_EVERY_S:
                 reported_at = now
                 print_progress(
                     f"{self.killed.total()} kills, {fetch_value(database, _ENDED)} heartbeats ended"
@@ -176,7 +173,7 @@ class _Killer:
         database.close()
 
     def _may_kill(self, database: psycopg.Connection[Any]) -> bool:
-        """Return whether the fleet has made progress lately; raises RuntimeError when it is stuck."""
+        """Return whether the fleet has made progress lately. Raises RuntimeError when it is stuck."""
         ended, killed, now = int(fetch_value(database, _ENDED)), self.killed.total(), time.monotonic()
         if ended != self._progress[0]:
             self._progress = (ended, killed, now)

@@ -1,8 +1,8 @@
-"""Passages of documents: stored per second, and the time and the share of a search in tenants of very different sizes.
+"""Passages of documents: stored per second, and the time and the recall of searches in tenants of very different sizes.
 
 The sizes follow Zipf's law: the largest of 50 tenants has 22 % of all passages, and the smallest 0.4 %. Each tenant searches
-equally often. Recall is the share of the ten nearest passages, by brute force in numpy, among the ten nearest that a search
-considered: in small tenants by an exact scan, in large ones by HNSW.
+equally often. Recall is the share of the ten nearest passages, which numpy finds by brute force, that are among the ten nearest
+ones that a search considered: by an exact scan in small tenants, by HNSW in large ones.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def measure(installation: Installation, *, chunks: int, tenants: int, queries: i
             if size <= settings.ARBOR_SEARCH_EXACT_PASSAGES
             for ms in own
         ]
-        every = [ms for own in times for ms in own]
+        all_times = [ms for own in times for ms in own]
         print_progress("comparing with brute force")
         return {
             "chunks": sum(sizes),
@@ -76,8 +76,8 @@ def measure(installation: Installation, *, chunks: int, tenants: int, queries: i
             "smallest": min(sizes),
             "largest": max(sizes),
             "chunks_per_s": round(sum(sizes) / stored_s, 1),
-            "p50_ms": quantile(every, 0.5),
-            "p95_ms": quantile(every, 0.95),
+            "p50_ms": quantile(all_times, 0.5),
+            "p95_ms": quantile(all_times, 0.95),
             "p95_ms_exact": quantile(exact, 0.95),
             "p95_ms_largest": quantile(times[0], 0.95),
             "by_hnsw": sum(size > settings.ARBOR_SEARCH_EXACT_PASSAGES for size in sizes),

@@ -54,8 +54,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return evidence recall at 5, 10 and 20, over all questions of all dialogs.
 
-    With `tuned`, also with each weight changed. With `related`, the evidence of each question is related before, which no
-    agent could know: the upper bound of the gain by relations.
+    With `tuned`, also with each weight changed. With `related`, the turns of each question's evidence are related before, which
+    no agent could do: an upper bound of the gain by relations.
     """
     dialogs = json.loads(data.read_text(encoding="utf-8"))
     agents = populate(agents=len(dialogs), tenants=1, templates=["Scout"])

@@ -18,7 +18,7 @@ from bench.support.figures import print_progress
 
 type Figures = Mapping[str, Any]
 
-_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
     {"≤": operator.le, "<": operator.lt, "≥": operator.ge, "is": operator.is_}
 )
 
@@ -42,7 +42,7 @@ class Bar:
             "key": self.key,
             "bar": f"{self.sign} {str(self.limit).lower() if self.sign == 'is' else self.limit}",
             "figure": figure,
-            "reached": figure is not None and _HOLDS[self.sign](figure, self.limit),
+            "reached": figure is not None and _COMPARISONS[self.sign](figure, self.limit),
         }
 
 
@@ -93,7 +93,7 @@ def _command(name: str, options: Sequence[str]) -> Figures:
     """Run a benchmark in a process of its own, because a process reads the addresses of its servers only once."""
     print_progress(f"bench {name}")
     command = [sys.executable, "-m", "bench", name, *options, "--json"]
-    # In a session of its own, so that a second Ctrl-C does not interrupt its cleaning up.
+    # In a session of its own, so that a second Ctrl-C does not interrupt the removal of its servers.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             output, _ = process.communicate()

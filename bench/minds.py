@@ -27,14 +27,14 @@ from bench.support.population import BenchAgent
 SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 #: Turns of one conversation.
 SESSION_TURNS = 30
-_WORDS = 4000
+_VOCABULARY_SIZE = 4000
 #: Indexed words per turn, as in LoCoMo's 2,960 turns: median 12, ninth decile 24, maximum 41.
 _MEDIAN_WORDS = 12
 _WORDS_DEVIATION = 0.54
 _MAX_WORDS = 41
 _CHUNK = 2000
-#: Number of reports of progress.
-_PARTS = 10
+#: The number of reports of progress.
+_REPORTS = 10
 _ONSETS = (
     "b",
     "br",
@@ -71,7 +71,7 @@ _FUNCTION_WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remembered:
+class SyntheticTurn:
     """One memory of the synthetic conversations."""
 
     content: str
@@ -81,7 +81,7 @@ class Remembered:
     occurred_at: datetime
 
 
-def make_turns(count: int, *, seed: int = 1) -> list[Remembered]:
+def make_turns(count: int, *, seed: int = 1) -> list[SyntheticTurn]:
     """Return a number of turns: sentences over a vocabulary with realistic word frequencies."""
     rng = random.Random(seed)
     words = _vocabulary(rng)
@@ -94,7 +94,7 @@ def make_turns(count: int, *, seed: int = 1) -> list[Remembered]:
         sentence = [*drawn, *function_words]
         rng.shuffle(sentence)
         turns.append(
-            Remembered(
+            SyntheticTurn(
                 content=" ".join(sentence).capitalize() + rng.choice("...?"),
                 role=rng.choice(SPEAKERS),
                 session=f"talk-{number // SESSION_TURNS}",
@@ -109,7 +109,7 @@ def _length(rng: random.Random) -> int:
     return min(_MAX_WORDS, max(1, round(rng.lognormvariate(math.log(_MEDIAN_WORDS), _WORDS_DEVIATION))))
 
 
-def make_questions(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
+def make_questions(turns: Sequence[SyntheticTurn], count: int, *, seed: int = 2) -> list[str]:
     """Return questions: a few words of a turn in random order, sometimes with the speaker."""
     rng = random.Random(seed)
     asked = []
@@ -122,7 +122,7 @@ def make_questions(turns: Sequence[Remembered], count: int, *, seed: int = 2) ->
 
 def _vocabulary(rng: random.Random) -> list[str]:
     vocabulary: dict[str, None] = {}
-    while len(vocabulary) < _WORDS:
+    while len(vocabulary) < _VOCABULARY_SIZE:
         syllables = [
             rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(rng.randint(1, 3))
         ]
@@ -131,7 +131,7 @@ def _vocabulary(rng: random.Random) -> list[str]:
 
 
 def load(
-    database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[BenchAgent]
+    database: psycopg.Connection[Any], turns: Sequence[SyntheticTurn], agents: Sequence[BenchAgent]
 ) -> None:
     """Store these memories for each agent, interleaved by time; the index is complete and vacuumed afterwards."""
     database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
@@ -149,7 +149,7 @@ def load(
     ]
     ids = [agent.agent_id for agent in agents]
     copied = ", ".join(f"loaded.{name}" for name in names)
-    for number, part in enumerate(batched(turns, max(1, len(turns) // _PARTS), strict=False)):
+    for number, part in enumerate(batched(turns, max(1, len(turns) // _REPORTS), strict=False)):
         print_progress(f"  {number * len(part) * len(agents)} of {len(turns) * len(agents)}")
         database.execute(
             f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
@@ -171,19 +171,21 @@ def load(
     )
     database.execute("DROP TABLE loaded")
     print_progress("vacuuming")
-    settle(database)
+    vacuum(database)
 
 
-def settle(database: psycopg.Connection[Any]) -> None:
-    """Bring the tables to the state after autovacuum: all pages marked visible, statistics up to date."""
-    # Pages can only be marked visible when their commits are on disk, which a synchronous commit ensures.
+def vacuum(database: psycopg.Connection[Any]) -> None:
+    """Bring the tables of memories to the state after autovacuum: all pages marked visible, statistics up to date."""
+    # Pages can only be marked visible when their commits are on disk, which a later synchronous commit ensures.
     database.execute("SET synchronous_commit = on")
-    database.execute("CREATE TABLE settled ()")
-    database.execute("DROP TABLE settled")
+    database.execute("CREATE TABLE flushed ()")
+    database.execute("DROP TABLE flushed")
     database.execute("VACUUM (ANALYZE) memories_memory, memories_term, memories_memoryaccess")
 
 
-def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner: BenchAgent) -> Counter[int]:
+def _copy(
+    database: psycopg.Connection[Any], turns: Sequence[SyntheticTurn], owner: BenchAgent
+) -> Counter[int]:
     words = [document_vector(turn.content, speaker=turn.role) for turn in turns]
     vectors = halfvec_texts(embedder().embed([turn.content for turn in turns]))
     columns = (

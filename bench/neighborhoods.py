@@ -52,13 +52,14 @@ def measure(installation: Installation, *, memories: int) -> dict[str, Any]:
         minds.load(database, minds.make_turns(memories), [agent])
         for statement in (_EPISODES, _EDGES, _UPKEEP):
             database.execute(statement, {"agent": agent.agent_id})
-        minds.settle(database)
+        minds.vacuum(database)
         print_progress(f"computing {memories} neighborhoods")
-        figures = _refreshed(agent)
+        figures = _refresh_all(agent)
         return {"memories": memories, "batch": BATCH, **figures, **_sizes(database, agent)}
 
 
-def _refreshed(agent: BenchAgent) -> dict[str, Any]:
+def _refresh_all(agent: BenchAgent) -> dict[str, Any]:
+    """Compute all stale neighborhoods, and return the pace, the steps' durations and the statements of a step."""
     sent = 0
 
     def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -72,8 +73,8 @@ def _refreshed(agent: BenchAgent) -> dict[str, Any]:
     refresh_batch(agent.tenant_id, agent.agent_id)
     started = time.perf_counter()
     with connections[APP].execute_wrapper(count):
-        while did := _timed(agent, ms):
-            done += did
+        while computed := _refresh_timed(agent, ms):
+            done += computed
     return {
         "computed": done,
         "neighborhoods_per_s": round(done / (time.perf_counter() - started)),
@@ -83,11 +84,11 @@ def _refreshed(agent: BenchAgent) -> dict[str, Any]:
     }
 
 
-def _timed(agent: BenchAgent, ms: list[float]) -> int:
+def _refresh_timed(agent: BenchAgent, ms: list[float]) -> int:
     begun = time.perf_counter()
-    did = refresh_batch(agent.tenant_id, agent.agent_id)
+    computed = refresh_batch(agent.tenant_id, agent.agent_id)
     ms.append((time.perf_counter() - begun) * 1000)
-    return did
+    return computed
 
 
 def _sizes(database: psycopg.Connection[Any], agent: BenchAgent) -> dict[str, Any]:

@@ -50,7 +50,7 @@ _TURNS = "SELECT turns, count(*) FROM heartbeats_heartbeat WHERE status = 'done'
 
 
 class _Account:
-    """Processor time and statements, by name of the running block."""
+    """Processor time and statements, by the names of the running blocks."""
 
     def __init__(self) -> None:
         self.ms: defaultdict[str, float] = defaultdict(float)
@@ -59,8 +59,8 @@ class _Account:
         self._open: list[str] = []
 
     @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Charge the processor time of the block to a name; enclosing names are charged too."""
+    def charge(self, name: str) -> Iterator[None]:
+        """Charge the processor time of the block to a name; the enclosing blocks' names are charged too."""
         self._open.append(name)
         started = time.thread_time()
         try:
@@ -90,8 +90,8 @@ class _Account:
         ]
 
 
-class _Watched:
-    """A step whose processor time is charged to its name, between its needs."""
+class _ChargedStep:
+    """A step whose processor time, without that of its needs, is charged to its name."""
 
     def __init__(self, name: str, handler: Any, account: _Account) -> None:
         self._name = f"node {name}"
@@ -103,27 +103,27 @@ class _Watched:
         return self._charged(self._handler, state)
 
     def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[HeartbeatState]:
-        with self._account.of(self._name):
+        with self._account.charge(self._name):
             work = work_of(*arguments)
         return work if isinstance(work, NodeResult) else self._steps(work)
 
     def _steps(self, work: Steps[HeartbeatState]) -> Steps[HeartbeatState]:
-        go_on: Callable[[Any], Any] = work.send
+        resume: Callable[[Any], Any] = work.send
         answer: Any = None
         while True:
             try:
-                with self._account.of(self._name):
-                    need = go_on(answer)
+                with self._account.charge(self._name):
+                    need = resume(answer)
             except StopIteration as stop:
                 result: NodeResult[HeartbeatState] = stop.value
                 return result
             try:
-                go_on, answer = work.send, (yield need)
+                resume, answer = work.send, (yield need)
             except ArborError as error:
-                go_on, answer = work.throw, error
+                resume, answer = work.throw, error
 
 
-class _WatchedCall(_Watched):
+class _ChargedCall(_ChargedStep):
     """A step that waits for a call."""
 
     def resume(self, state: HeartbeatState, result: Any) -> Work[HeartbeatState]:
@@ -160,7 +160,7 @@ def measure(
         spent, written = _processor_ms(installation) - before, wal_bytes(database) - wal_before
         sent = statements(database)
         written_by = wal_by_relation(database, since=place, beats=done)
-        functions = _profiled(database, batch)
+        functions = _profile_functions(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())
     assert failed is not None
@@ -208,15 +208,15 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
     advanced = set[UUID]()
     database.execute(_DUE_NOW)
     with captured() as messages:
-        with account.of("leg dispatch"):
+        with account.charge("leg dispatch"):
             dispatch()
         while messages:
-            alike = defaultdict[tuple[Task, UUID], list[TaskMessage]](list)
+            groups = defaultdict[tuple[Task, UUID], list[TaskMessage]](list)
             for message in messages:
-                alike[message.task, message.tenant_id].append(message)
+                groups[message.task, message.tenant_id].append(message)
             messages.clear()
-            for (task, tenant_id), alike_messages in alike.items():
-                for together in batched(alike_messages, batch, strict=False):
+            for (task, tenant_id), group in groups.items():
+                for together in batched(group, batch, strict=False):
                     advanced |= _deliver(task, tenant_id, together, account)
     return len(advanced)
 
@@ -224,14 +224,14 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
 def _deliver(task: Task, tenant_id: UUID, messages: Sequence[TaskMessage], account: _Account) -> set[UUID]:
     arguments = [message.arguments for message in messages]
     if task is Task.ADVANCE:
-        with account.of("leg walk"):
+        with account.charge("leg walk"):
             return advance_heartbeats(
                 tenant_id=tenant_id,
                 leases=[
                     (UUID(argument_set["agent_id"]), argument_set["epoch"]) for argument_set in arguments
                 ],
             )
-    with account.of("leg ask"):
+    with account.charge("leg ask"):
         # One after another: contention of threads is not part of these figures.
         execute_calls(
             call_ids=[UUID(argument_set["call_id"]) for argument_set in arguments],
@@ -244,33 +244,33 @@ def _deliver(task: Task, tenant_id: UUID, messages: Sequence[TaskMessage], accou
 @contextmanager
 def _watched(account: _Account) -> Iterator[None]:
     handlers: Mapping[str, Any] = {
-        name: (_WatchedCall if isinstance(handler, Resumable) else _Watched)(name, handler, account)
+        name: (_ChargedCall if isinstance(handler, Resumable) else _ChargedStep)(name, handler, account)
         for name, handler in HANDLERS.items()
     }
     answer = Fetcher.answer
 
     def answered(fetcher: Fetcher, kind: type, asked: Sequence[OpenNeed]) -> Any:
-        with account.of(f"need {kind.__name__}"):
+        with account.charge(f"need {kind.__name__}"):
             return answer(fetcher, kind, asked)
 
-    def part(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def charged(*arguments: Any, **options: Any) -> Any:
-            with account.of(name):
+    def charged(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def charged_work(*arguments: Any, **options: Any) -> Any:
+            with account.charge(name):
                 return work(*arguments, **options)
 
-        return charged
+        return charged_work
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(runner, "HANDLERS", handlers))
         stack.enter_context(patch.object(Fetcher, "answer", answered))
-        stack.enter_context(patch.object(runner, "load_batch", part("leg walk: load", load_batch)))
-        stack.enter_context(patch.object(runner, "commit", part("leg walk: commit", commit)))
+        stack.enter_context(patch.object(runner, "load_batch", charged("leg walk: load", load_batch)))
+        stack.enter_context(patch.object(runner, "commit", charged("leg walk: commit", commit)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield
 
 
-def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, Any]]:
+def _profile_functions(database: psycopg.Connection[Any], batch: int) -> list[dict[str, Any]]:
     """Profile one more round and return the most expensive functions; the profiler slows calls down."""
     profile, account = cProfile.Profile(time.thread_time), _Account()
     profile.enable()

@@ -37,7 +37,7 @@ _CHECKED = 40
 #: Scores that differ by less differ by rounding.
 _ROUNDING = 1e-5
 _INDEX = "memories_memory_mind"
-#: The same statement, which then finds its rows by an index and reads them from the table.
+#: Makes the scan find its rows by an index and read them from the table.
 _THROUGH_TABLE = "-c enable_indexonlyscan=off"
 #: Recalls by the index and through the table alternate in turns of this size, so that both see the same load.
 _TURN = 20
@@ -85,15 +85,15 @@ def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memo
     _connect("")
     cold = _Timed()
     _time_recalls(population, asked, cold, options="", before=MINDS.clear)
-    near = population[:_CACHED_MINDS]
-    loads = _load(near, asked, memories)
+    cached = population[:_CACHED_MINDS]
+    loads = _load(cached, asked, memories)
     warm = _Timed()
-    _time_recalls(near, asked, warm, options="")
+    _time_recalls(cached, asked, warm, options="")
     now = datetime.now(UTC)
-    found = [_recall(near[number % len(near)], text, now) for number, text in enumerate(asked)]
+    found = [_recall(cached[number % len(cached)], text, now) for number, text in enumerate(asked)]
     size = MINDS.nbytes / max(1, len(MINDS))
     with _scanning():
-        scanned = [_recall(near[number % len(near)], text, now) for number, text in enumerate(asked)]
+        scanned = [_recall(cached[number % len(cached)], text, now) for number, text in enumerate(asked)]
     return {
         "p50_ms": quantile(warm.ms, 0.5),
         "p95_ms": quantile(warm.ms, 0.95),
@@ -101,8 +101,8 @@ def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memo
         "queries": round(warm.statements / len(warm.ms), 1),
         "cold_p50_ms": quantile(cold.ms, 0.5),
         "cold_p95_ms": quantile(cold.ms, 0.95),
-        "at_hand": len(near),
-        "at_hand_bytes_per_mind": round(size),
+        "cached_minds": len(cached),
+        "bytes_per_cached_mind": round(size),
         "load_p50_ms": quantile(loads, 0.5),
         "same_as_scan": sum(map(_same, found, scanned)) / len(asked),
     }

@@ -46,7 +46,7 @@ def measure(installation: Installation, *, memories: int, agents: int) -> dict[s
         with _asking(moved, asked) as meanwhile:
             to_short = _move(moved, 128)
         after = _recalls(moved, asked)
-        minds.settle(database)
+        minds.vacuum(database)
         vacuumed = _recalls(moved, asked)
         back = _move(moved, minds.vector_length())
     return {

@@ -13,7 +13,7 @@ from bench.support.figures import print_progress, quantile, times_ms
 from bench.support.installation import Installation
 from bench.support.population import ACTOR, BenchAgent, populate
 
-#: Goals of a full agent, and heartbeats run.
+#: Goals of a full agent, and heartbeats that it runs.
 _GOALS = 50
 _BEATS = 30
 _THOUGHT = "The pier was rebuilt after the storm, and nobody has written down by whom. " * 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from itertools import batched
 from pathlib import Path
@@ -44,7 +43,7 @@ def measure(_place: Installation, *, memories: int) -> dict[str, Any]:
             )
         export_s = time.perf_counter() - started
         assert manifest.rows["memories"] >= memories
-        # The peak before is that of storing, so that a smaller one of the import would not be seen: clear it first.
+        # Storing may have had a higher peak than the import, which would hide that of the import.
         before = _reset_peak()
         print_progress("importing")
         started = time.perf_counter()
@@ -85,13 +84,11 @@ def _store(agent: BenchAgent, memories: int) -> None:
 
 
 def _reset_peak() -> float:
-    """Set the recorded peak of this process's memory to what it uses now, and return that in megabytes."""
+    """Reset the recorded peak of this process's memory to the present use, and return it in megabytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return _peak_mb()
 
 
 def _peak_mb() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))

@@ -23,7 +23,7 @@ type Shares = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedQuestion:
-    """A question with its candidates, and those that answer it."""
+    """A question with its candidates, and which of them answer it."""
 
     query: Query
     found: ScanResult

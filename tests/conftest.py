@@ -29,12 +29,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_sessionstart() -> None:
-    """Collect no garbage while the tests are found: there is none."""
+    """Disable the garbage collector while tests are collected, which leaves no garbage."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests, which stay until the end, out of every collection of garbage."""
+    """Exempt modules and tests, which stay until the end, from all collections of garbage."""
     gc.freeze()
     # Pages, migrations and generated examples make many short-lived objects, few of them in cycles.
     gc.set_threshold(50_000, 10, 20)
@@ -53,7 +53,7 @@ def _is_beyond_this_machine(family: int, address: Any) -> bool:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_call_leaves_this_machine() -> Iterator[None]:
-    """Make calls to real models impossible: connections go to loopback only, and no key is in sight."""
+    """Make calls to real models impossible: refuse connections beyond loopback, and remove the providers' settings."""
     really_connect, really_connect_ex = socket.socket.connect, socket.socket.connect_ex
 
     def refuse(sock: socket.socket, address: Any) -> None:

@@ -1,4 +1,4 @@
-"""The environment every test runs in: made before Django reads its settings, free of the developer's own."""
+"""The environment of all tests, set before Django reads its settings, without the developer's own variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOREIGN = (
     "OLLAMA_HOST",
 )
 
-#: Where data for tests lies that is no part of the project.
+#: Variables that name data for tests outside of the project.
 _DATA = ("ARBOR_LOCOMO_DATA",)
 
 for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_") and key not in _DATA)]:
@@ -30,7 +30,7 @@ for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_") 
 os.environ["ARBOR_MASTER_KEY"] = secrets.token_hex(32)
 os.environ["ARBOR_DATA_DIR"] = tempfile.mkdtemp(prefix="arbor-tests-")
 os.environ["ARBOR_ENV_FILE"] = ""
-# Crawls open more pages a minute than a person; the tests of these limits set them.
+# Crawls open more pages a minute than a person; the tests of these limits set their own.
 os.environ["ARBOR_PAGES_PER_MINUTE"] = os.environ["ARBOR_ACTS_PER_MINUTE"] = "0"
 # Compiled test modules are reused by the other workers and the later parts of `make test`, even where this is switched off.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

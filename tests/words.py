@@ -33,11 +33,16 @@ _OPENING = re.compile(r"(What|How|Which|Whether|By which|Where|When|Who)\b")
 _TEST_OPENING = re.compile(
     r"(what|which|it|nothing|who|where|whatever|whoever|how|those|that|the_one)(?=_|$)"
 )
-#: A word twice, or after a name that ends in it ("the first_turn turn"): what a careless replacement leaves behind.
+#: A repeated word, also after a name that ends in it ("the first_turn turn"), as careless replacements cause.
 _REPEATED = re.compile(r"\b(?!that\b|had\b)([a-z]{2,}) \1\b|(?<![\w`.])[a-z]+_([a-z]+) \2\b")
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
-SILENT, CLAUSE, EACH, DUPLICATE = "no docstring", "docstring opens with a clause", "each", "duplicate class"
+NO_DOCSTRING, CLAUSE, EACH, DUPLICATE = (
+    "no docstring",
+    "docstring opens with a clause",
+    "each",
+    "duplicate class",
+)
 #: Names of loop variables that do not say what the loop goes through.
 _VAGUE_VARIABLES = {"each", "one", "some"}
 REPEATED = "repeated word"
@@ -67,7 +72,7 @@ class Banned:
     texts: Mapping[str, str]
 
     def texts_in(self, value: str) -> Iterator[str]:
-        """Yield the texts that a string has, once for each time."""
+        """Yield the banned texts in a string, once for each occurrence."""
         lower = " ".join(value.lower().split())
         for text in self.texts:
             if text in lower:
@@ -88,7 +93,7 @@ def read_banned(glossary: str) -> Banned:
 
 
 def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
-    """Yield what one module breaks, but for duplicate classes."""
+    """Yield the findings in one module, except duplicate classes."""
     tree = ast.parse(source)
     docstring = ast.get_docstring(tree) or ""
 
@@ -96,10 +101,8 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
         return Finding(file=file, line=line, subject=subject, message=message)
 
     if source.strip() and not docstring:
-        yield finding(1, SILENT, "the module needs a docstring")
-    for line, name in _names(file, tree):
-        for part in {part.lower() for part in _NAME_PART.findall(name)} & banned.names.keys():
-            yield finding(line, f"name {part}", f"{name}: not {part}, but {banned.names[part]}")
+        yield finding(1, NO_DOCSTRING, "the module needs a docstring")
+    yield from _check_names(file, _names(file, tree), banned)
     for line, text in _docstrings(tree):
         if opening := _OPENING.match(text):
             yield finding(
@@ -127,7 +130,7 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
 
 
 def _names(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the names that a module gives: its own, and those of classes, functions and parameters."""
+    """Yield the names that a module defines: its own, and those of classes, functions and parameters."""
     yield 1, Path(file).stem
     for node in ast.walk(tree):
         match node:
@@ -145,12 +148,17 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def check_helper_names(file: str, source: str, banned: Banned) -> Iterator[Finding]:
-    """Yield banned names of test modules, except of tests, whose names are sentences."""
-    for line, name in _names(file, ast.parse(source)):
+    """Yield banned names in a test module, except in the names of tests, which are sentences."""
+    names = _names(file, ast.parse(source))
+    return _check_names(file, (named for named in names if not named[1].startswith("test_")), banned)
+
+
+def _check_names(file: str, names: Iterable[tuple[int, str]], banned: Banned) -> Iterator[Finding]:
+    """Yield the names that contain a banned one, each with its line."""
+    for line, name in names:
         for part in {part.lower() for part in _NAME_PART.findall(name)} & banned.names.keys():
-            if not name.startswith("test_"):
-                message = f"{name}: not {part}, but {banned.names[part]}"
-                yield Finding(file=file, line=line, subject=f"name {part}", message=message)
+            message = f"{name}: not {part}, but {banned.names[part]}"
+            yield Finding(file=file, line=line, subject=f"name {part}", message=message)
 
 
 def check_test_names(sources: Mapping[str, str]) -> Iterator[Finding]:
@@ -173,7 +181,7 @@ def check_test_names(sources: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def check_classes(sources: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield classes on the level of modules whose name another module has too."""
+    """Yield module-level classes whose name is that of a class of another module too."""
     places: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for file, source in sources.items():
         for line, text in enumerate(source.splitlines(), start=1):
@@ -238,7 +246,7 @@ def shrink(exceptions: Exceptions, counts: Exceptions) -> Exceptions:
 
 
 def read_sources(folders: Iterable[str] = LAYERS) -> dict[str, str]:
-    """Read the modules of these folders, by default those of the four layers, without migrations."""
+    """Read the modules of folders, by default of the four layers, without migrations."""
     return {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for folder in folders

@@ -19,9 +19,9 @@ from apps.fleet.accounts import (
     disable_account,
     enable_account,
     end_sessions,
-    sessions_of,
+    open_sessions,
 )
-from apps.fleet.members import dismiss_member, member_by_id, set_member_role
+from apps.fleet.members import dismiss_member, set_member_role, username_of_member
 from apps.tenants.models import Role, User
 from apps.tenants.sessions import public_id_of
 from arbor.errors import Invalid, NotFound, PermissionDenied
@@ -46,7 +46,7 @@ def own_sessions(request: HttpRequest) -> HttpResponse:
         request,
         "console/sessions.html",
         title="Your sessions",
-        sessions=sessions_of(user),
+        sessions=open_sessions(user),
         current=current_session(request),
         page_url=reverse("admin:own-sessions"),
     )
@@ -139,7 +139,7 @@ def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
     access = access_of(request)
     if access is None or not has_role(request, Role.OWNER):
         return refuse(request, agent_id=None, attempted=f"change member {membership_id}", needed=Role.OWNER)
-    username = member_by_id(slug=access.slug, membership_id=membership_id)
+    username = username_of_member(slug=access.slug, membership_id=membership_id)
     act = MEMBER_ACTS.get(request.POST.get("act", "role"))
     if act is None:
         raise NotFound(f"the act must be one of {', '.join(MEMBER_ACTS)}")

@@ -61,7 +61,7 @@ from apps.console.pages.fleet import read_fleet
 from apps.console.pages.onboarding import read_first_steps, read_onboarding
 from apps.console.signal_views import show_signals
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
-from apps.fleet.accounts import forget_other_sessions
+from apps.fleet.accounts import end_other_sessions
 from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_sign_in_allowed
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.models import User
@@ -318,7 +318,5 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         response: HttpResponse = super().password_change(request, extra_context)
         if request.method == "POST" and response.status_code == 302:
             assert isinstance(request.user, User)
-            forget_other_sessions(
-                user=request.user, actor=actor_of(request), current=current_session(request)
-            )
+            end_other_sessions(user=request.user, actor=actor_of(request), current=current_session(request))
         return response

@@ -93,7 +93,7 @@ def enable_account(*, username: str, actor: str) -> User:
 
 
 def change_password(*, username: str, password: str, actor: str) -> User:
-    """Set a new password and end the sessions of the account. Raises NotFound, Invalid for one that is easy to guess."""
+    """Set a new password and end the sessions of the account. Raises NotFound, Invalid for an easily guessed password."""
     with transaction.atomic(using=ACCOUNTS):
         user = account_by_name(username)
         _require_good_password(password, user)
@@ -104,7 +104,7 @@ def change_password(*, username: str, password: str, actor: str) -> User:
     return user
 
 
-def forget_other_sessions(*, user: User, actor: str, current: UUID | None) -> None:
+def end_other_sessions(*, user: User, actor: str, current: UUID | None) -> None:
     """End all sessions of a person who changed the password, except the current one, and audit the change."""
     sessions = _sessions_of(user)
     ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
@@ -121,8 +121,8 @@ def _record_password_change(*, username: str, actor: str, sessions_ended: int) -
     )
 
 
-def sessions_of(user: User) -> list[ConsoleSession]:
-    """Return the open sessions of an account, the last used first."""
+def open_sessions(user: User) -> list[ConsoleSession]:
+    """Return the sessions of an account that have not expired, the last used first."""
     return list(
         _sessions_of(user).filter(expire_date__gt=timezone.now()).defer("session_data").order_by("-seen_at")
     )
@@ -131,7 +131,10 @@ def sessions_of(user: User) -> list[ConsoleSession]:
 def end_sessions(
     *, user: User, actor: str, session_id: UUID | None = None, exclude: UUID | None = None
 ) -> int:
-    """End one session of an account, or all of them but one, and return their number. Raises NotFound for the one."""
+    """End the session `session_id` of an account, or all except `exclude`, and return their number.
+
+    Raises NotFound for `session_id`.
+    """
     with transaction.atomic(using=ACCOUNTS):
         sessions = _sessions_of(user)
         if session_id is not None:

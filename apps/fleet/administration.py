@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -11,13 +10,12 @@ from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
-from apps.fleet.daily_limits import is_raised, resume_halted_agents
+from apps.fleet.daily_limits import check_daily_limits, is_raised, resume_halted_agents
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS
 from apps.tenants.services import create_tenant, set_status, tenant_by_slug
 from arbor.agents.energy import EnergyPolicy, check_terms, terms_of
 from arbor.audit.changes import change_of
-from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 
 
@@ -44,22 +42,12 @@ def resume_tenant(*, slug: str, actor: str) -> Tenant:
     return _set_status(slug, TenantStatus.ACTIVE, f"resumed tenant {slug}", actor)
 
 
-#: The largest limits of a tenant, by the size of the columns.
-_MOST = {"daily_beats": 2**31 - 1, "daily_tokens": 10**15, "daily_usd": 10**8 - 1}
-_WORDS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
-
-
 def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
     """Change a tenant's daily limits (UTC); None is no limit. Agents halted by a lower limit resume.
 
     `limits` are daily_beats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
     """
-    for name, limit in limits.items():
-        if name not in _MOST:
-            raise Invalid(f"a tenant's limits are {', '.join(_MOST)}, got {name!r}")
-        if limit is not None and not (math.isfinite(limit) and 0 <= limit <= _MOST[name]):
-            what = _WORDS[name]
-            raise Invalid(f"a tenant's limit of {what} a day is 0 to {_MOST[name]:,}, or none, got {limit}")
+    check_daily_limits(limits)
     tenant = tenant_by_slug(slug)
     before = {name: getattr(tenant, name) for name in limits}
     with transaction.atomic(using=OPS):

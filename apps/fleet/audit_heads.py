@@ -32,15 +32,15 @@ log = structlog.get_logger(__name__)
 
 #: The event of a head in the log.
 HEAD_EVENT = "audit_head_sealed"
-#: Heads of one request.
-_HEADS_AT_ONCE = 500
+#: Heads in one request at most.
+_HEADS_PER_REQUEST = 500
 
-#: The number of the last head of each chain that a sink has accepted, by sink, since the last run in which no sink failed: while
-#: one of them refuses, the others do not get the same heads at each run.
+#: The numbers of the last heads that each sink accepted, by chain, since the last run in which no sink failed: while one sink
+#: refuses heads, the others do not get the same heads again at each run.
 _accepted: dict[str, dict[str, int]] = {}
 
-# The last seal of each chain that has one since a time.
-_HEADS_SINCE = """
+# The tenants whose last seal is younger than a time.
+_SEALED_SINCE = """
 SELECT head.tenant_id FROM tenants_tenant t CROSS JOIN LATERAL (
     SELECT s.tenant_id, s.at FROM audit_auditseal s WHERE s.tenant_id = t.id ORDER BY s.number DESC LIMIT 1
 ) AS head
@@ -53,25 +53,25 @@ class HeadSink(Protocol):
 
     @property
     def name(self) -> str:
-        """Return its name among the sinks, which errors show."""
+        """Return the name of the sink, as errors show it."""
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
         """Store heads. Raises DeliveryFailed or ConfigurationInvalid."""
 
 
 class HeadLog:
-    """The log of the worker, a line for each head: kept outside of the database, though where the worker's owner can change it."""
+    """The log of the worker, a line for each head: outside of the database, but the worker's owner can change it."""
 
     name = "the log"
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
-        """Log what a comparison needs of each head."""
+        """Log the chain, number and digest of each head, which a later comparison needs."""
         for head in heads:
             log.info(HEAD_EVENT, chain=head["chain"], number=head["number"], digest=head["digest"])
 
 
 class HeadFile:
-    """A file to whose end heads are appended, one JSON object a line."""
+    """A file that heads are appended to, one JSON object a line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -105,7 +105,7 @@ class HeadUrl:
 
     def accept(self, heads: Sequence[dict[str, Any]]) -> None:
         """Post heads; they are signed, so the request is not. Raises DeliveryFailed."""
-        for part in batched(heads, _HEADS_AT_ONCE, strict=False):
+        for part in batched(heads, _HEADS_PER_REQUEST, strict=False):
             self._webhook.post(self._url, body=json.dumps({"heads": part}).encode(), headers={})
 
 
@@ -120,10 +120,10 @@ def configured_sinks() -> list[HeadSink]:
 
 
 def export_heads(sinks: Sequence[HeadSink]) -> int:
-    """Export the heads that are new since the last successful run of the job; return their number. No transaction is open meanwhile.
+    """Export the heads that are new since the last successful run of the job, and return their number. No transaction is open.
 
-    Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried. The next run exports the same heads to the sinks that
-    refused them; to the others again only from another process.
+    Raises DeliveryFailed or ConfigurationInvalid after all sinks were tried. The next run exports the same heads again, except to the
+    sinks that accepted them from this process.
     """
     heads = [head_json(chain, seal) for chain, seal in _new_heads()]
     failures: dict[str, Exception] = {}
@@ -168,9 +168,9 @@ def head_json(chain: AuditChain, seal: Seal) -> dict[str, Any]:
 
 
 def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
-    """Return exported heads by chain: the digests by number. A line of a log in JSON is one too, whatever stands before the object.
+    """Return the digests of exported heads, by chain and number. A line may have text before its JSON object, as lines of logs do.
 
-    Raises Invalid for a line that is no head.
+    Raises Invalid for a line without a head.
     """
     heads: dict[str, dict[int, str]] = {}
     for number, line in enumerate(lines, start=1):
@@ -189,7 +189,7 @@ def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
 def _new_heads() -> Iterator[tuple[AuditChain, Seal]]:
     since = _last_success()
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_HEADS_SINCE, [since])
+        cursor.execute(_SEALED_SINCE, [since])
         tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
     chains = [AuditChain(tenant_id=tenant_id) for tenant_id in tenants]
     if PlatformSeal.objects.using(OPS).filter(at__gt=since).exists():

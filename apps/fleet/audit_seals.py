@@ -27,7 +27,7 @@ from arbor.clock import Clock, SystemClock
 
 #: The name of the job in logs.
 JOB = "audit seals"
-#: A heartbeat that ended less than this before a seal may be in the next one.
+#: A heartbeat that ended less than this before a seal may be under the next seal.
 _NEAR_A_SEAL = timedelta(minutes=10)
 
 # Tenants with audit records or signals after their last seal.
@@ -102,16 +102,16 @@ def verify_audit(
         with tenant_transaction(chain.tenant_id):
             waiting = ended_ids_since(report.head.header.cursor if report.head else "")
         report.unsealed_heartbeats = len(waiting)
-        # Where more wait, heartbeats of long ago may not be sealed yet.
+        # If more are waiting than were read, heartbeats of long ago may be among them.
         if len(waiting) < MOST_WAITING:
             _add_foreign_heartbeats(chain.tenant_id, report, known=report.sealed_heartbeats | waiting)
     return report
 
 
 def _add_foreign_heartbeats(tenant_id: UUID, report: ChainReport, *, known: Set[UUID]) -> None:
-    """Add the heartbeats that ended between two verified seals, but that no heartbeat's end was ever signaled for.
+    """Report the heartbeats that ended under the verified seals although no signal of their end was sealed.
 
-    Those that end near a seal are left out: their transaction may have committed after it.
+    Heartbeats that ended shortly before the last seal are left out: their transaction may have committed after it.
     """
     head, since = report.head, report.complete_since
     if head is None or since is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from apps.agents.models import AgentEndorsement, AuthorityKey
 from apps.agents.services.authority import (
@@ -25,17 +26,17 @@ from arbor.errors import TransitionIllegal
 
 #: Rows signed anew in one transaction, which locks them.
 BATCH = 500
-#: The errors of a report at most.
+#: Errors in a report at most.
 _ERRORS_SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorityKeyUse:
-    """A key of the System Authority, and what it has signed that is in force."""
+    """A key of the System Authority, and the numbers of its signatures in force."""
 
     number: int
     created_at: datetime
-    #: The key signs; one before it is only verified by, until it is retired.
+    #: Whether the key signs; the keys before it only verify, until they are retired.
     signs: bool
     retired: bool
     endorsements: int = 0
@@ -49,11 +50,11 @@ class AuthorityRotation:
     number: int
     endorsements: int
     grants: int
-    refused: tuple[str, ...] = field(default=())
+    refused: tuple[str, ...] = ()
 
 
 def authority_key_uses() -> list[AuthorityKeyUse]:
-    """Return the System Authority's keys with what they have signed, the first one first."""
+    """Return the System Authority's keys with the numbers of their signatures in force, the oldest key first."""
     in_use = set(authority_keys().values_list("number", flat=True))
     rows = list(AuthorityKey.objects.order_by("number"))
     with ops_scope():
@@ -71,9 +72,9 @@ def authority_key_uses() -> list[AuthorityKeyUse]:
 
 
 def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
-    """Create a further key of the System Authority, and sign with it what the keys before have signed.
+    """Create a further key of the System Authority, and sign with it all that earlier keys have signed.
 
-    With two keys in use, the rotation that was begun is continued. Both are valid until `retire_authority`. Rows that are not genuine
+    With two keys in use, an interrupted rotation is continued. Both keys are valid until `retire_authority`. Rows that are not genuine
     are left as they are, and reported. Raises ConfigurationInvalid without a master key, and SealBroken.
     """
     key = ensure_system_authority()
@@ -95,7 +96,7 @@ def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
 
 
 def retire_authority(*, actor: str, force: bool = False) -> list[int]:
-    """Retire all keys of the System Authority but the latest, and return their numbers: what they signed is valid no more.
+    """Retire all keys of the System Authority but the latest, and return their numbers: their signatures become invalid.
 
     Raises TransitionIllegal without a key to retire, or while one has signed something in force, unless `force` gives that up.
     """
@@ -114,7 +115,7 @@ def retire_authority(*, actor: str, force: bool = False) -> list[int]:
     return numbers
 
 
-def _sign_all(tenant_id: Any, sign: Callable[..., SignedAnew], batch: int) -> tuple[int, list[str]]:
+def _sign_all(tenant_id: UUID, sign: Callable[..., SignedAnew], batch: int) -> tuple[int, list[str]]:
     """Sign all rows of a tenant anew, in a transaction for each batch."""
     signed, after = 0, None
     refused: list[str] = []

@@ -59,7 +59,7 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=agent_id,
-        message=f"told {agent.name} something",
+        message=f"sent {agent.name} a message",
         detail={"percept_id": str(percept.id), "characters": len(text)},
     )
     return percept
@@ -79,7 +79,7 @@ def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
 
 
 def _quoted(message: OutboxMessage) -> str:
-    """Return the beginning of a message as a quotation, like in mails."""
+    """Return the beginning of a message as a quotation, as in emails."""
     text = " ".join(message.content.split())
     cut = text if len(text) <= QUOTED_LENGTH else f"{text[: QUOTED_LENGTH - 1].rstrip()}…"
     return f"> {cut}"

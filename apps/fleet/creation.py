@@ -51,15 +51,13 @@ from arbor.signals import SignalName, label, signal
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(seconds=MAX_INTERVAL_S)
-
-
 #: Agents that are created together at most.
 MOST_TOGETHER = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewAgent:
-    """An agent to create; what is empty defaults to the template's, then the installation's."""
+    """An agent to create; an empty interval or model defaults to the template's, then to the installation's."""
 
     name: str
     template_name: str
@@ -70,7 +68,7 @@ class NewAgent:
 
 @dataclass(frozen=True, kw_only=True)
 class _BuiltAgent:
-    """An agent that is built but not stored, with what it is made from."""
+    """An agent that is not stored yet, with its template, keys and interval."""
 
     agent: Agent
     template: FoundTemplate
@@ -109,10 +107,10 @@ def create_agents(*, new_agents: Sequence[NewAgent], actor: str) -> list[Agent]:
     now = datetime.now(UTC)
     built = [_build_agent(new_agent, templates[new_agent.template_name]) for new_agent in new_agents]
     agents = [made.agent for made in built]
-    _store(agents)
+    _store_agents(agents)
     create_identities([NewIdentity(agent=made.agent, pair=made.pair) for made in built], now=now)
     RequestedCapability.objects.bulk_create(
-        [row for made in built for row in _requests(made.agent, made.template)]
+        [row for made in built for row in _requested_capabilities(made.agent, made.template)]
     )
     for template in templates.values():
         of_template = [made.agent for made in built if made.template is template]
@@ -200,7 +198,7 @@ def _build_agent(new_agent: NewAgent, template: FoundTemplate) -> _BuiltAgent:
     )
 
 
-def _store(agents: Sequence[Agent]) -> None:
+def _store_agents(agents: Sequence[Agent]) -> None:
     """Store the rows of new agents. Raises AlreadyExists for a name that is in use, in any case."""
     names = [agent.name.lower() for agent in agents]
     taken = set(
@@ -235,7 +233,7 @@ def _record(made: _BuiltAgent, shortened: Sequence[str], actor: str) -> None:
     )
 
 
-def _requests(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
+def _requested_capabilities(agent: Agent, template: FoundTemplate) -> list[RequestedCapability]:
     return [
         RequestedCapability(
             tenant_id=agent.tenant_id,

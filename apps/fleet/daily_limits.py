@@ -1,16 +1,27 @@
-"""Resume agents that a daily limit has halted, when the limit is raised."""
+"""Check daily limits, and resume agents that a limit has halted when the limit is raised."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from django.db import connections
 
 from apps.tenants.scope import APP
+from arbor.errors import Invalid
 from arbor.heartbeat.usage import Degradation
 
+#: The daily limits of agents and tenants: the unit of each, and its largest value by the size of the columns.
+LIMITS: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {
+        "daily_beats": ("heartbeats", 2**31 - 1),
+        "daily_tokens": ("tokens", 10**15),
+        "daily_usd": ("US dollars", 10**8 - 1),
+    }
+)
 # Waits for heartbeats that have read the old limit.
 _LOCK_SCHEDULES = """
 SELECT FROM heartbeats_heartbeatschedule
@@ -29,6 +40,16 @@ WHERE s.tenant_id = %(tenant)s AND NOT s.in_flight AND s.next_due_at > now() + s
 """
 #: The share of their intervals over which resumed agents are spread.
 _SPREAD = 0.05
+
+
+def check_daily_limits(limits: Mapping[str, int | Decimal | None]) -> None:
+    """Raise Invalid unless each daily limit is None, or from 0 to its largest value."""
+    for name, limit in limits.items():
+        if name not in LIMITS:
+            raise Invalid(f"daily limits are {', '.join(LIMITS)}, got {name!r}")
+        unit, largest = LIMITS[name]
+        if limit is not None and not (Decimal(limit).is_finite() and 0 <= limit <= largest):
+            raise Invalid(f"a limit of {unit} a day is 0 to {largest:,}, or none, got {limit}")
 
 
 def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -25,8 +25,8 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.deletions import ACTOR, record_age_deletion
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.contacts.models import ChatSession, HookDelivery, OutboxMessage
+from apps.fleet.capability_uses import delete_uncounted_uses
 from apps.fleet.seeds.saving import sweep_saved_seeds
-from apps.fleet.use_history import delete_uncounted_uses
 from apps.goals.models import Intent, Plan
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import JobRun
@@ -46,17 +46,17 @@ from arbor.history import AUDIT_SPAN, Record
 
 log = structlog.get_logger(__name__)
 
-#: Rows that one step deletes, each in a transaction of its own; a heartbeat takes its calls along.
+#: Rows that one step deletes in a transaction of its own, the calls and percepts of heartbeats not counted.
 STEP = 500
 _NARROW_STEP = 2000
-#: The latest heartbeats of an agent are what its next prompt and its page show: they stay, whatever their age.
+#: The latest heartbeats of an agent, which its next prompt and its page show: they stay, whatever their age.
 RETAINED_HEARTBEATS = BEATS_WATCHED
-#: Time for one kind of record in a run, all of which last less than a minute.
+#: The longest time that a run spends on one kind of record.
 _JOB_RUN_DURATION = timedelta(seconds=6)
-#: A job that has not run for so long has another name by now.
+#: A job whose last run is older than this no longer exists under this name.
 _JOB_AGE = timedelta(days=30)
 
-# Agents with something to delete, and tenants, which a round visits under their own id. `{before}` is a time.
+# Agents with old rows, and tenants, whose id the job run passes as that of an agent. `{before}` is a time.
 _AGENTS = """
 SELECT a.id AS agent_id FROM agents_agent a WHERE a.tenant_id = t.id AND EXISTS (
     SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.agent_id = a.id AND r.{column} < '{before}' AND {ended}
@@ -67,7 +67,7 @@ SELECT t.id AS agent_id WHERE EXISTS (
     SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.{column} < '{before}' AND {ended}
 )
 """
-# Rows in the order of their ids, which have no index by age.
+# For tables without an index by age: the row with the lowest id is the oldest.
 _TENANTS_BY_ID = """
 SELECT t.id AS agent_id WHERE (
     SELECT r.{column} FROM {table} r WHERE r.tenant_id = t.id ORDER BY r.id LIMIT 1
@@ -93,7 +93,7 @@ _PLAN_ENDED = """
 ))
 """
 
-#: Deletes some old rows of an agent, or of a tenant; returns how many.
+#: A function that deletes some old rows of an agent, or of a tenant, and returns their number.
 type _Step = Callable[[UUID, UUID, datetime], int]
 
 
@@ -101,7 +101,7 @@ type _Step = Callable[[UUID, UUID, datetime], int]
 class _Sweep:
     """The deletion of one kind of record."""
 
-    #: _AGENTS or _TENANTS: the owners of old rows.
+    #: The statement that finds the owners of old rows: _AGENTS, _TENANTS or _TENANTS_BY_ID.
     waiting: str
     model: type[Model]
     #: The column with the age.
@@ -112,9 +112,9 @@ class _Sweep:
 
 
 def sweep_history(clock: Clock | None = None) -> JobRunResult:
-    """Delete what has reached its age (`ARBOR_…_DAYS`, or the policy of saved seeds) until nothing is left or the time is over."""
+    """Delete records that have reached their age (`ARBOR_…_DAYS`, or the policy of saved seeds), within a limited time."""
     now = (clock or SystemClock()).now()
-    # Digests before the audit records that explain why rows under them are gone.
+    # The digests go before the audit records, which explain why rows under the digests are gone.
     results = [_sweep_blocks(now), *(_sweep(record, now) for record in _SWEEPS)]
     results.append(delete_uncounted_uses(now=now, max_duration=_JOB_RUN_DURATION))
     _delete_platform_events(now)
@@ -128,7 +128,10 @@ def sweep_history(clock: Clock | None = None) -> JobRunResult:
 
 
 def _before(record: Record, now: datetime) -> datetime | None:
-    """Return the time before which rows have reached their age; whole days for what is sealed, so that one record a day states the deletions."""
+    """Return the time before which rows have reached their age; None: they stay.
+
+    For sealed rows it is midnight, so that one audit record a day states the deletions.
+    """
     age = settings.ARBOR_HISTORY_AGES[record]
     if age is None:
         return None
@@ -141,7 +144,7 @@ def _sweep(record: Record, now: datetime) -> JobRunResult:
     if before is None:
         return JobRunResult()
     sweep = _SWEEPS[record]
-    # The audit log is read by the month, and what records a deletion is one record among many.
+    # A month of audit records is deleted at once, so that the record of their deletion is one among many.
     oldest = before - AUDIT_SPAN if record is Record.AUDIT else before
     return run_job(
         f"history of {record.value}",
@@ -250,7 +253,7 @@ def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
             rows.filter(tenant_id=tenant_id).exclude(action=AuditAction.MEMORIES_PURGED), before
         )
         if deleted:
-            rows.bulk_create([build_event(tenant_id=tenant_id, **_record_of(deleted))])
+            rows.bulk_create([build_event(tenant_id=tenant_id, **_deletion_record(deleted))])
     return len(deleted)
 
 
@@ -288,22 +291,23 @@ def _delete_platform_events(now: datetime) -> None:
     with transaction.atomic(using=OPS):
         deleted = _delete_events(rows, before)
         if deleted:
-            rows.bulk_create([PlatformEvent(**_record_of(deleted))])
+            rows.bulk_create([PlatformEvent(**_deletion_record(deleted))])
 
 
 def _delete_events(rows: QuerySet[Any], before: datetime) -> list[tuple[UUID, datetime, str]]:
-    """Delete the oldest audit records, and return their ids, times and actions; the database refuses younger ones."""
+    """Delete the oldest audit records, and return their ids, times and actions: none if the database protects one of them."""
     old = list(rows.filter(at__lt=before).order_by("at").values_list("id", "at", "action")[:_NARROW_STEP])
     deleted = rows.filter(id__in=[event_id for event_id, *_ in old])._raw_delete(OPS)
     if deleted < len(old):
-        # The age was lowered, and the tables were not protected anew since: `arbor prepare` does.
+        # The database still protects records of the former, higher age, until `arbor prepare` runs again.
         log.warning("audit_deletion_refused", records=len(old) - deleted)
         transaction.set_rollback(True, using=OPS)
         return []
     return old
 
 
-def _record_of(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any]:
+def _deletion_record(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any]:
+    """Return the fields of the audit record that states which audit records were deleted."""
     first, last = deleted[0][1], deleted[-1][1]
     return {
         "action": AuditAction.AUDIT_DELETED,
@@ -320,7 +324,7 @@ def _record_of(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any]:
 
 def _delete_sessions_and_jobs(now: datetime) -> None:
     """Delete expired sessions of signed-in people, and the last runs of jobs that no longer exist."""
-    # By the ids that open nothing: this role may not read the keys.
+    # By the public ids: this role may not read the session keys, which sign people in.
     sessions = ConsoleSession.objects.using(OPS)
     expired = sessions.filter(expire_date__lt=now).values_list("public_id", flat=True)
     sessions.filter(public_id__in=list(expired[:_NARROW_STEP])).delete()

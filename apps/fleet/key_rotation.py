@@ -31,7 +31,7 @@ from arbor.sealing import MasterKeys
 #: Rows sealed anew in one transaction, which locks them.
 BATCH = 500
 ROLE_PASSWORDS = "role passwords"
-#: The errors of a report at most.
+#: Errors in a report at most.
 _ERRORS_SHOWN = 20
 
 type Progress = Callable[[int, int | None], None]
@@ -73,11 +73,11 @@ def rotate_keys(
     ids = {"current": keys.current_id, "other": keys.other_id}
     _record(actor, f"began to seal secrets under the master key {keys.current_id}", ids)
     changed = Counter({ROLE_PASSWORDS: _change_role_passwords(keys)})
-    work = [(column, open_one) for column in _columns() for open_one in column.transactions()]
-    total = sum(_count(column, open_one) for column, open_one in work)
+    work = [(column, open_transaction) for column in _columns() for open_transaction in column.transactions()]
+    total = sum(_count(column, open_transaction) for column, open_transaction in work)
     done = 0
-    for column, open_one in work:
-        for read, renewed in _renew_rows(column, open_one, keys, batch):
+    for column, open_transaction in work:
+        for read, renewed in _renew_rows(column, open_transaction, keys, batch):
             changed[column.kind] += renewed
             done += read
             progress(done, total)
@@ -90,12 +90,12 @@ def rotate_keys(
 
 
 def key_uses(keys: MasterKeys) -> tuple[KeyUse, ...]:
-    """Count the secrets of each kind by the key that opens them; every secret is opened."""
+    """Count the secrets of each kind by the key that opens them, by opening every secret."""
     return (_use_of_roles(), *(_use_of(column, keys) for column in _columns()))
 
 
 def used_by(key: str | None, uses: tuple[KeyUse, ...]) -> dict[str, int]:
-    """Return the number of secrets by kind that a key has sealed, of those kinds that have any."""
+    """Return the number of secrets that a key has sealed, by kind, without the kinds that have none."""
     return {use.kind: use.sealed[key] for use in uses if key is not None and use.sealed.get(key)}
 
 
@@ -138,18 +138,18 @@ def _change_role_passwords(keys: MasterKeys) -> int:
     return len(aliases)
 
 
-def _count(column: SealedColumn, open_one: OpenTransaction) -> int:
-    with open_one():
+def _count(column: SealedColumn, open_transaction: OpenTransaction) -> int:
+    with open_transaction():
         return column.rows().count()
 
 
 def _batches(
-    column: SealedColumn, open_one: OpenTransaction, batch: int, *, lock: bool
+    column: SealedColumn, open_transaction: OpenTransaction, batch: int, *, lock: bool
 ) -> Iterator[list[Any]]:
     """Yield rows in the order of their keys, each batch within its own transaction."""
     last = None
     while True:
-        with open_one():
+        with open_transaction():
             rows = column.rows().order_by(column.order)
             if last is not None:
                 rows = rows.filter(**{f"{column.order}__gt": last})
@@ -163,10 +163,10 @@ def _batches(
 
 
 def _renew_rows(
-    column: SealedColumn, open_one: OpenTransaction, keys: MasterKeys, batch: int
+    column: SealedColumn, open_transaction: OpenTransaction, keys: MasterKeys, batch: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield, after each batch is committed, the number of rows read and of those sealed anew."""
-    for rows in _batches(column, open_one, batch, lock=True):
+    """Yield, after each batch is committed, the numbers of rows read and of rows sealed anew."""
+    for rows in _batches(column, open_transaction, batch, lock=True):
         renewed = [row for row in rows if _is_outdated(column, row, keys)]
         for row in renewed:
             setattr(row, column.field, column.renewed(row, keys))
@@ -187,8 +187,8 @@ def _use_of(column: SealedColumn, keys: MasterKeys) -> KeyUse:
     sealed: Counter[str] = Counter()
     errors: list[str] = []
     unreadable = 0
-    for open_one in column.transactions():
-        for rows in _batches(column, open_one, BATCH, lock=False):
+    for open_transaction in column.transactions():
+        for rows in _batches(column, open_transaction, BATCH, lock=False):
             for row in rows:
                 try:
                     sealed[column.key_of(row, keys)] += 1

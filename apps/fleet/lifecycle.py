@@ -50,7 +50,7 @@ _SIGNALS: dict[LifecycleVerb, SignalName] = {
 }
 
 #: Rows that people edit one by one, without the agent's lock.
-_EDITED = (
+_EDITED_BY_PEOPLE = (
     ActionApproval,
     AgentPolicy,
     AgentTrust,
@@ -176,7 +176,7 @@ def lock_whole_agent(agent_id: UUID) -> Agent:
     agent = lock_agent(agent_id)
     # Whoever has one of these locks may still need the agent's row.
     lock_minds([agent_id])
-    _lock_rows(agent_id, *_EDITED)
+    _lock_rows(agent_id, *_EDITED_BY_PEOPLE)
     return agent
 
 

@@ -58,7 +58,7 @@ def dismiss_member(*, slug: str, username: str, actor: str) -> None:
         )
 
 
-def member_by_id(*, slug: str, membership_id: UUID) -> str:
+def username_of_member(*, slug: str, membership_id: UUID) -> str:
     """Return the username of a tenant's member. Raises NotFound."""
     tenant = tenant_by_slug(slug)
     members = Membership.own.using(OPS).filter(tenant_id=tenant.id, id=membership_id)

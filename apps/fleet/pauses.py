@@ -15,10 +15,11 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import APP, OPS
 from apps.tenants.services import require_active
+from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 
-#: The agents that a pause of all remembers as paused before, so that they stay paused when all are resumed.
+#: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
 MOST_REMEMBERED = 5_000
 _PAUSE, _RESUME = "pause_all", "resume_all"
 _SUSPEND = "suspend_all"
@@ -51,9 +52,9 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
 
 
 def resume_all_agents(*, actor: str) -> int:
-    """Resume the paused agents of the current tenant, except those paused before the last pause of all.
+    """Resume the paused agents of the current tenant, except those that were paused already when all were paused last.
 
-    Their heartbeats are spread over an interval. Raises TransitionIllegal for a suspended tenant.
+    The next heartbeat of each is at a random time within its interval. Raises TransitionIllegal for a suspended tenant.
     """
     with transaction.atomic(using=APP):
         require_active()
@@ -61,7 +62,9 @@ def resume_all_agents(*, actor: str) -> int:
         resumed = Agent.objects.filter(status=AgentStatus.PAUSED).exclude(id__in=_paused_before())
         ids = list(resumed.order_by("id").values_list("id", flat=True))
         Agent.objects.filter(id__in=ids).update(status=AgentStatus.ACTIVE)
-        HeartbeatSchedule.objects.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
+        # An agent whose identity is suspended has no heartbeats before the identity is reinstated.
+        schedules = HeartbeatSchedule.objects.filter(agent__endorsement__status=EndorsementStatus.ACTIVE)
+        schedules.filter(agent_id__in=ids, state=ScheduleState.OFF).update(
             state=ScheduleState.IDLE,
             attempts=0,
             next_due_at=Now() + F("interval_s") * Random() * timedelta(seconds=1),
@@ -98,7 +101,7 @@ def suspend_all_tenants(*, actor: str, reason: str) -> list[str]:
 
 
 def resume_all_tenants(*, actor: str) -> list[str]:
-    """Resume the tenants that the last suspension of all suspended, and return their slugs."""
+    """Resume the tenants that `suspend_all_tenants` suspended last, and return their slugs."""
     with transaction.atomic(using=OPS):
         event = (
             PlatformEvent.objects.using(OPS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import time
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,7 +16,7 @@ from apps.agents.services.locks import lock_agent
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.fleet.daily_limits import is_raised, resume_halted_agents
+from apps.fleet.daily_limits import LIMITS, check_daily_limits, is_raised, resume_halted_agents
 from apps.knowledge.services.active_skills import check_changed_agent
 from apps.tenants.scope import current_tenant
 from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
@@ -47,12 +46,7 @@ FIELDS = (
     "follow_ups",
     "voices",
 )
-#: The daily limits.
-LIMITS = ("daily_beats", "daily_tokens", "daily_usd")
-#: The largest limits of heartbeats, tokens and dollars a day, and the largest allowance.
-MOST_HEARTBEATS = 2**31 - 1
-MOST_TOKENS = 10**15
-MOST_USD = Decimal(10**8)
+#: The largest allowance.
 MOST_ALLOWANCE = 256
 
 
@@ -88,7 +82,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     policy = AgentPolicy.objects.select_for_update().filter(agent_id=agent_id).first() or AgentPolicy(
         tenant_id=current_tenant(), agent=agent
     )
-    limits = {name: getattr(policy, name) for name in LIMITS}
+    limits = _daily_limits(policy)
     before = {name: _shown(getattr(policy, name)) for name in changes}
     for name, value in changes.items():
         setattr(policy, name, _changed_energy(policy.energy, value) if name == "energy" else value)
@@ -96,7 +90,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     policy.save(force_insert=policy._state.adding)
     if "tier_models" in changes:
         check_changed_agent(agent, actor=actor)
-    if is_raised(before=limits, after={name: getattr(policy, name) for name in LIMITS}):
+    if is_raised(before=limits, after=_daily_limits(policy)):
         resume_halted_agents(tenant_id=policy.tenant_id, agent_id=agent_id)
     record(
         action=AuditAction.OPERATOR_ACT,
@@ -108,17 +102,8 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     return policy
 
 
-def _check_limits(policy: AgentPolicy) -> None:
-    """Raise Invalid unless each daily limit is None, or from 0 to the largest one."""
-    for what, limit, most in (
-        ("heartbeats", policy.daily_beats, MOST_HEARTBEATS),
-        ("tokens", policy.daily_tokens, MOST_TOKENS),
-    ):
-        if limit is not None and not 0 <= limit <= most:
-            raise Invalid(f"a daily limit of {what} is 0 to {most:,}, or none, got {limit:,}")
-    usd = policy.daily_usd
-    if usd is not None and not (usd.is_finite() and 0 <= usd < MOST_USD):
-        raise Invalid(f"a daily limit in US dollars is 0 to less than {MOST_USD:,}, or none, got {usd}")
+def _daily_limits(policy: AgentPolicy) -> dict[str, Any]:
+    return {name: getattr(policy, name) for name in LIMITS}
 
 
 def _changed_energy(stored: Mapping[str, Any], changes: Any) -> dict[str, Any]:
@@ -134,7 +119,7 @@ def _check(policy: AgentPolicy) -> None:
         raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
     if policy.voices and not LEAST_VOICES <= policy.voices <= MOST_VOICES:
         raise Invalid(f"inner voices are {LEAST_VOICES} to {MOST_VOICES}, or 0 for none, got {policy.voices}")
-    _check_limits(policy)
+    check_daily_limits(_daily_limits(policy))
     check_terms(
         energy_terms(tenant=policy.tenant.energy, agent=policy.energy) or EnergyTerms(),
         default_costs=DEFAULT_COSTS,
@@ -157,13 +142,13 @@ def _check_tiers(tiers: Any) -> None:
 
 def _check_hours(start: time | None, end: time | None, zone: str) -> None:
     try:
-        known = ZoneInfo(zone)
+        time_zone = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise Invalid(f"a time zone is one like Europe/Berlin or UTC, got {zone!r}") from error
     if (start is None) != (end is None):
         raise Invalid("active hours need a beginning and an end; give both, or neither for all hours")
     if start is not None and end is not None:
-        ActiveHours(start=start, end=end, zone=known)
+        ActiveHours(start=start, end=end, zone=time_zone)
 
 
 def _shown(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Store knowledge of an agent's template again that has gone."""
+"""Store the knowledge of an agent's template again where the agent has lost it."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Runtime:
     ) -> UUID:
         """Create an agent and start it."""
         with tenant_transaction(self._tenant_id):
-            parent_id = self._find(parent).id if parent is not None else None
+            parent_id = find_agent(parent).id if parent is not None else None
             agent = create_agent(
                 name=name, template_name=template, actor=self._actor, interval=interval, model=model
             )
@@ -96,7 +96,7 @@ class Runtime:
                 agent.genome = genome.model_dump(mode="json")
                 agent.save(update_fields=["genome"])
             if parent_id is not None:
-                self._audit(agent.id, f"spawned {agent.name} by another agent", {"parent": str(parent_id)})
+                self._audit(agent.id, f"spawned {agent.name} as a child", {"parent": str(parent_id)})
             if ticks:
                 allocate(agent_id=agent.id, ticks=ticks, actor=self._actor)
             start_agent(agent_id=agent.id, actor=self._actor)
@@ -110,7 +110,7 @@ class Runtime:
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
         """Set an agent's ticks to those of a new cycle."""
         with tenant_transaction(self._tenant_id):
-            return allocate(agent_id=self._find(agent).id, ticks=ticks, actor=self._actor)
+            return allocate(agent_id=find_agent(agent).id, ticks=ticks, actor=self._actor)
 
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:
         """Run heartbeats until the ticks are used up or nothing is left to do."""
@@ -123,26 +123,26 @@ class Runtime:
     def status(self, agent: AgentRef) -> AgentStatus:
         """Return an agent's status."""
         with tenant_transaction(self._tenant_id):
-            return AgentStatus(self._find(agent).status)
+            return AgentStatus(find_agent(agent).status)
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
-        """Bring an agent to a status by the one verb that leads there."""
+        """Bring an agent to a status by the one operation that leads to it."""
         wanted = _parse_member(AgentStatus, status, "status")
         with tenant_transaction(self._tenant_id):
-            row = self._find(agent)
+            row = find_agent(agent)
             present = AgentStatus(row.status)
             if present is wanted:
                 return wanted
             verb = _VERBS.get((present, wanted))
             if verb is None:
-                possible = ", ".join(to for (since, to) in _VERBS if since is present) or "nothing"
+                possible = ", ".join(after for (before, after) in _VERBS if before is present) or "nothing"
                 raise TransitionIllegal(f"{row.name} is {present}; it can become {possible}, not {wanted}")
             return AgentStatus(verb(agent_id=row.id, actor=self._actor).status)
 
     def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
         """Add a goal to an agent."""
         with tenant_transaction(self._tenant_id):
-            agent_id = self._find(agent).id
+            agent_id = find_agent(agent).id
             try:
                 created = add_goal(
                     agent_id=agent_id,
@@ -165,7 +165,7 @@ class Runtime:
     def goals(self, agent: AgentRef) -> GoalStack:
         """Return an agent's open goals."""
         with tenant_transaction(self._tenant_id):
-            row = self._find(agent)
+            row = find_agent(agent)
             genome = genome_of(row)
             views = goal_views(
                 agent_id=row.id, traits=genome.traits if genome else None, now=datetime.now(UTC)
@@ -184,14 +184,14 @@ class Runtime:
         order = {goal.id: place for place, goal in enumerate(goals)}
         with tenant_transaction(self._tenant_id):
             plans = [
-                plan for plan in plan_views(agent_id=self._find(agent).id) if plan.status is PlanStatus.ACTIVE
+                plan for plan in plan_views(agent_id=find_agent(agent).id) if plan.status is PlanStatus.ACTIVE
             ]
         return min(plans, key=lambda plan: order.get(plan.goal_id, len(order)), default=None)
 
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
         """Return an agent's model of another agent, or of a person by name."""
         with tenant_transaction(self._tenant_id):
-            agent_id = self._find(agent).id
+            agent_id = find_agent(agent).id
             model = find_peer_model(agent_id, peer)
             if model is None:
                 return None
@@ -217,7 +217,7 @@ class Runtime:
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
         """Store an agent's working memory, as given or unchanged, and return its size in bytes."""
         with tenant_transaction(self._tenant_id):
-            row = self._find(agent)
+            row = find_agent(agent)
             # Lock in the order of heartbeats, to avoid deadlocks: schedule, then state.
             schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=row.id)
             if schedule.state in (ScheduleState.QUEUED, ScheduleState.RUNNING):
@@ -236,7 +236,7 @@ class Runtime:
     def load(self, agent: AgentRef) -> LoadedAgent:
         """Return an agent's full state."""
         with tenant_transaction(self._tenant_id):
-            return load_agent(agent if isinstance(agent, UUID) else self._find(agent).id)
+            return load_agent(agent if isinstance(agent, UUID) else find_agent(agent).id)
 
     def remember(
         self,
@@ -302,17 +302,14 @@ class Runtime:
     def nop_count(self, agent: AgentRef) -> int:
         """Return the number of heartbeats in a row without a usable reply."""
         with tenant_transaction(self._tenant_id):
-            agent_id = self._find(agent).id
+            agent_id = find_agent(agent).id
             count: int = AgentState.objects.values_list("nops", flat=True).get(agent_id=agent_id)
         return count
 
     def _id(self, agent: AgentRef) -> UUID:
         with tenant_transaction(self._tenant_id):
-            agent_id: UUID = self._find(agent).id
+            agent_id: UUID = find_agent(agent).id
         return agent_id
-
-    def _find(self, agent: AgentRef) -> Agent:
-        return find_agent(agent)
 
     def _audit(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
         record(

@@ -25,7 +25,7 @@ def require_sign_in_allowed(*, username: str, address: str) -> None:
     name, address = hash_name(username), address[:_ADDRESS_LENGTH]
     failures = SignInFailure.objects.filter(at__gt=timezone.now() - settings.ARBOR_SIGN_IN_WINDOW)
     limit = settings.ARBOR_SIGN_IN_FAILURES
-    # Strangers cannot lock a person out from the person's own address, short of ten times the failures.
+    # Failures from other addresses block a person's own address only at ten times the limit.
     reached = (
         failures.filter(name_hash=name, address=address).count() >= limit
         or failures.filter(address=address).count() >= 5 * limit
@@ -38,13 +38,13 @@ def require_sign_in_allowed(*, username: str, address: str) -> None:
 
 
 def record_failed_sign_in(*, username: str, address: str) -> None:
-    """Count and audit a failed sign-in, and forget the failures that no longer count."""
+    """Count and audit a failed sign-in, and delete the failures that no longer count."""
     name, address = hash_name(username), address[:_ADDRESS_LENGTH]
     now = timezone.now()
     SignInFailure.objects.filter(at__lt=now - settings.ARBOR_SIGN_IN_WINDOW).delete()
     SignInFailure.objects.create(at=now, name_hash=name, address=address)
-    known = _exists(username)
-    # A person may have typed the password where the name belongs: a name that is no account's is not stored.
+    known = _account_exists(username)
+    # A person may have typed the password as the name, so a name without an account is not stored.
     shown = username if known else "an account that does not exist"
     record_platform(
         using=ACCOUNTS,
@@ -66,7 +66,7 @@ def record_failed_sign_in(*, username: str, address: str) -> None:
 
 
 def record_sign_in(*, user: User, address: str) -> None:
-    """Audit a sign-in, and forget the failures of the account from this address."""
+    """Audit a sign-in, and delete the failures of the account from this address."""
     address = address[:_ADDRESS_LENGTH]
     SignInFailure.objects.filter(name_hash=hash_name(user.username), address=address).delete()
     record_platform(
@@ -79,11 +79,11 @@ def record_sign_in(*, user: User, address: str) -> None:
 
 
 def hash_name(username: str) -> str:
-    """Return the value by which failures of an account are counted, whether it exists or not."""
+    """Return the hash by which failures of an account are counted, whether the account exists or not."""
     return hashlib.sha256(username.casefold().encode("utf-8", "replace")).hexdigest()
 
 
-def _exists(username: str) -> bool:
+def _account_exists(username: str) -> bool:
     return "\0" not in username and User.objects.filter(username=username).exists()
 
 

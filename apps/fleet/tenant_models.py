@@ -51,7 +51,7 @@ def connect_provider(
 
     `model` is the name of a model of the provider; a tenant without a default gets a small one. No transaction may be open, because a provider is asked.
 
-    Raises Invalid for what was entered and for a provider that does not answer as one.
+    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial.
     """
     access = ProviderAccess.of(provider, key=key, base_url=base_url)
     handle = _handle(access.provider, model)
@@ -62,7 +62,7 @@ def connect_provider(
         row = store_provider_key(access=access, listed=listed, actor=actor)
         has_default = bool(Tenant.objects.get(id=tenant_id).default_model)
     if not handle and not has_default:
-        handle = _suggested(own, access.provider, listed)
+        handle = _suggested_handle(own, access.provider, listed)
     if handle:
         set_default_model(tenant_id=tenant_id, model=handle, actor=actor)
     return row
@@ -71,7 +71,7 @@ def connect_provider(
 def try_provider(*, tenant_id: UUID, provider: str) -> ProviderKey:
     """Try a tenant's stored key of a provider, and store the models that the provider lists now.
 
-    Raises NotFound, and Invalid where the provider does not answer as one.
+    Raises NotFound, Invalid with the provider's error if the trial fails, and LimitReached during another trial.
     """
     with tenant_transaction(tenant_id):
         own = find_provider(tenant_id, f"{provider}/")
@@ -97,10 +97,10 @@ def disconnect_provider(*, tenant_id: UUID, provider: str, actor: str) -> Provid
 
 
 def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
-    """Choose the model of a tenant's agents without one of their own; empty: the installation's.
+    """Choose the model of a tenant's agents without a model of their own; empty: the installation's.
 
-    Raises Invalid for a handle that is none, and for a provider that neither tenant nor installation has; LimitReached for a model
-    that the skills of an agent do not fit.
+    Raises Invalid for a text that is no handle, and for a provider that neither tenant nor installation has; LimitReached for a
+    model that the skills of an agent do not fit.
     """
     handle = str(Handle.entered(model)) if model.strip() else ""
     if len(handle) > _HANDLE_LENGTH:
@@ -113,7 +113,7 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
 
 def _write_default(tenant_id: UUID, handle: str, actor: str, *, must_fit: bool) -> Tenant:
     with transaction.atomic(using=OPS):
-        # Nobody chooses skills by the default before.
+        # Nobody chooses skills by the former default meanwhile.
         lock_skill_sizes()
         tenant = Tenant.objects.using(OPS).select_for_update(no_key=True).get(id=tenant_id)
         before, tenant.default_model = tenant.default_model, handle
@@ -137,7 +137,7 @@ def _write_default(tenant_id: UUID, handle: str, actor: str, *, must_fit: bool) 
 
 
 def _find_skill_fault(tenant: Tenant) -> str:
-    """Return why the skills of agents without a model of their own do not fit the tenant's changed default; empty: all fit."""
+    """Return why the skills of agents without a model of their own do not fit the tenant's changed default; empty if they fit."""
     faults = []
     with tenant_transaction(tenant.id):
         agents = list(Agent.objects.filter(model="", active_skills__isnull=False).distinct().order_by("id"))
@@ -151,7 +151,7 @@ def _find_skill_fault(tenant: Tenant) -> str:
 
 
 def _use_latest_skills(tenant_id: UUID, actor: str) -> None:
-    """Let agents without a model of their own use the versions of skills that did not fit the default model before."""
+    """Switch agents without a model of their own to the versions of skills that did not fit the former default model."""
     with tenant_transaction(tenant_id):
         agents = Agent.objects.filter(model="", active_skills__retained_digest__gt="")
         agent_ids = list(agents.order_by("id").values_list("id", flat=True).distinct())
@@ -175,8 +175,8 @@ def _handle(provider: Provider, model: str) -> str:
     return str(Handle.entered(f"{provider}/{name}")) if name else ""
 
 
-def _suggested(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
-    """Return the handle of a small model that the provider lists, or of the only one; empty where neither is known."""
+def _suggested_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
+    """Return the handle of the provider's small model if it is listed, or of the only listed model; else empty."""
     known = default_handle(own)
     if known.removeprefix(f"{provider}/") in listed:
         return known
@@ -206,7 +206,7 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
         raise RuntimeError("a provider must be asked outside any transaction")
     client = client_for(base_url)
     try:
-        listed = list_models(provider, own, client=client, deadline_s=TRIAL_DEADLINE_S, advice=_CHECK)
+        listed = list_models(provider, own, client=client, deadline_s=TRIAL_DEADLINE_S, advice=_ADVICE)
         if listed is None and handle:
             model = connect_model(
                 handle,
@@ -214,11 +214,11 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
                 breakers=Breakers(),
                 policy=RetryPolicy(attempts=1),
                 client=client,
-                advice=_CHECK,
+                advice=_ADVICE,
             )
             model.complete(_ONE_TOKEN, deadline_s=TRIAL_DEADLINE_S)
     except ModelError as error:
-        hint = f"; {_PRIVATE}" if "not permitted" in str(error) else ""
+        hint = f"; {_PRIVATE_ADVICE}" if "not permitted" in str(error) else ""
         raise Invalid(f"{error}{hint}") from error
     if listed is None and not handle:
         raise Invalid(
@@ -227,8 +227,9 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
     return listed or ()
 
 
-_CHECK = "the key and the address"
-_PRIVATE = "ARBOR_MODEL_ALLOW_PRIVATE=true permits addresses of the installation's own network"
+#: What to check after an error.
+_ADVICE = "the key and the address"
+_PRIVATE_ADVICE = "ARBOR_MODEL_ALLOW_PRIVATE=true permits addresses of the installation's own network"
 _ONE_TOKEN = ModelRequest(
     purpose=CallPurpose.CHAT,
     system="",

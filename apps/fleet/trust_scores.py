@@ -16,7 +16,7 @@ from arbor.authority.trust_tiers import SCORED_DAYS, Tally, TrustPart
 JOB = "score_agents"
 #: How often an agent is scored; one with a new breach is scored by the next run.
 PERIOD = timedelta(days=1)
-#: A breach is looked for in the events since this long ago; runs come more often.
+#: Audit records of this age at most are searched for new breaches; the job runs more often.
 _RECENT = timedelta(days=1)
 
 # An agent's own breaches: an outgoing secret or a private address that a reflex blocked, and a forged or replayed request. Refusals
@@ -77,7 +77,7 @@ def score_agent(*, agent_id: UUID, now: datetime) -> None:
     """
     calibrate(agent_id=agent_id, now=now)
     score = trust_score_of(agent_id)
-    # A new row looks back to the agent's birth: what was wrong before the first score lowers the tier too.
+    # The first score looks back to the agent's birth, so that earlier breaches lower the tier too.
     ((success, uptime, breaches, calibration, changes, breach),) = fetch(
         _FACTS,
         agent=agent_id,

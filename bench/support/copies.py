@@ -11,9 +11,10 @@ from uuid import UUID
 import psycopg
 
 from apps.tenants.packing import sql_literal
+from bench.support.database import fetch_value
 from bench.support.figures import print_progress
 
-#: Rows of a tenant as a whole, and tables that would only be large.
+#: Tables whose rows belong to a tenant as a whole, and tables that would only be large.
 _NOT_COPIED = (
     "access_%",
     "agents_template",
@@ -25,8 +26,8 @@ _NOT_COPIED = (
     "memories_term",
     "tenants_%",
 )
-#: Rows of an agent that has lived long.
-_OF_LONG_LIFE = (
+#: Tables in which an agent gets more rows the longer it lives.
+_GROWING = (
     "audit_auditevent",
     "calls_externalcall",
     "calls_ledgerentry",
@@ -36,9 +37,10 @@ _OF_LONG_LIFE = (
     "memories_upkeep",
     "signals_signalbatch",
 )
-_AT_ONCE = 500
+#: Copies that one statement makes.
+_TOGETHER = 500
 
-# The rows of each round of heartbeats are moved into an hour of their own, and those of a copy back by `back`.
+# The rows of each round of heartbeats are moved into an hour of their own, and all rows of a copy back by `back`.
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION pg_temp.moved(at timestamptz, back interval) RETURNS timestamptz LANGUAGE sql STABLE AS $$
     SELECT at - back - make_interval(hours => {rounds} - width_bucket(at, '{bounds}'::timestamptz[]))
@@ -103,10 +105,10 @@ class Copier:
             self._tables.setdefault(table, []).append(column)
 
     def copy(self, copies: Sequence[Copy]) -> None:
-        """Copy all agents with their rows; the last hour before the copies' heartbeats is spread over the copies."""
-        for start in range(0, len(copies), _AT_ONCE):
+        """Copy all agents with their rows, the times of each copy moved back by another part of an hour."""
+        for start in range(0, len(copies), _TOGETHER):
             print_progress(f"  {start} of {len(copies)} copies")
-            part = copies[start : start + _AT_ONCE]
+            part = copies[start : start + _TOGETHER]
             self._plan(
                 [
                     (copy.number, copy.tenant_id, str(copy.number), _spread(copy.number), copy.remembers)
@@ -117,29 +119,28 @@ class Copier:
                 self._insert(table)
 
     def lengthen(self, agent_id: UUID, copy: Copy, lives: int) -> None:
-        """Add heartbeats, calls and memories of an original agent many times to its copy, each time further back."""
-        for start in range(1, lives + 1, _AT_ONCE):
+        """Add the heartbeats, calls and memories of an original agent to its copy `lives` times, each time further back."""
+        for start in range(1, lives + 1, _TOGETHER):
             self._plan(
                 [
                     (copy.number, copy.tenant_id, f"{copy.number}-{life}", _spread(copy.number), True)
-                    for life in range(start, min(start + _AT_ONCE, lives + 1))
+                    for life in range(start, min(start + _TOGETHER, lives + 1))
                 ]
             )
             self._database.execute(
                 "UPDATE bench_copy SET is_long = true, back = back + split_part(salt, '-', 2)::int * %s * interval '1 hour'",
                 [self._rounds],
             )
-            for table in _OF_LONG_LIFE:
+            for table in _GROWING:
                 self._insert(table, of=agent_id)
 
     def copied_id(self, original: UUID, copy: Copy) -> UUID:
         """Return the id of the copy of a row."""
-        row = self._database.execute(
+        found: UUID = fetch_value(
+            self._database,
             "SELECT pg_temp.copied(%s, %s, make_interval(secs => %s))",
             [original, str(copy.number), _spread(copy.number)],
-        ).fetchone()
-        assert row is not None
-        found: UUID = row[0]
+        )
         return found
 
     def _plan(self, rows: Collection[tuple[Any, ...]]) -> None:
@@ -190,9 +191,7 @@ class Copier:
                 return name
 
     def _latest_position(self) -> str:
-        row = self._database.execute("SELECT left(replace(signals_row_id(0)::text, '-', ''), 16)").fetchone()
-        assert row is not None
-        return str(row[0])
+        return str(fetch_value(self._database, "SELECT left(replace(signals_row_id(0)::text, '-', ''), 16)"))
 
 
 #: Stored outside of their rows, so that no list reads them, and half of the database: only copies with memories have them.

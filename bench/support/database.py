@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -47,9 +47,13 @@ def connect_as_superuser(installation: Installation) -> Iterator[psycopg.Connect
         yield connection
 
 
-def fetch_value(connection: psycopg.Connection[Any], statement: str) -> Any:
-    """Return the first value that a statement returns."""
-    row = connection.execute(statement).fetchone()
+def fetch_value(
+    connection: psycopg.Connection[Any],
+    statement: str,
+    values: Sequence[Any] | Mapping[str, Any] | None = None,
+) -> Any:
+    """Return the first column of a statement's first row."""
+    row = connection.execute(statement, values).fetchone()
     assert row is not None
     return row[0]
 
@@ -94,9 +98,7 @@ def statements(connection: psycopg.Connection[Any]) -> list[Statement]:
 
 def wal_bytes(connection: psycopg.Connection[Any]) -> int:
     """Return the bytes written to the write-ahead log so far."""
-    row = connection.execute("SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(fetch_value(connection, "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint"))
 
 
 def is_control(statement: Statement) -> bool:

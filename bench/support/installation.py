@@ -33,9 +33,9 @@ from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import RunFolder
 
 READY_WITHIN_S = 90.0
-#: The file of a kept database that says what it was filled with.
-_NOTE = "filled.txt"
 STOP_WITHIN_S = 15.0
+#: The file beside a lasting database that says what the database was filled with.
+_NOTE = "filled.txt"
 _POLL_S = 0.02
 #: Prefixes of variables of the developer's environment that are removed.
 _FOREIGN = (
@@ -81,7 +81,7 @@ class PartProcess:
         """Start the process without waiting."""
         self._part.prepare()
         launch = self._part.launch()
-        env = {**_without_settings(os.environ), **_added(launch.env), **self._env}
+        env = {**_without_settings(os.environ), **_changed_variables(launch.env), **self._env}
         with self.log_path.open("ab") as log:
             self._process = spawn(replace(launch, env=env), output=log)
 
@@ -161,28 +161,28 @@ class Installation:
         postgres_settings: Mapping[str, str] | None = None,
         durable: bool = True,
         command: tuple[str, ...] | None = None,
-        kept: Path | None = None,
+        database_folder: Path | None = None,
         print_progress: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Store the settings. `command` replaces `python -m config.cli` in the parts' command lines.
 
-        The database is in the folder `kept`, and stays there, if one is given.
+        With a `database_folder`, the database is in it and stays there.
         """
         self.folder = Path(tempfile.mkdtemp(prefix="arbor-throwaway-"))
-        self._kept = kept
-        stored = _stored_keys(kept) if kept else {}
+        self._database_folder = database_folder
+        stored = _stored_keys(database_folder) if database_folder else {}
         # Throw-away servers delete their parent folder when they stop, so each has its own.
         self.postgres = EmbeddedPostgres(
-            (kept or self.folder / "postgres") / "data",
+            (database_folder or self.folder / "postgres") / "data",
             password=stored.get("password"),
             durable=durable,
             settings=postgres_settings,
-            throwaway=kept is None,
+            throwaway=database_folder is None,
         )
         self.valkey = EmbeddedValkey(self.folder / "valkey" / "data", durable=durable, throwaway=True)
         self._settings = dict(settings or {})
         self._command = command
-        self._say = print_progress
+        self._print_progress = print_progress
         self._parts: dict[str, PartProcess] = {}
         # The roles' passwords depend on the key, so all processes need the same one.
         self._master_key = (
@@ -209,14 +209,14 @@ class Installation:
         """Set a setting of processes started later."""
         self._settings[name] = value
 
-    def note(self, text: str) -> None:
-        """Write a text into the folder with the database, if that is kept."""
-        if self._kept:
-            (self._kept / _NOTE).write_text(text, encoding="utf-8")
+    def write_note(self, text: str) -> None:
+        """Write a text into the database folder, if there is one."""
+        if self._database_folder:
+            (self._database_folder / _NOTE).write_text(text, encoding="utf-8")
 
-    def noted(self) -> str:
-        """Return the text that an earlier run wrote into the folder; empty: none."""
-        path = self._kept / _NOTE if self._kept else None
+    def read_note(self) -> str:
+        """Return the text that an earlier run wrote into the database folder; empty: none."""
+        path = self._database_folder / _NOTE if self._database_folder else None
         return path.read_text(encoding="utf-8") if path and path.exists() else ""
 
     def crash_postgres(self) -> None:
@@ -229,7 +229,7 @@ class Installation:
 
     def __enter__(self) -> Self:
         try:
-            self._say("starting PostgreSQL and Valkey")
+            self._print_progress("starting PostgreSQL and Valkey")
             self.postgres.start()
             self.valkey.start()
         except BaseException:
@@ -273,7 +273,7 @@ class Installation:
         part = next(part for part in parts_of(plan) if part.name == name)
         if self._command is not None or number > 1:
             part = replace(part, launch=self._launch_of(part, title))
-        # The part chooses its own secrets from all of them, as one that an operator starts.
+        # The part chooses its own secrets from all secrets, as a part does that an operator starts.
         env = {**self.env, OWN_SECRETS: "false", WITHHELD: "", **(settings or {})}
         urls = {"web": plan.web_url, "api": plan.api_url, "flower": plan.flower_url}
         process = PartProcess(part, env, self.folder / f"{title}.log", url=urls.get(name, ""))
@@ -292,7 +292,7 @@ class Installation:
 
 
 def _stored_keys(folder: Path) -> dict[str, str]:
-    """Return the keys of a folder with a database, created for a new one."""
+    """Return the password and the master key of a database folder, created for a new folder."""
     path = folder / "keys.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -307,6 +307,6 @@ def _without_settings(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if not name.startswith(_FOREIGN)}
 
 
-def _added(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which a part's environment differs from this process's own."""
+def _changed_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an environment that this process's own does not have, or has with other values."""
     return {name: value for name, value in env.items() if os.environ.get(name) != value}

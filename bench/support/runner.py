@@ -85,17 +85,17 @@ def measure_on_servers(
     *,
     settings: Mapping[str, str] | None = None,
     durable: bool = True,
-    kept: Path | None = None,
+    database_folder: Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Run `measure` of the module on an installation of its own, whose database stays in the folder `kept`."""
+    """Run `measure` of the module on an installation of its own, whose database stays in `database_folder`, if given."""
     # Prepared statements, as in workers.
     all_settings = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
     with Installation(
         settings=all_settings,
         postgres_settings=_STATISTICS,
         durable=durable,
-        kept=kept,
+        database_folder=database_folder,
         print_progress=print_progress,
     ) as installation:
         os.environ.update(installation.env)

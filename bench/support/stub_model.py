@@ -26,29 +26,29 @@ MODEL_PREFIX = "stub-"
 class Mode(StrEnum):
     """The way in which a request is answered."""
 
-    #: With a valid reply.
+    #: A valid reply.
     OK = "ok"
-    #: With 429 and Retry-After.
+    #: Status 429 with Retry-After.
     LIMIT = "limit"
-    #: 500.
+    #: Status 500.
     ERROR = "error"
     #: A valid reply, one byte of the body per second.
     DRIP = "drip"
     #: A valid reply, one byte of the headers per second.
     DRIP_HEAD = "drip-head"
-    #: Not at all.
+    #: No answer.
     SILENT = "silent"
-    #: The connection is closed instead.
+    #: No answer: the connection is closed.
     HANG_UP = "hang-up"
-    #: With a reply whose text is not JSON.
+    #: A reply whose text is not JSON.
     BABBLE = "babble"
-    #: With a valid reply, some of which write to the users.
+    #: A valid reply; one in three writes to the users.
     WRITE = "write"
-    #: With a body that is not JSON.
+    #: A body that is not JSON.
     BROKEN = "broken"
-    #: With a refusal by the model.
+    #: A refusal by the model.
     REFUSE = "refuse"
-    #: 400 when a JSON schema is asked for, a valid reply otherwise.
+    #: Status 400 when a JSON schema is asked for, a valid reply otherwise.
     NO_SCHEMA = "no-schema"
     #: A body that never ends.
     FLOOD = "flood"
@@ -67,16 +67,16 @@ class Stub:
         self.waiting = 0
         self.most_waiting = 0
         self.by_mode: dict[str, int] = {}
-        self._owed = 0.0
+        self._failures_due = 0.0
 
     def mode_for(self, model: str) -> Mode:
         """Return how this request is answered; failures are spread evenly over the requests."""
         if model.startswith(MODEL_PREFIX) and model.removeprefix(MODEL_PREFIX) in Mode:
             return Mode(model.removeprefix(MODEL_PREFIX))
-        self._owed += self.share
-        if self._owed < 1:
+        self._failures_due += self.share
+        if self._failures_due < 1:
             return Mode.OK
-        self._owed -= 1
+        self._failures_due -= 1
         return self.mode
 
     def stats(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
                 header = f"Retry-After: {self._stub.retry_after_s}\r\n"
                 self._send(429, b'{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}', header)
             case Mode.ERROR:
-                self._send(500, b'{"error": {"message": "the stub was told to fail"}}')
+                self._send(500, b'{"error": {"message": "the stub is set to fail"}}')
             case Mode.NO_SCHEMA if request.get("response_format", {}).get("type") == "json_schema":
                 self._send(400, b'{"error": {"message": "response_format json_schema is not supported"}}')
             case Mode.HANG_UP:
@@ -183,12 +183,12 @@ class Connection(asyncio.Protocol):
         start = 0 if from_start else message.index(b"\r\n\r\n") + 4
         if self._transport is not None:
             self._transport.write(message[:start])
-        self._drop(message[start:])
+        self._drip_rest(message[start:])
 
-    def _drop(self, remaining: bytes) -> None:
+    def _drip_rest(self, remaining: bytes) -> None:
         if remaining and self._transport is not None:
             self._transport.write(remaining[:1])
-            self._due = self._loop.call_later(1.0, self._drop, remaining[1:])
+            self._due = self._loop.call_later(1.0, self._drip_rest, remaining[1:])
 
     def _flood(self) -> None:
         if self._transport is not None:

@@ -18,7 +18,7 @@ _MEMORY = re.compile(r"^\[(\S+)\] \d{4}-\d{2}-\d{2} \d{2}:\d{2}, ", re.MULTILINE
 _FOLLOW_UP = "## What your actions brought"
 _LISTS = ("actions", "memory_notes", "goal_updates", "new_goals", "concerns", "curiosity")
 
-_LETTER = "reach_out_user"
+_WRITE = "reach_out_user"
 
 #: The progress of a goal in one heartbeat, in percent.
 _STEP = 15
@@ -28,7 +28,9 @@ _STEP = 15
 class PromptView:
     """The parts of a prompt that the stub reads."""
 
+    #: A checksum of the prompt, which decides like a throw of dice.
     roll: int
+    #: The energy that each action costs, by name.
     costs: dict[str, int]
     energy: int
     directive: str
@@ -48,11 +50,11 @@ def reply_to(prompt: str, *, writes: bool = False) -> dict[str, Any]:
         return {"thinking": "That is what I wanted to know.", **{key: [] for key in _LISTS}}
     view = _read(prompt)
     goal = next((goal for goal in view.goals if goal[2] == "active"), None)
-    letters = [_letter(view)] if writes and view.roll % 3 == 0 and _can_pay(view, _LETTER) else []
-    energy_left = view.energy - (view.costs[_LETTER] if letters else 0)
+    messages = [_message(view)] if writes and view.roll % 3 == 0 and _can_pay(view, _WRITE) else []
+    energy_left = view.energy - (view.costs[_WRITE] if messages else 0)
     return {
         "thinking": f"It is a {view.directive} beat, and my number is {view.roll % 1000}.",
-        "actions": letters + _actions(replace(view, energy=energy_left), goal),
+        "actions": messages + _actions(replace(view, energy=energy_left), goal),
         "memory_notes": [{"text": f"I thought of {view.roll % 1000}.", "referenced_date": None}]
         if view.roll % 4 == 0
         else [],
@@ -113,9 +115,9 @@ def _can_pay(view: PromptView, action: str) -> bool:
     return view.costs.get(action, view.energy + 1) <= view.energy
 
 
-def _letter(view: PromptView) -> dict[str, Any]:
+def _message(view: PromptView) -> dict[str, Any]:
     params = {"intent": "They want to know.", "content": f"I am at number {view.roll % 1000}."}
-    return {"action": _LETTER, "params": params, "reasoning": "", "goal_id": None, "intent_id": None}
+    return {"action": _WRITE, "params": params, "reasoning": "", "goal_id": None, "intent_id": None}
 
 
 def _params(action: str, view: PromptView, goal: tuple[str, str, str, int] | None) -> dict[str, Any] | None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import psycopg
 
-#: A record belongs to the relation of its first block; a record without blocks to none. TOAST tables are named after their table.
+from bench.support.database import fetch_value
+
+# A record belongs to the relation of its first block, or to none without blocks. TOAST tables are named after their table.
 _BY_RELATION = """
 WITH records AS (
     SELECT r.start_lsn, r.resource_manager || '/' || r.record_type AS kind, r.record_length, r.fpi_length
@@ -25,7 +27,6 @@ GROUP BY 1, 2 ORDER BY 4 DESC
 """
 _ROWS_SHOWN = 200
 
-
 _OWN = """
 SELECT coalesce(sum(s.wal_bytes), 0)::bigint FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
 WHERE r.rolname = current_user AND s.toplevel
@@ -33,17 +34,13 @@ WHERE r.rolname = current_user AND s.toplevel
 
 
 def own_wal_bytes(connection: psycopg.Connection[Any]) -> int:
-    """Return the bytes of the log that the benchmark's own statements wrote since the reset of the counters of statements."""
-    row = connection.execute(_OWN).fetchone()
-    assert row is not None
-    return int(row[0])
+    """Return the bytes that the benchmark's own statements wrote to the log since the counters of statements were reset."""
+    return int(fetch_value(connection, _OWN))
 
 
 def wal_place(connection: psycopg.Connection[Any]) -> str:
-    """Return the place in the write-ahead log that has been reached."""
-    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    assert row is not None
-    return str(row[0])
+    """Return the current end of the write-ahead log."""
+    return str(fetch_value(connection, "SELECT pg_current_wal_insert_lsn()::text"))
 
 
 def wal_by_relation(connection: psycopg.Connection[Any], *, since: str, beats: int) -> list[dict[str, Any]]:

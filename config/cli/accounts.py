@@ -11,7 +11,7 @@ from uuid import UUID
 import click
 
 from apps.fleet import accounts
-from apps.fleet.accounts import account_by_name, create_account, sessions_of
+from apps.fleet.accounts import account_by_name, create_account, open_sessions
 from apps.fleet.members import set_member_role
 from apps.tenants.models import Membership, Role, User
 from apps.tenants.scope import OPS
@@ -70,7 +70,7 @@ def list_sessions(username: str) -> Output:
     """List the open sessions of an account."""
     return listing(
         "sessions",
-        sessions_of(account_by_name(username)),
+        open_sessions(account_by_name(username)),
         (
             OutputColumn("id", "session", value=lambda session: session.public_id),
             OutputColumn("signed_in_at", "signed in"),

@@ -16,9 +16,8 @@ from rich.markup import escape
 
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
-from apps.fleet.seeds.comparing import compare_seeds
 from apps.fleet.seeds.exporting import export_seed
-from apps.fleet.seeds.files import VerifiedSeed, receive_seed
+from apps.fleet.seeds.files import VerifiedSeed, compare_seeds, receive_seed
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed

@@ -1,4 +1,4 @@
-"""Rules of accessibility, checked in a browser: axe, and what it does not know."""
+"""Rules of accessibility, checked in a browser: those of axe, and the width of pages."""
 
 from __future__ import annotations
 

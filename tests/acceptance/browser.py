@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.request import Request, urlopen
 
+import pytest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
@@ -34,25 +36,26 @@ FLAGS = (
 PATIENCE_S = 60.0
 #: Keys that are no letters: their codes, and the text that they type.
 _KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " "), "ArrowDown": (40, "")}
-_NOTE_VIOLATIONS = """
+_RECORD_VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
   `${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber} ${event.sample}`));
 """
 
 
-def find_chromium() -> str | None:
-    """Return the path of a Chromium, or none."""
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+#: The path of a Chromium; None: there is none.
+CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine")
 
 
 class Browser:
     """One tab."""
 
-    def __init__(self, program: str, *, width: int = 1440, height: int = 900) -> None:
+    def __init__(self, *, width: int = 1440, height: int = 900) -> None:
+        assert CHROMIUM is not None, "no Chromium was found on this machine"
         self._folder = Path(tempfile.mkdtemp(prefix="arbor-chromium-"))
         self._process = subprocess.Popen(
-            [program, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"],
+            [CHROMIUM, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -61,7 +64,7 @@ class Browser:
         self._socket: WebSocketClientConnection = self._do(self._connect())
         self._width, self._height = width, height
         self._command("Page.enable")
-        self._command("Page.addScriptToEvaluateOnNewDocument", source=_NOTE_VIOLATIONS)
+        self._command("Page.addScriptToEvaluateOnNewDocument", source=_RECORD_VIOLATIONS)
         self._resize(height)
 
     def __enter__(self) -> Self:
@@ -83,9 +86,9 @@ class Browser:
     # --- What a test does --------------------------------------------------------------------------------
 
     def open(self, url: str) -> None:
-        """Go to an address, and wait until the page is there."""
+        """Go to an address, and wait until the page is loaded."""
         self._command("Page.navigate", url=url)
-        self._settle()
+        self.wait_until_loaded()
 
     def evaluate(self, script: str) -> Any:
         """Return the JSON value of an expression in the page."""
@@ -115,7 +118,7 @@ class Browser:
         self.evaluate("window.stillHere = true")
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
         self.wait_for("window.stillHere === undefined")
-        self._settle()
+        self.wait_until_loaded()
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press and release a key: `Tab`, `Enter`, `Escape`, ` ` or a letter."""
@@ -125,7 +128,7 @@ class Browser:
         self._command("Input.dispatchKeyEvent", type="keyUp", **pressed)
 
     def view(self, *, width: int | None = None, dark: bool = False, scripts: bool = True) -> None:
-        """Change the width, the colour scheme that the person prefers, and whether pages run scripts."""
+        """Change the width, the color scheme that the person prefers, and whether pages run scripts."""
         self._width = width or self._width
         self._resize(self._height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -139,18 +142,26 @@ class Browser:
             assert time.monotonic() < deadline, f"{self.address} did not come to {condition}"
             self._do(asyncio.sleep(0.03))
 
+    def wait_until_loaded(self) -> None:
+        """Wait until the page is shown with its fonts."""
+        # Alpine shows the page once started.
+        self.wait_for(
+            "document.readyState === 'complete' && getComputedStyle(document.documentElement).display !== 'none'"
+        )
+        self.evaluate("document.fonts.ready.then(() => true)")
+
     def set_zone(self, name: str) -> None:
         """Change the time zone of the person; empty: that of the machine."""
         self._command("Emulation.setTimezoneOverride", timezoneId=name)
 
     def violations(self) -> list[str]:
-        """Return what the content security policy of the page has blocked."""
+        """Return the violations that the content security policy of the page has blocked."""
         blocked: list[str] = self.evaluate("window.violations")
         return blocked
 
     @property
     def address(self) -> str:
-        """Return where the tab is."""
+        """Return the address of the open page."""
         return str(self.evaluate("location.href"))
 
     def screenshot(self, path: Path, *, highest: int = 20_000) -> Path:
@@ -161,14 +172,18 @@ class Browser:
         path.write_bytes(base64.b64decode(answer["data"]))
         return path
 
-    # --- The protocol ------------------------------------------------------------------------------------
+    def picture(self, folder: Path, name: str) -> Path:
+        """Save a screenshot, and check that the page fits the screen and violates no content security policy.
 
-    def _settle(self) -> None:
-        # Alpine shows the page once started; fonts must be loaded before a screenshot.
-        self.wait_for(
-            "document.readyState === 'complete' && getComputedStyle(document.documentElement).display !== 'none'"
-        )
-        self.evaluate("document.fonts.ready.then(() => true)")
+        Pictures are stored in the folder that KEEP_PICTURES names, or else in `folder`.
+        """
+        path = self.screenshot(Path(os.environ.get("KEEP_PICTURES") or folder) / f"{name}.png")
+        wide = self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{name} is wider than the screen"
+        assert self.violations() == [], name
+        return path
+
+    # --- The protocol ------------------------------------------------------------------------------------
 
     def _resize(self, height: int) -> None:
         self._command(
@@ -198,12 +213,12 @@ class Browser:
 
     async def _connect(self) -> WebSocketClientConnection:
         deadline = time.monotonic() + PATIENCE_S
-        note = self._folder / "DevToolsActivePort"
-        while not note.exists() or not note.read_text().strip():
+        port_file = self._folder / "DevToolsActivePort"
+        while not port_file.exists() or not port_file.read_text().strip():
             assert self._process.poll() is None, "the browser did not start"
             assert time.monotonic() < deadline, "the browser does not answer"
             await asyncio.sleep(0.05)
-        port = note.read_text().splitlines()[0]
+        port = port_file.read_text().splitlines()[0]
         with urlopen(Request(f"http://127.0.0.1:{port}/json/new?about:blank", method="PUT")) as answer:
             target = json.load(answer)
         return await websocket_connect(target["webSocketDebuggerUrl"], max_message_size=64 * 1024 * 1024)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.wsgi import get_wsgi_application
 
+from tests.acceptance.console_server import served
 from tests.acceptance.local_model import local_model_server
 from tests.integration.conftest import cleaner, database, django_db_setup, emptier, postgres, tenant
 
 __all__ = ["cleaner", "database", "django_db_setup", "emptier", "local_model_server", "postgres", "tenant"]
 
-#: Whole files are shared out in this order: the longest first, so that all workers end together.
+#: Whole files are distributed to the workers in this order: the longest first, so that all workers end together.
 LONGEST_FIRST = (
     "test_worker_kills.py",
     "test_up.py",
@@ -23,6 +26,13 @@ LONGEST_FIRST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; other tests are not touched by a stable order."""
+    """Sort the longest files first; the order of other tests stays."""
     ranks = {name: rank - len(LONGEST_FIRST) for rank, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: ranks.get(Path(item.path).name, 0))
+
+
+@pytest.fixture(scope="module")
+def address(django_db_setup: None) -> Iterator[str]:
+    """Serve the console on a port of its own."""
+    with served(get_wsgi_application()) as url:
+        yield url

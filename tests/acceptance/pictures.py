@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 import sys
 import tempfile
 import zlib
 from pathlib import Path
 
-from tests.acceptance.browser import Browser, find_chromium
+from config.servers.ports import free_port
+from tests.acceptance.browser import CHROMIUM, Browser
 from tests.acceptance.installation import ROOT, Installation
 
 IMAGES = ROOT / "docs" / "images"
 #: Each agent of the demo has two heartbeats at least before the pictures are taken.
 HEARTBEATS, WITHIN_S = 14, 600.0
-#: Of the browser, and of the highest picture.
+#: The size of the browser, and the greatest height of a picture.
 WIDTH, HEIGHT, HIGHEST = 1440, 900, 1500
 PASSWORD = "pictures-of-the-console"
 SERVERS = ("WEB", "FLOWER", "POSTGRES", "VALKEY")
@@ -32,17 +32,16 @@ PAGES: dict[str, tuple[str, str]] = {
 
 def main() -> int:
     """Take the pictures; return the exit code."""
-    chromium = find_chromium()
-    if chromium is None:
+    if CHROMIUM is None:
         sys.stderr.write("no Chromium was found: install one, such as the package `chromium`\n")
         return 1
     with tempfile.TemporaryDirectory(prefix="arbor-pictures-") as folder:
-        ports = {f"ARBOR_{server}_PORT": str(_free_port()) for server in SERVERS}
+        ports = {f"ARBOR_{server}_PORT": str(free_port()) for server in SERVERS}
         demo = Installation(Path(folder), **ports, ARBOR_OPERATOR="ann", ARBOR_OPERATOR_PASSWORD=PASSWORD)
         demo.start(within_s=WITHIN_S)
         try:
             demo.wait_for_heartbeats(HEARTBEATS, within_s=WITHIN_S)
-            with Browser(chromium, width=WIDTH, height=HEIGHT) as browser:
+            with Browser(width=WIDTH, height=HEIGHT) as browser:
                 save_pictures(browser, f"http://127.0.0.1:{ports['ARBOR_WEB_PORT']}", folder=IMAGES)
         finally:
             demo.stop()
@@ -62,12 +61,12 @@ def save_pictures(browser: Browser, address: str, *, folder: Path) -> None:
         if link:
             browser.open(browser.evaluate(f"document.querySelector({link!r}).href"))
         path = browser.screenshot(folder / f"{name}.png", highest=HIGHEST)
-        path.write_bytes(compressed(path.read_bytes()))
+        path.write_bytes(compress_png(path.read_bytes()))
         sys.stdout.write(f"{path.relative_to(ROOT)}  {path.stat().st_size // 1024} kB\n")
 
 
-def compressed(png: bytes) -> bytes:
-    """Return the same PNG in fewer bytes: a browser compresses its data for speed, not for size."""
+def compress_png(png: bytes) -> bytes:
+    """Return a PNG with its data compressed for size; a browser compresses for speed."""
     parts, at, pixels = [png[:8]], 8, b""
     while at < len(png):
         (length,) = struct.unpack(">I", png[at : at + 4])
@@ -82,11 +81,6 @@ def compressed(png: bytes) -> bytes:
         else:
             parts.append(whole)
     return b"".join(parts)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        return int(holder.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -12,27 +12,21 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib import admin
-from django.core.wsgi import get_wsgi_application
 from django.urls import reverse
 
 from apps.tenants.models import Role
 from apps.tenants.services import add_member, create_tenant
 from tests.acceptance.accessibility import audit, overflow
-from tests.acceptance.browser import Browser, find_chromium
-from tests.acceptance.console_server import served, sign_in
+from tests.acceptance.browser import Browser, needs_chromium
+from tests.acceptance.console_server import sign_in
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.users import UserFactory
 from tests.support.console import World, page_of
 from tests.support.console_rows import make_world
 from tests.support.database import DatabaseCleaner
 
-CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
-]
-DESK, PHONE = 1440, 390
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
+DESKTOP, PHONE = 1440, 390
 CONTENT = "#content"
 #: The rules that depend on colours.
 COLORS = ("color-contrast",)
@@ -96,8 +90,7 @@ class AccessScene:
 
 
 @pytest.fixture(scope="module")
-def scene(django_db_setup: None, emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[AccessScene]:
-    assert CHROMIUM is not None
+def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[AccessScene]:
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "ARBOR_PAGES_PER_MINUTE", 0)
         ProcessFactory()
@@ -106,7 +99,7 @@ def scene(django_db_setup: None, emptier: DatabaseCleaner, django_db_blocker: An
         for tenant in tenants:
             add_member(tenant=tenant, user=ann, role=Role.OWNER)
         world = make_world(tenants[0])
-        with served(get_wsgi_application()) as address, Browser(CHROMIUM) as browser:
+        with Browser() as browser:
             browser.view(dark=False)
             sign_in(browser, address)
             yield AccessScene(browser=browser, address=address, world=world)
@@ -123,7 +116,7 @@ def faults(scene: AccessScene, page: str, *, within: str = CONTENT, in_dark: boo
         found += [f"dark: {fault}" for fault in audit(browser, rules=COLORS, within=within)]
     browser.view(width=PHONE)
     found += [f"phone: {fault}" for fault in overflow(browser)]
-    browser.view(width=DESK)
+    browser.view(width=DESKTOP)
     return [f"{page} {fault}" for fault in found]
 
 
@@ -142,7 +135,7 @@ def test_frames_of_pages_violate_no_rule(scene: AccessScene) -> None:
         found += faults(scene, page, within="html")
         scene.browser.view(width=PHONE)
         found += [f"phone: {fault}" for fault in audit(scene.browser)]
-        scene.browser.view(width=DESK)
+        scene.browser.view(width=DESKTOP)
     assert found == []
 
 
@@ -163,7 +156,7 @@ def test_contents_of_forms_violate_no_rule_and_no_policy(scene: AccessScene) -> 
     assert [fault for page in scene.forms for fault in faults_and_blocked(scene, page)] == []
 
 
-#: Where the focus is: the element's place in the page, its name, and whether its outline or shadow shows the focus.
+#: Returns the focused element: its place in the page, its name, and whether its outline or shadow shows the focus.
 FOCUS = """
 (() => {
   const element = document.activeElement;
@@ -183,7 +176,7 @@ FOCUS = """
 
 
 def tab_through(browser: Browser, *, most: int = 200) -> list[dict[str, Any]]:
-    """Press Tab until the focus has left the page; return where it was."""
+    """Press Tab until the focus has left the page; return the focused elements."""
     stops: list[dict[str, Any]] = []
     for _ in range(most):
         browser.press("Tab")

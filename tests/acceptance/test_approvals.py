@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
@@ -26,20 +25,15 @@ from apps.tenants.services import add_member, create_tenant
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode
 from arbor.models.ports import ScriptedModel
-from tests.acceptance.browser import Browser, find_chromium
-from tests.acceptance.console_server import served, sign_in
+from tests.acceptance.browser import Browser, needs_chromium
+from tests.acceptance.console_server import sign_in
 from tests.factories.users import UserFactory
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import a_fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.support.database import DatabaseCleaner
 
-CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
-]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +65,10 @@ class ApprovalScene:
 
 
 @pytest.fixture(scope="module")
-def address(django_db_setup: None) -> Iterator[str]:
-    """Serve the console on a port of its own."""
-    with served(get_wsgi_application()) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
 def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[ApprovalScene]:
-    assert CHROMIUM is not None
     with (
         django_db_blocker.unblock(),
-        Browser(CHROMIUM) as browser,
+        Browser() as browser,
         a_fleet() as fleet,
         pytest.MonkeyPatch.context() as patch,
     ):

@@ -1,11 +1,10 @@
-"""A newcomer without a terminal: from an empty installation to a talking agent, and what looking after it takes.
+"""A newcomer without a terminal: from an empty installation to a talking agent, and the first acts of an operator.
 
 `KEEP_PICTURES=FOLDER pytest tests/acceptance/test_newcomer.py` stores the screenshots there.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 import time
@@ -18,16 +17,11 @@ import httpx
 import psutil
 import pytest
 
-from tests.acceptance.browser import Browser, find_chromium
+from tests.acceptance.browser import Browser, needs_chromium
 from tests.acceptance.installation import Installation
 from tests.support.provider_server import KEY, REST, ProviderServer, provider_server
 
-CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
-]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
 
 #: Answers, heartbeats and the silence of a killed process appear on pages within this time.
 SHOWN_WITHIN_S = 90
@@ -72,12 +66,7 @@ class Newcomer:
 
     def picture(self, name: str) -> None:
         """Save a screenshot, and check that the page fits the screen and violates no policy."""
-        self.browser.screenshot(self.pictures / f"newcomer-{name}.png")
-        wide = self.browser.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
-        assert wide <= 0, f"{name} is wider than the screen"
-        assert self.browser.violations() == [], name
+        self.browser.picture(self.pictures, f"newcomer-{name}")
 
 
 def propose(prompt: str) -> dict[str, Any]:
@@ -90,13 +79,11 @@ def propose(prompt: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def newcomer(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Newcomer]:
     """Start an empty installation, and open its console."""
-    assert CHROMIUM is not None
-    kept = os.environ.get("KEEP_PICTURES")
     with (
         django_db_blocker.unblock(),
         tempfile.TemporaryDirectory(prefix="arbor-new-") as folder,
         provider_server() as provider,
-        Browser(CHROMIUM) as browser,
+        Browser() as browser,
     ):
         provider.decide = propose
         installation = Installation(Path(folder), ARBOR_MODEL_ALLOW_PRIVATE="true")
@@ -108,7 +95,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -
                 url=f"{installation.status()['urls']['web']}admin",
                 installation=installation,
                 provider=provider,
-                pictures=Path(kept) if kept else tmp_path_factory.mktemp("pictures"),
+                pictures=tmp_path_factory.mktemp("pictures"),
             )
         finally:
             if installation.process is not None and installation.process.poll() is None:

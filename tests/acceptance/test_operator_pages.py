@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.wsgi import get_wsgi_application
 from django.utils import timezone
 
 from apps.agents.models import Agent
@@ -29,20 +27,15 @@ from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from arbor.memory.values import NewMemory
-from tests.acceptance.browser import Browser, find_chromium
-from tests.acceptance.console_server import served, sign_in
+from tests.acceptance.browser import Browser, needs_chromium
+from tests.acceptance.console_server import sign_in
 from tests.factories.heartbeats import LedgerEntryFactory, ProcessFactory
 from tests.factories.memories import ConceptFactory, EdgeFactory
 from tests.factories.selves import ProposalFactory
 from tests.factories.users import UserFactory
 from tests.support.database import DatabaseCleaner
 
-CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
-]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
 PHONE = 390
 TEXTS = (
     "The river froze in January, and the ferry stopped for nine days.",
@@ -77,13 +70,6 @@ class OperatorScene:
             "members": "tenants/membership/",
             "first": "",
         }
-
-
-@pytest.fixture(scope="module")
-def address(django_db_setup: None) -> Iterator[str]:
-    """Serve the console on a port of its own."""
-    with served(get_wsgi_application()) as url:
-        yield url
 
 
 def populate() -> tuple[Agent, Memory]:
@@ -134,21 +120,11 @@ def populate() -> tuple[Agent, Memory]:
 
 @pytest.fixture(scope="module")
 def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[OperatorScene]:
-    assert CHROMIUM is not None
-    with django_db_blocker.unblock(), Browser(CHROMIUM) as browser:
+    with django_db_blocker.unblock(), Browser() as browser:
         agent, memory = populate()
         sign_in(browser, address)
         yield OperatorScene(browser=browser, url=f"{address}/admin", agent=agent, memory=memory)
         emptier.empty()
-
-
-def picture(browser: Browser, folder: Path, name: str) -> None:
-    """Save a screenshot, and check that the page fits the screen and violates no policy."""
-    kept = os.environ.get("KEEP_PICTURES")
-    browser.screenshot((Path(kept) if kept else folder) / f"operator-{name}.png")
-    wide = browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wide <= 0, f"{name} is wider than the screen"
-    assert browser.violations() == [], name
 
 
 #: The names of fields and buttons without a label, as assistive software would read them.
@@ -165,10 +141,10 @@ def test_pages_fit_the_screen_in_light_and_dark(scene: OperatorScene, tmp_path: 
     for name, page in scene.pages.items():
         browser.open(f"{scene.url}/{page}")
         browser.evaluate("document.documentElement.classList.remove('dark')")
-        picture(browser, tmp_path, name)
+        browser.picture(tmp_path, f"operator-{name}")
         assert browser.evaluate(UNNAMED) == [], name
         browser.evaluate("document.documentElement.classList.add('dark')")
-        picture(browser, tmp_path, f"{name}-dark")
+        browser.picture(tmp_path, f"operator-{name}-dark")
 
 
 def test_a_node_of_the_graph_is_chosen_by_a_click(scene: OperatorScene) -> None:
@@ -179,7 +155,7 @@ def test_a_node_of_the_graph_is_chosen_by_a_click(scene: OperatorScene) -> None:
         "document.querySelector('#graph a[data-node]').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"
     )
     browser.wait_for(f"document.querySelector('#center')?.innerText !== {before!r}")
-    browser._settle()
+    browser.wait_until_loaded()
     assert browser.text("#center") != before
 
 
@@ -209,9 +185,8 @@ def test_a_person_sees_a_dead_worker_and_pauses_everything(scene: OperatorScene)
 
 
 def test_pages_fit_a_phone(scene: OperatorScene, address: str, tmp_path: Path) -> None:
-    assert CHROMIUM is not None
-    with Browser(CHROMIUM, width=PHONE, height=844) as browser:
+    with Browser(width=PHONE, height=844) as browser:
         sign_in(browser, address)
         for name, page in scene.pages.items():
             browser.open(f"{scene.url}/{page}")
-            picture(browser, tmp_path, f"{name}-phone")
+            browser.picture(tmp_path, f"operator-{name}-phone")

@@ -47,7 +47,7 @@ def test_workers_stopped_while_busy_lose_nothing(fleet: RealFleet) -> None:
     fleet.wait_until_some_are_done()
     for name in ("heartbeat", "model", "dispatcher"):
         fleet.parts[name].ask_to_stop()
-    # Those that have ended are started again while we wait.
+    # Workers that have ended are started again while the test waits.
     fleet.wait_until_all_are_done()
     assert_exactly_once(fleet)
 
@@ -64,7 +64,7 @@ def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -
 def test_heartbeats_resume_after_a_restart_of_the_broker(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
-    # A worker that holds a message when its broker goes may exit (kombu 5.7 closes a closed connection again):
+    # A worker that has a message when its broker ends may exit (kombu 5.7 closes a closed connection again):
     # a supervisor restarts the worker, as this fleet does.
     fleet.restart_broker()
     fleet.wait_until_all_are_done()
@@ -95,4 +95,4 @@ def test_every_process_records_its_liveness_in_the_database(fleet: RealFleet) ->
         ("worker", "embedding,llm,outbox", "thread"),
         ("scheduler", "", ""),
     }
-    fleet.wait_for(lambda: living() >= expected, what="all kinds of processes are heard of")
+    fleet.wait_for(lambda: living() >= expected, what="all kinds of processes record themselves")

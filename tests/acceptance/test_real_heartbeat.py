@@ -55,7 +55,7 @@ actions: [rest, recall]
 - Keep every further list of your answer empty, like this: []
 """
 
-#: Heartbeats until one is completed: each asks three times, as in production, and the next one asks anew.
+#: Heartbeats until one is completed; each of them asks the model up to three times, as in production.
 HEARTBEATS = 3
 
 
@@ -73,32 +73,32 @@ def real_model(local_model_server: LocalModel, monkeypatch: pytest.MonkeyPatch) 
         cached.cache_clear()
 
 
-def _wait_for_an_answer(agent: Agent) -> None:
+def _send_message(agent: Agent) -> None:
     message_agent(agent_id=agent.id, text="Are you calm today?", actor="test")
 
 
-def _have_a_plan(agent: Agent) -> None:
+def _commit_to_a_goal(agent: Agent) -> None:
     backlog = lock_backlog(agent.id, now=datetime.now(UTC))
     goal = Goal.objects.get(agent_id=agent.id, state=GoalState.ACTIVE)
     backlog.commit(goal.id, action="recall", description="Look for what calms")
     save_backlog(backlog)
 
 
-def _have_run_four_heartbeats(agent: Agent) -> None:
+def _count_four_heartbeats(agent: Agent) -> None:
     AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
 
 
-def _want_nothing(agent: Agent) -> None:
+def _delete_goals(agent: Agent) -> None:
     Goal.objects.filter(agent_id=agent.id).delete()
 
 
-#: What an agent's life must be like for each mode.
-_LIVES: dict[Mode, Callable[[Agent], None]] = {
-    Mode.CONVERSATION: _wait_for_an_answer,
-    Mode.CONSOLIDATION: _have_run_four_heartbeats,
+#: Prepares an agent for a heartbeat of the mode.
+_PREPARATIONS: dict[Mode, Callable[[Agent], None]] = {
+    Mode.CONVERSATION: _send_message,
+    Mode.CONSOLIDATION: _count_four_heartbeats,
     Mode.PLAN_EXECUTION: lambda _: None,
-    Mode.GOAL_PURSUIT: _have_a_plan,
-    Mode.REFLECTION: _want_nothing,
+    Mode.GOAL_PURSUIT: _commit_to_a_goal,
+    Mode.REFLECTION: _delete_goals,
 }
 
 
@@ -123,7 +123,7 @@ def test_a_heartbeat_of_each_mode_completes_on_a_real_model(
         add_template(text=TEMPLATE, actor="test")
         agent = create_agent(name="Pebble", template_name="Pebble", actor="test")
         start_agent(agent_id=agent.id, actor="test")
-        _LIVES[mode](agent)
+        _PREPARATIONS[mode](agent)
     for _ in range(HEARTBEATS):
         outcome = _run_heartbeat(agent)
         heartbeat = outcome.heartbeat

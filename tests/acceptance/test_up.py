@@ -152,7 +152,7 @@ def first_agent(installation: Installation) -> dict[str, Any]:
 
 
 def request_heartbeat(installation: Installation) -> None:
-    """Run a heartbeat of an agent by the workers; one that is requested is never skipped."""
+    """Run a heartbeat of an agent by the workers; requested heartbeats are never skipped."""
     result = installation.arbor("agent", "run", first_agent(installation)["name"], "--timeout", "50")
     assert result.returncode == 0, result.stdout + result.stderr
 

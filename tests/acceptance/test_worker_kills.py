@@ -21,8 +21,8 @@ BATCH_POINTS = (
     "orient ends",
     "think ends",
     "suspend is written",
-    "walker is about to publish",
-    "walker has told",
+    "heartbeat worker is about to publish",
+    "heartbeat worker has published",
     "call is claimed",
     "reply has arrived",
     "reply is written",
@@ -35,8 +35,8 @@ BATCH_POINTS = (
     "plan_next ends",
     "finish is written",
 )
-#: As many as one message carries.
-BATCHED_TASKS = 8
+#: The agents that one message carries at most.
+BATCH_SIZE = 8
 
 # The time of a leg is shared by the heartbeats of its batch.
 BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND elapsed_ms > 1.5 * own_ms"
@@ -71,7 +71,7 @@ def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
         groups = groups_of(fleet)
         planned = dict(zip((group[0].name for group in groups), left, strict=False))
         fleet.plan_kills(planned)
-        # All of a tenant in one statement: one message carries them.
+        # All agents of a tenant in one statement, so that one message carries them.
         fleet.make_due([agent for group in groups for agent in group])
         fleet.wait_until_all_are_done()
         for agent in fleet.agents:
@@ -91,4 +91,4 @@ def groups_of(fleet: RealFleet) -> list[list[Agent]]:
     """Return as many agents of each tenant as one message carries."""
     readable = [agent for agent in fleet.agents if agent.model != UNREADABLE]
     tenants = sorted({agent.tenant for agent in readable})
-    return [[agent for agent in readable if agent.tenant == tenant][:BATCHED_TASKS] for tenant in tenants]
+    return [[agent for agent in readable if agent.tenant == tenant][:BATCH_SIZE] for tenant in tenants]

@@ -13,7 +13,7 @@ from arbor.authority.requests import body_hash, canonical_body
 from tests.factories.agents import AgentFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
 
-#: As `decide` completes them.
+#: Parameters as `decide` completes them.
 PARAMS = {"content": "The reef is charted.", "intent": "they asked for it"}
 
 

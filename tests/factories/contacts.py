@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import factory
 
 from apps.contacts.models import (
@@ -17,6 +19,10 @@ from arbor.contacts.values import Speaker
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory
 from tests.factories.rows import TenantRowFactory, minutes_ago
+
+
+def _sealed_secret() -> dict[str, Any]:
+    return {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
 
 
 class ChatSessionFactory(TenantRowFactory[ChatSession]):
@@ -49,9 +55,7 @@ class ChannelFactory(TenantRowFactory[Channel]):
     kind = "webhook"
     audience = "user"
     target = "https://example.org/hook"
-    sealed_secret = factory.LazyFunction(
-        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
-    )
+    sealed_secret = factory.LazyFunction(_sealed_secret)
 
 
 class SignalWebhookFactory(TenantRowFactory[SignalWebhook]):
@@ -61,9 +65,7 @@ class SignalWebhookFactory(TenantRowFactory[SignalWebhook]):
     name = factory.Sequence(lambda n: f"webhook-{n}")
     url = "https://example.org/signals"
     signals = factory.LazyFunction(lambda: ["memory.goal_*"])
-    sealed_secret = factory.LazyFunction(
-        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
-    )
+    sealed_secret = factory.LazyFunction(_sealed_secret)
     position = f"{0:032x}.0"
 
 
@@ -74,9 +76,7 @@ class HookFactory(TenantRowFactory[Hook]):
     name = factory.Sequence(lambda n: f"hook-{n}")
     agent = factory.SubFactory(AgentFactory)
     kind = "json"
-    sealed_secret = factory.LazyFunction(
-        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
-    )
+    sealed_secret = factory.LazyFunction(_sealed_secret)
 
 
 class HookDeliveryFactory(TenantRowFactory[HookDelivery]):

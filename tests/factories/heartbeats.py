@@ -31,7 +31,7 @@ class ScheduleFactory(TenantRowFactory[HeartbeatSchedule]):
     interval_s = 3600.0
 
 
-def a_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[str, Any]:
+def trace_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[str, Any]:
     """Return one step of a heartbeat's trace in its stored form."""
     return {
         "sequence": sequence,
@@ -89,7 +89,7 @@ class HeartbeatFactory(TenantRowFactory[Heartbeat]):
     narrative = "I recalled the river and noted a new path."
     model = "openai/gpt-5-mini"
     own_ms = 18.4
-    trace = factory.LazyAttribute(lambda o: [a_step(1, o.started_at)])
+    trace = factory.LazyAttribute(lambda o: [trace_step(1, o.started_at)])
     started_at = factory.LazyAttribute(lambda o: o.slot_at + timedelta(seconds=1))
     ended_at = factory.LazyAttribute(lambda o: o.started_at + timedelta(seconds=2))
 

@@ -1,13 +1,17 @@
-"""Documents for tests, with rows as indexing leaves them."""
+"""Documents for tests, with rows as indexing leaves them, and passages that searches find."""
 
 from __future__ import annotations
 
 import hashlib
+from uuid import UUID
 
 import factory
-from pgvector import SparseVector
+from pgvector import HalfVector, SparseVector
 
 from apps.knowledge.models import AgentKnowledge, Document, DocumentVersion, Passage
+from apps.knowledge.services.passages import set_searchable
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.tenants.scope import tenant_transaction
 from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, document_vector
 from tests.factories.rows import TenantRowFactory, minutes_ago
@@ -70,3 +74,19 @@ class AgentKnowledgeFactory(TenantRowFactory[AgentKnowledge]):
 
     categories = factory.LazyFunction(lambda: ["policies"])
     changed_by = "user:ann"
+
+
+def published_passage(tenant_id: UUID, text: str, *, title: str = "Travel") -> Passage:
+    """Store a passage of a published document with its vector, and count its terms."""
+    (vector,) = embed_texts(tenant_id=tenant_id, texts=[text])
+    with tenant_transaction(tenant_id):
+        version = DocumentVersionFactory.create(document=DocumentFactory.create(title=title))
+        passage: Passage = PassageFactory.create(
+            version=version,
+            text=text,
+            embedding=HalfVector(vector),
+            embedding_model="wordllama 256",
+            searchable=False,
+        )
+        set_searchable(version.document, searchable=True)
+    return passage

@@ -18,7 +18,7 @@ PASSWORD = "correct horse battery staple"
 
 @cache
 def _hashed(algorithm: str) -> str:
-    # A real hash takes its time: one for all tests of the algorithm.
+    # Hashing takes long, so all tests share one hash per algorithm.
     return make_password(PASSWORD, hasher=algorithm)
 
 

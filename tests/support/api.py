@@ -43,10 +43,10 @@ class Caller:
     def delete(self, path: str, **query: Any) -> Any:
         return self._call("delete", path, query_params=query)
 
-    def _call(self, method: str, path: str, *, headers: dict[str, str] | None = None, **how: Any) -> Any:
+    def _call(self, method: str, path: str, *, headers: dict[str, str] | None = None, **options: Any) -> Any:
         call: Callable[..., Any] = getattr(self.client, method)
         authorization = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        return call(f"{PATH}{path}", headers={**authorization, **(headers or {})}, **how)
+        return call(f"{PATH}{path}", headers={**authorization, **(headers or {})}, **options)
 
 
 def caller_of(tenant: Tenant, role: Role = Role.OWNER, **options: Any) -> Caller:

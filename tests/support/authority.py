@@ -75,5 +75,5 @@ def authority_of(*grants: Capability, **fields: Any) -> AgentAuthority:
     return AgentAuthority(**(values | fields))
 
 
-#: May do everything.
+#: The authority of an agent that may do everything.
 EVERYTHING = authority_of(grant_of(ACTION_PREFIX + "*"))

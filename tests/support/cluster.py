@@ -24,7 +24,7 @@ from tests.support.database import ALIASES, use_database
 ROOT = Path(__file__).parents[2]
 #: The cluster of the current state of the code, reused by later runs.
 FOLDER = ROOT / ".pytest_cache" / "cluster"
-#: The files that decide about tables, roles and policies.
+#: The files that determine tables, roles and policies.
 SOURCES = (
     "apps/**/models.py",
     "apps/**/models/*.py",
@@ -35,7 +35,7 @@ SOURCES = (
     "config/settings/*.py",
     "tests/support/cluster.py",
 )
-#: Of the cluster's superuser and owner. A server listens on the loopback only, and ends with its tests.
+#: The password of the cluster's superuser and owner: servers listen on the loopback only, and end with their tests.
 PASSWORD = "tests"
 
 
@@ -95,7 +95,7 @@ def _current_cluster() -> Path:
     """Return the cluster of the current state of the code; migrate a new one if there is none."""
     source = FOLDER / _fingerprint()
     if not source.exists():
-        _make(source)
+        _create_cluster(source)
     return source
 
 
@@ -111,8 +111,8 @@ def _fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
-def _make(target: Path) -> None:
-    """Migrate a new cluster, and replace those of other states of the code."""
+def _create_cluster(target: Path) -> None:
+    """Migrate a new cluster, and delete the clusters of other states of the code."""
     for outdated in FOLDER.iterdir():
         if outdated.is_dir():
             shutil.rmtree(outdated)

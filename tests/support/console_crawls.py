@@ -31,7 +31,7 @@ from tests.support.console import Page, World, crawl, page_of, sign_in
 from tests.support.console_rows import make_world
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7|add:7 }}' onmouseover='alert(3)"
-#: In every field of the tenant that the viewer is no member of.
+#: The text in every field of the tenant that the viewer is no member of.
 SECRET = "globex secret"
 
 type Snapshot = dict[str, Any]
@@ -58,7 +58,7 @@ class OwnerCrawl:
     after: Snapshot
     #: The recorded number of recalls of the tenant's memory after the crawl.
     recalled: int
-    #: Connections to the broker that pages asked for.
+    #: The number of connections to the broker that pages tried to open.
     broker_connections: int
 
 
@@ -77,7 +77,7 @@ def crawl_as_viewer() -> ViewerCrawl:
 
 
 def crawl_as_owner() -> OwnerCrawl:
-    """Crawl as the owner of a tenant, with the broker away."""
+    """Crawl as the owner of a tenant, without a broker."""
     ProcessFactory()
     tenant = create_tenant(slug="acme", name="Acme")
     world = make_world(tenant)

@@ -275,7 +275,7 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
 
 
 def _add_documents(agent: Agent, text: str) -> list[Model]:
-    """Create a document with a version and a passage, one that cannot be read, and the categories of the agent."""
+    """Create a document with a version and a passage, an unreadable document, and the categories of the agent."""
     document = DocumentFactory(name=text[:400], title=text[:300], category=text[:60], created_by=text[:200])
     version = DocumentVersionFactory(document=document, created_by=text[:200], text=text)
     PassageFactory(version=version, text=text, headings=[text], category=text[:60])
@@ -321,7 +321,7 @@ def _add_conversation(agent: Agent, text: str) -> list[Model]:
 
 
 def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
-    """Create the rows that maintenance derives from a memory; return those with a page."""
+    """Create the rows that maintenance derives from a memory; return the ones that have a page."""
     agent = memory.agent
     near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
     cluster = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])

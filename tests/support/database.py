@@ -18,7 +18,7 @@ FILLED = ("django_migrations", "django_content_type", "auth_permission")
 
 
 def use_database(owner_url: str) -> None:
-    """Point the roles' connections at the database; one that is open leads to another server."""
+    """Point the roles' connections at the database, and close the open ones, which lead to another server."""
     for alias in ALIASES:
         connections[alias].close()
         settings = connections.settings[alias]
@@ -30,7 +30,7 @@ def use_database(owner_url: str) -> None:
 
 
 class DatabaseCleaner:
-    """Empties the database through a session that may delete everything: past row security, privileges and references."""
+    """Empties the database through a session that bypasses row security, privileges and references."""
 
     def __init__(self, session: psycopg.Connection[Any]) -> None:
         self._session = session
@@ -42,7 +42,7 @@ class DatabaseCleaner:
             )
             if name not in FILLED
         ]
-        self._session.execute(_emptying(tables))
+        self._session.execute(_emptying_function(tables))
 
     def empty(self) -> None:
         """Roll back open transactions and delete all rows."""
@@ -54,7 +54,7 @@ class DatabaseCleaner:
             self._session.execute("VACUUM memories_memory")
 
 
-def _emptying(tables: list[str]) -> Composed:
+def _emptying_function(tables: list[str]) -> Composed:
     """Return the definition of a function that deletes all rows and returns the tables that had some.
 
     Its statements are planned once for all tests. TRUNCATE would create a new file for each table and index.

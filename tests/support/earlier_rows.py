@@ -48,8 +48,8 @@ STATE: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Home:
-    """The ids of a tenant's rows."""
+class EarlierTenant:
+    """The ids of a tenant and of some of its rows."""
 
     tenant: UUID
     agent: UUID
@@ -59,7 +59,7 @@ class Home:
     call: UUID
 
 
-def create_rows(earlier: Apps, slug: str) -> Home:
+def create_rows(earlier: Apps, slug: str) -> EarlierTenant:
     """Create a tenant with rows in the tables that the migrations change."""
 
     def create(label: str, **values: Any) -> Any:
@@ -94,7 +94,7 @@ def create_rows(earlier: Apps, slug: str) -> Home:
     create("audit.PlatformEvent", action="signed_in", actor=f"user:{slug}-ann", message="signed in")
     own("audit.AuditEvent", action="agent.created", actor="cli", agent_id=agent.id, message="created")
     create("heartbeats.Process", name=f"{slug}:1", kind="worker", started_at=THEN, seen_at=THEN)
-    return Home(
+    return EarlierTenant(
         tenant=tenant.id,
         agent=agent.id,
         innate=innate.id,

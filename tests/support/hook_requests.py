@@ -6,8 +6,9 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from urllib.parse import urlencode
 
@@ -125,7 +126,7 @@ class SignedRequest:
     content_type: str = "application/json"
 
     def post(self, key: str, headers: Mapping[str, str] | None = None) -> Any:
-        """Post it to a hook; further headers replace its own."""
+        """Post the request to a hook; `headers` replace its own."""
         given = {**self.headers, **(headers or {})}
         return Client().post(
             f"{HOOKS_PATH}{key}", data=self.body, content_type=self.content_type, headers=given
@@ -137,18 +138,17 @@ class GithubSender:
     """GitHub, with the secret of a hook."""
 
     secret: str
-    numbers: list[int] = field(default_factory=lambda: [0])
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def request(self, event: str, *, form: bool = False, **changes: Any) -> SignedRequest:
         """Return a delivery of an event, as JSON or, as GitHub's default is, as a form."""
-        self.numbers[0] += 1
         text = json.dumps({**GITHUB_BODIES.get(event, _COMMON), **changes})
         body = urlencode({"payload": text}).encode() if form else text.encode()
         return SignedRequest(
             body=body,
             headers={
                 "X-GitHub-Event": event,
-                "X-GitHub-Delivery": f"72d3162e-cc78-11e3-81ab-{self.numbers[0]:012d}",
+                "X-GitHub-Delivery": f"72d3162e-cc78-11e3-81ab-{next(self.numbers):012d}",
                 "X-Hub-Signature-256": f"sha256={hex_signature(self.secret, body)}",
                 "User-Agent": "GitHub-Hookshot/044aadd",
             },

@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import settings
 
-#: The same examples each time; examples from a seed.
+#: The profiles: the same examples at each run, and examples from a seed.
 REPEATED, SEEDED = "arbor", "arbor-seeded"
 _LARGEST_SEED = 2**32 - 1
 
@@ -18,7 +18,7 @@ def configure(config: pytest.Config) -> None:
 
     Call it before Hypothesis reads its options. The workers of pytest-xdist get the seed with the options.
     """
-    # How long an example takes depends on the load of the machine.
+    # No deadline, because the duration of an example depends on the load of the machine.
     settings.register_profile(REPEATED, deadline=None, derandomize=True)
     settings.register_profile(SEEDED, deadline=None, derandomize=False, database=None, print_blob=True)
     if config.option.hypothesis_seed is None and os.environ.get("CI") == "true":

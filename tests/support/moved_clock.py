@@ -17,8 +17,7 @@ from apps.tenants.scope import SERVING
 
 #: Packages whose clock is moved, and Django's, which they use.
 _MOVED = ("arbor", "apps", "workers", "config", "django.utils.timezone")
-_ROLES = SERVING
-#: Found before those of pg_catalog, which the statements of Arbor name without their schema.
+#: Functions that hide those of pg_catalog, which Arbor's statements name without the schema.
 _FUNCTIONS = ("now", "statement_timestamp", "clock_timestamp", "transaction_timestamp")
 
 
@@ -40,13 +39,13 @@ class MovedClock:
             self._session.execute("UPDATE moved_clock.clock SET moved = %s", [self.offset])
 
     def advance_to(self, moment: datetime) -> None:
-        """Move the clock to a time, if that is to come."""
+        """Move the clock to a time, if it is in the future."""
         self.advance(moment - self.now())
 
 
 @contextmanager
 def moved_clock(session: psycopg.Connection[Any], patch: pytest.MonkeyPatch) -> Iterator[MovedClock]:
-    """Return a clock that can be moved; `session` is one of the superuser."""
+    """Yield a clock that can be moved; `session` is a session of the superuser."""
     clock = MovedClock(session)
     _install(session)
     _patch_process(clock, patch)
@@ -79,14 +78,14 @@ def _uninstall(session: psycopg.Connection[Any]) -> None:
 
 def _set_search_path(session: psycopg.Connection[Any], change: SQL) -> None:
     """Change the search path of the serving roles; their sessions get it when they connect again."""
-    for alias in _ROLES:
+    for alias in SERVING:
         role = Identifier(connections[alias].settings_dict["USER"])
         session.execute(SQL("ALTER ROLE {} {}").format(role, change))
         connections[alias].close()
 
 
 def _patch_process(clock: MovedClock, patch: pytest.MonkeyPatch) -> None:
-    """Replace `datetime` in the modules by one whose `now` is moved; instances remain those of the real class."""
+    """Replace `datetime` in the modules by a class whose `now` is moved; its instances are those of the real class."""
 
     class Instances(type):
         def __instancecheck__(cls, instance: object) -> bool:

@@ -8,7 +8,7 @@ from threading import Barrier
 
 from django.db import connections
 
-#: A barrier that a thread does not reach breaks, and the test fails.
+#: The longest that a thread waits for the others; after that the barrier breaks, and the test fails.
 _PATIENCE_S = 60
 
 
@@ -28,7 +28,7 @@ def race[T](*operations: Callable[[], T]) -> list[T]:
 
 
 def none_if_refused[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:
-    """Return the operation with the result None if the other operation was first and this one is refused."""
+    """Return an operation that returns None where the given one is refused because another operation was first."""
 
     def run() -> T | None:
         try:

@@ -74,7 +74,7 @@ class Secrets:
     client: Client
 
     def assert_readable(self) -> None:
-        """Assert that a running process uses each of them: keys, webhooks, session, new connections."""
+        """Assert that a running process can use each secret: keys, webhooks, session, new connections."""
         with tenant_transaction(self.tenant.id):
             for key in AgentKey.objects.select_related("agent"):
                 private = open_private_key(

@@ -26,7 +26,7 @@ class _ConnectedThread(threading.Thread):
             connections.close_all()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the end. Raises the error of the work, and TimeoutError for a thread that goes on."""
+        """Wait for the end. Raises the error of the work, and TimeoutError if the thread still runs."""
         super().join(timeout)
         if self.is_alive():
             raise TimeoutError(f"the thread has not ended after {timeout} seconds")

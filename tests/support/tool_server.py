@@ -27,7 +27,7 @@ class RunningServer:
     answer: str | Exception = "Gale from the west, 9 Beaufort."
 
     def offer(self, description: str = DESCRIPTION) -> None:
-        """Offer the tool `forecast` with a description, anew if it is offered already."""
+        """Offer the tool `forecast` with a description, instead of an earlier one."""
 
         def forecast(harbour: str, days: int = 1) -> str:
             self.calls.append((harbour, days))

@@ -61,7 +61,7 @@ def protect_as(earlier: Apps) -> None:
 
 
 def read_rows(session: psycopg.Connection[Any]) -> Rows:
-    """Return all rows of all tables but Django's own; the session is one of the superuser."""
+    """Return all rows of all tables but Django's own, by a session of the superuser."""
     names = session.execute(
         "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         " AND relname !~ '^(django|auth)_' ORDER BY 1"

@@ -23,9 +23,8 @@ from apps.api.scope import own_transactions, reads_file
 from apps.api.streamed_files import FILE_TYPE, streamed_file
 from apps.fleet.models import SavedSeed
 from apps.fleet.seeds.capture import CaptureOptions
-from apps.fleet.seeds.comparing import compare_seeds
 from apps.fleet.seeds.exporting import export_seed
-from apps.fleet.seeds.files import VerifiedSeed
+from apps.fleet.seeds.files import VerifiedSeed, compare_seeds
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed

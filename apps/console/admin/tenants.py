@@ -23,7 +23,7 @@ from apps.console.access import actor_of, has_role, is_platform_operator
 from apps.console.account_views import current_session
 from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
 from apps.console.views import console_page
-from apps.fleet.accounts import create_account, sessions_of
+from apps.fleet.accounts import create_account, open_sessions
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
 from arbor.agents.energy import EnergyTerms
@@ -141,7 +141,7 @@ class MembershipAdmin(ConsoleAdmin):
         context = _for_owners(request, extra_context)
         member = self.get_object(request, object_id) if context["may_own"] else None
         if member is not None:
-            context["member_sessions"] = sessions_of(member.user)
+            context["member_sessions"] = open_sessions(member.user)
         response: HttpResponse = super().change_view(request, object_id, form_url, context)
         return response
 
@@ -198,7 +198,7 @@ class UserAdmin(PageAdmin, PlatformAdmin):
         """Add the sessions and memberships of the account."""
         return {
             **super().page_context(request, row),
-            "sessions": sessions_of(row),
+            "sessions": open_sessions(row),
             "current": current_session(request),
             "page_url": reverse("admin:user-act", args=[row.pk]),
             "memberships": Membership.own.using(OPS)

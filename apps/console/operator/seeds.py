@@ -17,8 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console import cells
 from apps.console.access import ROLES_WITH_RIGHT, Right, access_of, actor_of, has_right
 from apps.console.views import console_page, refuse
-from apps.fleet.seeds.comparing import compare_seeds
-from apps.fleet.seeds.files import VerifiedSeed
+from apps.fleet.seeds.files import VerifiedSeed, compare_seeds
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
 from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
 from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed

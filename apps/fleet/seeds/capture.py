@@ -34,7 +34,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureOptions:
-    """The reason of a capture, and whether vectors are carried."""
+    """The reason of a capture, and whether the seed has vectors."""
 
     reason: str
     with_vectors: bool = True

@@ -1,4 +1,4 @@
-"""Verify a whole seed before anything is used from it."""
+"""Verify a whole seed before anything is used from it, and compare two verified seeds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.fleet.seeds.refusals import auditing_refusals
+from apps.fleet.seeds.refusals import audit_refusals
 from apps.fleet.seeds.signing import verify_seed_signatures
 from arbor.errors import SeedInvalid
+from arbor.seeds.diff import SectionDifference, diff_rows
 from arbor.seeds.limits import MEGABYTE, SeedLimits
 from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.reading import SeedReader, SeedRow
@@ -28,7 +29,7 @@ class VerifiedSeed:
     _source: BinaryIO
 
     def rows(self) -> Iterator[SeedRow]:
-        """Yield the rows from the beginning. Raises SeedInvalid at the end if they are not those that were verified."""
+        """Yield the rows from the beginning. Raises SeedInvalid at the end if they are not the verified rows."""
         self._source.seek(0)
         reader = SeedReader(self._source, seed_limits())
         yield from reader.rows()
@@ -44,7 +45,7 @@ def seed_limits() -> SeedLimits:
 
 def receive_seed(source: BinaryIO, *, tenant_id: UUID, actor: str) -> VerifiedSeed:
     """Verify a seed that somebody hands in, outside of transactions; a refusal is audited. Raises SeedInvalid."""
-    with auditing_refusals(tenant_id=tenant_id, actor=actor):
+    with audit_refusals(tenant_id=tenant_id, actor=actor):
         return verify_seed(source)
 
 
@@ -63,6 +64,12 @@ def verify_seed(source: BinaryIO) -> VerifiedSeed:
         ids=ids,
         _source=source,
     )
+
+
+def compare_seeds(first: VerifiedSeed, second: VerifiedSeed) -> tuple[SectionDifference, ...]:
+    """Return the differences from the first seed to the second, by section. Raises SeedInvalid."""
+    same_agent = first.manifest.header.agent_id == second.manifest.header.agent_id
+    return diff_rows(first.rows, second.rows, same_agent=same_agent)
 
 
 def _id(text: str) -> UUID:

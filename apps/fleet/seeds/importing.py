@@ -1,4 +1,4 @@
-"""Import a seed as a new agent: its own identity, and the memories, goals and self of the seed's."""
+"""Import a seed as a new agent, with an identity of its own, and the memories, goals and self of the seed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import VerifiedSeed, receive_seed
 from apps.fleet.seeds.profiles import checked_profile, interval_of
-from apps.fleet.seeds.refusals import auditing_refusals
+from apps.fleet.seeds.refusals import audit_refusals
 from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, SeedReport, has_comparable_vectors, known_ids
 from apps.fleet.seeds.saving import temporary_file
 from apps.fleet.seeds.sections import PROFILE, REQUESTS, SeedGroup, Values
-from apps.fleet.seeds.writing import RowWriter, set_mind
+from apps.fleet.seeds.writing import RowWriter, ensure_mind
 from apps.heartbeats.services.schedule import create_schedules
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
-from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.scope import APP, current_tenant, tenant_transaction
 from apps.tenants.services import require_active
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.identity import KeyPair, generate_key_pair
@@ -43,15 +43,12 @@ _MOST_REQUESTS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """The name of the new agent, empty: that of the seed, and whether a seed of another installation is trusted."""
+    """Options of an import: the name of the agent, trust in a seed of another installation, and a dry run, which only reports."""
 
+    #: Empty: the name in the seed.
     name: str = ""
     trust_foreign: bool = False
     dry_run: bool = False
-
-
-class _DryImport(Exception):
-    """Rolls the transaction of a dry run back."""
 
 
 def import_seed(*, tenant_id: UUID, seed: VerifiedSeed, options: ImportOptions, actor: str) -> SeedReport:
@@ -61,27 +58,22 @@ def import_seed(*, tenant_id: UUID, seed: VerifiedSeed, options: ImportOptions, 
     another installation that is not trusted, AlreadyExists for the name, Invalid, and TransitionIllegal where the tenant is
     suspended.
     """
-    report: SeedReport | None = None
-    with auditing_refusals(tenant_id=tenant_id, actor=actor):
+    with audit_refusals(tenant_id=tenant_id, actor=actor):
         if not (seed.is_own or options.trust_foreign):
             raise SeedInvalid(
                 "the seed is signed by another installation; read where it comes from, and import it with --trust-foreign"
             )
-        try:
-            with tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT):
-                report = _import(seed, options, AuditAction.SEED_IMPORTED, actor)
-                if options.dry_run:
-                    raise _DryImport
-        except _DryImport:
-            pass
-    assert report is not None
-    return report
+        with tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT):
+            report = _import(seed, options, AuditAction.SEED_IMPORTED, actor)
+            if options.dry_run:
+                transaction.set_rollback(True, using=APP)
+            return report
 
 
 def fork_agent(
     *, tenant_id: UUID, agent_id: UUID, name: str, actor: str, with_vectors: bool = True
 ) -> SeedReport:
-    """Create another agent with the memories, goals and self of this one, and an identity of its own.
+    """Create a copy of an agent with its memories, goals and self, and an identity of its own.
 
     Raises NotFound, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is suspended.
     """
@@ -90,7 +82,7 @@ def fork_agent(
         export_seed(tenant_id=tenant_id, agent_id=agent_id, output=file, options=options, actor=actor)
         seed = receive_seed(file, tenant_id=tenant_id, actor=actor)
         with (
-            auditing_refusals(tenant_id=tenant_id, actor=actor),
+            audit_refusals(tenant_id=tenant_id, actor=actor),
             tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT),
         ):
             return _import(seed, ImportOptions(name=name), AuditAction.SEED_FORKED, actor)
@@ -105,7 +97,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
     requests = _create_agent(agent, pair, profile, options)
     lock_minds([agent.id])
     model = installation_model()
-    set_mind(agent.id, agent.tenant_id, model)
+    ensure_mind(agent.id, agent.tenant_id, model)
     writer = RowWriter(
         agent_id=agent.id,
         model=model,
@@ -117,8 +109,8 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
             texts={header.public_id: agent.public_id},
         ),
         known=known_ids(seed, frozenset(SeedGroup), agent.id),
-        # Events on their way to the agent of the seed are not answered by its copy as well, and who sent them is not known.
-        leaves=frozenset({"percepts"}),
+        # The agent of the seed answers its pending percepts; its copy does not know who sent them.
+        skipped=frozenset({"percepts"}),
     )
     writer.write(seed.rows())
     if "state" not in writer.written:

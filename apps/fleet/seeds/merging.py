@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.lifecycle import lock_whole_agent
 from apps.fleet.seeds.files import VerifiedSeed
-from apps.fleet.seeds.refusals import auditing_refusals
+from apps.fleet.seeds.refusals import audit_refusals
 from apps.fleet.seeds.restoring import STATEMENT_TIMEOUT, require_no_heartbeat
 from apps.fleet.seeds.saving import save_seed
 from apps.fleet.seeds.sections import BY_NAME
@@ -80,7 +80,7 @@ def merge_seed(
     reported. Raises NotFound, SeedInvalid, and TransitionIllegal during a heartbeat.
     """
     header = seed.manifest.header
-    with auditing_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):
+    with audit_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):
         if header.agent_id == agent_id:
             raise SeedInvalid("the seed is of the same agent: restore it instead")
         if not (seed.is_own or options.trust_foreign):
@@ -119,7 +119,7 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
 
 
 def _checked(rows: Iterable[SeedRow]) -> Iterator[SeedRow]:
-    """Yield the rows that a merge reads, their values checked as those of a restore. Raises SeedInvalid."""
+    """Yield the rows that a merge reads, with their values checked as in a restore. Raises SeedInvalid."""
     for row in rows:
         if row.section in MERGED:
             values, _ = checked_values(BY_NAME[row.section], row.values)

@@ -13,7 +13,7 @@ from apps.fleet.seeds.sections import BY_NAME, SeedSection
 from apps.tenants.fields import WithinTenant
 from apps.tenants.scope import APP
 
-# Read a seed's view of the world at one moment: the first statement of a transaction.
+# Makes a transaction read the rows of one moment; it must be the first statement.
 ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
@@ -60,14 +60,14 @@ def delete_all(name: str) -> str:
 
 @cache
 def free_places(name: str) -> str:
-    """Return the statement that makes room in a unique index of a section."""
+    """Return the statement that makes room in a unique index before rows of a section are written."""
     section = BY_NAME[name]
     return f"UPDATE {section.model._meta.db_table} t SET {section.frees} t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s"  # noqa: S608
 
 
 @cache
 def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
-    """Return the statement that writes rows of a section, over those that exist unless rows are only added."""
+    """Return the statement that writes rows of a section, over existing ones unless the section is only added to."""
     section = BY_NAME[name]
     table = section.model._meta.db_table
     names = ", ".join(f'"{column}"' for column in columns)
@@ -99,7 +99,7 @@ def update_references(name: str, column: str) -> str:
 
 
 def _read_value(section: SeedSection, column: str) -> str:
-    """Return a column of a new row; that of a vector has its place among the numbers that are sent beside the rows."""
+    """Return the value of a column in a new row: a vector is a slice of the numbers that are sent beside the rows."""
     if not any(field.column == column for field in section.vectors):
         return f'new."{column}"'
     end = f'(new."{column}" * %(dimension)s)'
@@ -107,7 +107,7 @@ def _read_value(section: SeedSection, column: str) -> str:
 
 
 def _new_value(section: SeedSection, column: str) -> str:
-    """Return the value of a row that exists: its vector stays where its text does, and the seed has no vector."""
+    """Return the value that a column of an existing row gets: its vector stays if its text does and the seed has no vector."""
     texts = {"embedding": "content", "embedding_model": "content"}
     text = texts.get(column)
     if text is None or not section.vectors:

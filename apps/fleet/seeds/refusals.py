@@ -1,4 +1,4 @@
-"""Audit seeds that were refused, in a transaction of its own: the one of the act is rolled back."""
+"""Audit refused seeds in a transaction of their own, because that of the act is rolled back."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from arbor.errors import SeedInvalid
 
 
 @contextmanager
-def auditing_refusals(*, tenant_id: UUID, actor: str, agent_id: UUID | None = None) -> Iterator[None]:
-    """Record a seed that is refused within the block, which must be outside of transactions. Raises SeedInvalid."""
+def audit_refusals(*, tenant_id: UUID, actor: str, agent_id: UUID | None = None) -> Iterator[None]:
+    """Audit the refusal of a seed within the block, which must be outside of transactions. Raises SeedInvalid."""
     try:
         try:
             yield

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q
 
 from apps.agents.models import Agent
@@ -16,16 +17,16 @@ from apps.audit.services import record
 from apps.fleet.lifecycle import lock_whole_agent
 from apps.fleet.seeds.files import VerifiedSeed
 from apps.fleet.seeds.profiles import apply_profile
-from apps.fleet.seeds.refusals import auditing_refusals
+from apps.fleet.seeds.refusals import audit_refusals
 from apps.fleet.seeds.saving import save_seed
 from apps.fleet.seeds.sections import PROFILE, SECTIONS, SeedGroup
 from apps.fleet.seeds.self_history import record_self_differences
-from apps.fleet.seeds.writing import RowWriter, set_mind
+from apps.fleet.seeds.writing import RowWriter, ensure_mind
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.knowledge.services.active_skills import check_changed_agent
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.services.history import load_self
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import SeedInvalid, TransitionIllegal
 from arbor.seeds.saving import SeedReason
@@ -36,7 +37,7 @@ STATEMENT_TIMEOUT = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreOptions:
-    """The groups that a restore leaves as they are, and whether it only reports what it would do."""
+    """Options of a restore: the groups to leave as they are, and a dry run, which only reports."""
 
     skip: frozenset[SeedGroup] = frozenset()
     dry_run: bool = False
@@ -53,18 +54,14 @@ class SeedReport:
     rows: dict[str, int]
     with_vectors: bool
     dry_run: bool = False
-    #: The seed that was saved before; none of a new agent.
+    #: The seed of the state before, which was saved; None for a new agent.
     saved_seed_id: UUID | None = None
-    #: The number of rows that refer to what the agent does not have, by section; they were left out.
+    #: The number of rows that were left out, because they refer to what the agent does not have, by section.
     dropped: dict[str, int] = field(default_factory=dict)
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: The capabilities that a new agent asks for; none is granted.
     requests: tuple[str, ...] = ()
-
-
-class _DryRun(Exception):
-    """Rolls the transaction of a dry run back."""
 
 
 def restore_seed(
@@ -75,18 +72,13 @@ def restore_seed(
     Raises NotFound, SeedInvalid for another agent's seed, TransitionIllegal during a heartbeat, and LimitReached for models that the
     agent's skills do not fit.
     """
-    report: SeedReport | None = None
-    with auditing_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):
+    with audit_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):
         _require_own(seed, agent_id)
-        try:
-            with tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT):
-                report = _restore(agent_id, seed, options, actor)
-                if options.dry_run:
-                    raise _DryRun
-        except _DryRun:
-            pass
-    assert report is not None
-    return report
+        with tenant_transaction(tenant_id, statement_timeout=STATEMENT_TIMEOUT):
+            report = _restore(agent_id, seed, options, actor)
+            if options.dry_run:
+                transaction.set_rollback(True, using=APP)
+            return report
 
 
 def has_comparable_vectors(seed: VerifiedSeed, model: EmbeddingModel) -> bool:
@@ -125,7 +117,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
     writer.delete_others(seed.ids)
     others = writer.write(seed.rows())
     if SeedGroup.MEMORIES in groups:
-        set_mind(agent_id, agent.tenant_id, model)
+        ensure_mind(agent_id, agent.tenant_id, model)
     if SeedGroup.PROFILE in groups:
         for values in others.get(PROFILE, ()):
             apply_profile(agent, values)
@@ -156,7 +148,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
 def known_ids(
     seed: VerifiedSeed, groups: frozenset[SeedGroup], agent_id: UUID
 ) -> dict[str, frozenset[bytes] | set[bytes]]:
-    """Return the ids that rows of a seed may refer to, by table: the tenant's agents, and what the agent has afterwards."""
+    """Return the ids that rows of a seed may refer to, by table: the tenant's agents, and the agent's rows after the restore."""
     agents = {row_id.bytes for row_id in Agent.objects.values_list("id", flat=True)}
     known: dict[str, frozenset[bytes] | set[bytes]] = {
         "agents.Agent": agents | {seed.manifest.header.agent_id.bytes}

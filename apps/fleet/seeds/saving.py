@@ -15,7 +15,7 @@ from apps.audit.services import record
 from apps.fleet.models import SavedSeed, SavedSeedPart
 from apps.fleet.seeds.capture import CaptureOptions, capture
 from apps.fleet.seeds.files import VerifiedSeed, receive_seed
-from apps.fleet.seeds.refusals import auditing_refusals
+from apps.fleet.seeds.refusals import audit_refusals
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
@@ -26,8 +26,8 @@ from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.saving import AFTER_DESTRUCTION, DAILY, LATEST, SavedAt, SeedReason, expired_seeds
 from arbor.signals import SignalName, signal
 
-#: Bytes of a seed that stay in memory while it is written or read; larger ones are in a temporary file.
-IN_MEMORY = 4 * MEGABYTE
+#: A seed up to this size is written and read in memory, a larger one in a temporary file.
+_IN_MEMORY = 4 * MEGABYTE
 _JOB_RUN_DURATION = timedelta(seconds=6)
 # Agents with saved seeds that `arbor.seeds.saving.expired_seeds` does not retain.
 _EXPIRED = f"""
@@ -40,15 +40,15 @@ SELECT s.agent_id FROM fleet_savedseed s WHERE s.tenant_id = t.id GROUP BY s.age
 
 def temporary_file() -> BinaryIO:
     """Return a file that is deleted when it is closed."""
-    return cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=IN_MEMORY))
+    return cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))
 
 
 def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
-    """Save a seed of an agent as it is in the open transaction, and delete those that have expired. Raises NotFound."""
+    """Save a seed of an agent as it is in the open transaction, and delete the agent's expired seeds. Raises NotFound."""
     with temporary_file() as file:
         options = CaptureOptions(reason=f"saved: {reason}")
         manifest = capture(agent_id=agent_id, output=file, options=options)
-        row = _stored(manifest, reason, actor)
+        row = _create_row(manifest, reason, actor)
         _store_parts(row, file)
     delete_expired_seeds(agent_id)
     record(
@@ -67,17 +67,17 @@ def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
 
 
 def save_upload(*, tenant_id: UUID, source: BinaryIO, actor: str) -> SavedSeed:
-    """Verify a seed from elsewhere and save it; one that is saved already is returned. Raises SeedInvalid."""
+    """Verify a seed from elsewhere, save it unless that was done before, and return it as saved. Raises SeedInvalid."""
     manifest = receive_seed(source, tenant_id=tenant_id, actor=actor).manifest
-    with auditing_refusals(tenant_id=tenant_id, actor=actor), tenant_transaction(tenant_id):
-        # Another tenant may have the seed too, and ids of rows are those of the whole installation.
+    with audit_refusals(tenant_id=tenant_id, actor=actor), tenant_transaction(tenant_id):
+        # Another tenant may have the seed too, and ids are unique in the whole installation.
         own_id = derived_id(manifest.header.id, owner=tenant_id)
         known: SavedSeed | None = SavedSeed.objects.filter(id__in=(manifest.header.id, own_id)).first()
         if known is not None:
             if known.digest != manifest.trailer.digest:
-                raise SeedInvalid(f"the saved seed {known.id} has the id of this one, and another digest")
+                raise SeedInvalid(f"the saved seed {known.id} has the id of this seed, but another digest")
             return known
-        row = _stored(manifest, SeedReason.UPLOADED, actor, seed_id=own_id)
+        row = _create_row(manifest, SeedReason.UPLOADED, actor, seed_id=own_id)
         _store_parts(row, source)
         record(
             action=AuditAction.OPERATOR_ACT,
@@ -117,7 +117,7 @@ def open_saved_seed(seed_id: UUID) -> BinaryIO:
 
 
 def download_saved_seed(*, seed_id: UUID, actor: str) -> BinaryIO:
-    """Return the file of a saved seed for somebody who takes it away, which is audited as an export. Raises NotFound."""
+    """Return the file of a saved seed for a download, which is audited as an export. Raises NotFound."""
     row = saved_seed(seed_id)
     record(
         action=AuditAction.SEED_EXPORTED,
@@ -164,7 +164,7 @@ def delete_expired_seeds(agent_id: UUID) -> int:
     return len(expired)
 
 
-def _stored(
+def _create_row(
     manifest: SeedManifest, reason: SeedReason, actor: str, *, seed_id: UUID | None = None
 ) -> SavedSeed:
     header = manifest.header

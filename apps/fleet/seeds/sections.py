@@ -104,11 +104,6 @@ class SeedSection:
     #: Changes the values of a row before they are written to the seed.
     prepare: Callable[[Values], Values] | None = None
 
-    @property
-    def app(self) -> str:
-        """Return the app that owns the table."""
-        return str(self.model._meta.app_label)
-
     @cached_property
     def columns(self) -> tuple[Any, ...]:
         """Return the fields that a seed carries as values."""
@@ -183,13 +178,13 @@ def _types(field: Any) -> tuple[type, ...]:
 
 
 def _released(values: Values) -> Values:
-    """Return an intent as no heartbeat has locked it."""
+    """Return the values of an intent without the lock of a heartbeat."""
     if values["status"] == IntentStatus.LOCKED:
         values["status"] = IntentStatus.PENDING.value
     return values
 
 
-#: In the order in which rows are written: what is referred to comes first.
+#: In the order in which rows are written: referenced tables come first.
 SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="policy", model=AgentPolicy, group=SeedGroup.POLICY),
     SeedSection(name="knowledge", model=AgentKnowledge, group=SeedGroup.POLICY),
@@ -249,8 +244,8 @@ SECTIONS: tuple[SeedSection, ...] = (
         name="percepts",
         model=Percept,
         group=SeedGroup.STATE,
-        # Events on their way to the agent are no part of its state: one that came after the capture is not lost by a restore,
-        # and one that was taken in since is not pending again.
+        # Pending events are no part of the agent's state: a restore neither deletes an event that arrived after the capture,
+        # nor makes an event pending again that a heartbeat has taken in since.
         digested=False,
         appended=True,
         # A sealed message opens with a private key only, which no seed has.

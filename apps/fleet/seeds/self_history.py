@@ -16,7 +16,7 @@ _VERBS = {
 
 
 def record_self_differences(agent_id: UUID, before: SelfState, *, actor: str, reason: str) -> int:
-    """Record each part of the self that differs from before; return the number of parts. The agent is locked."""
+    """Record each part of the self that differs from `before`; return the number of parts. The agent must be locked."""
     found = differences(before, load_self(agent_id))
     version = latest_version(agent_id) + 1
     for difference in found:

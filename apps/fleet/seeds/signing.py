@@ -1,4 +1,4 @@
-"""Sign seeds by an agent's key and the System Authority, and verify those of this and of other installations."""
+"""Sign seeds by an agent's key and the System Authority, and verify seeds of this and of other installations."""
 
 from __future__ import annotations
 

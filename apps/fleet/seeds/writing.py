@@ -33,9 +33,10 @@ type Vector = npt.NDArray[np.float16]
 
 #: Rows that are written by one statement.
 _BATCH = 500
+#: The bytes before the numbers of a vector in PostgreSQL's binary format.
 _HEAD_BYTES = 4
-#: The text of a row's words, by section.
-_WORDS = {"buffer": "content", "episodes": "summary"}
+#: The column whose words are indexed, by section.
+_TEXTS = {"buffer": "content", "episodes": "summary"}
 
 
 @dataclass(kw_only=True)
@@ -51,20 +52,22 @@ class RowWriter:
     mapping: IdMapping | None = None
     #: The ids that rows may refer to, by table.
     known: Mapping[str, Set[bytes]]
-    #: Sections of these groups that are not written.
-    leaves: frozenset[str] = frozenset()
+    #: Sections of the groups that are not written.
+    skipped: frozenset[str] = frozenset()
     written: dict[str, int] = field(default_factory=dict)
-    #: The number of rows that refer to what is not known, by section.
+    #: The number of rows that require unknown rows, by section; they are not written.
     dropped: dict[str, int] = field(default_factory=dict)
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, set[str]] = field(default_factory=dict)
     _batch: list[Values] = field(default_factory=list)
     _numbers: list[Vector] = field(default_factory=list)
-    _later: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)
+    #: References between rows of one table, by section and column; set once all rows are written.
+    _self_references: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)
+    #: The terms of each active memory.
     _words: list[Mapping[int, float]] = field(default_factory=list)
 
     def delete_others(self, ids: Mapping[str, set[bytes]]) -> None:
-        """Delete the agent's rows that the seed does not have, and free the places of those that it moves."""
+        """Delete the agent's rows that the seed does not have, and make room in unique indexes for its rows."""
         for section in reversed(SECTIONS):
             if section.group not in self.groups or section.appended:
                 continue
@@ -77,7 +80,7 @@ class RowWriter:
                 change(queries.free_places(section.name), agent=self.agent_id)
 
     def write(self, rows: Iterable[SeedRow]) -> dict[str, list[Values]]:
-        """Write all rows, and return those of the sections that are no tables."""
+        """Write the rows of all tables, and return the rows of the other sections."""
         others: dict[str, list[Values]] = {}
         section: SeedSection | None = None
         for row in rows:
@@ -85,7 +88,7 @@ class RowWriter:
             if found is None:
                 others.setdefault(row.section, []).append(self._mapped(row.values))
                 continue
-            if found.group not in self.groups or found.name in self.leaves:
+            if found.group not in self.groups or found.name in self.skipped:
                 continue
             if section is not found:
                 self._flush(section)
@@ -97,7 +100,7 @@ class RowWriter:
             if len(self._batch) >= _BATCH:
                 self._flush(section)
         self._flush(section)
-        for (name, column), references in self._later.items():
+        for (name, column), references in self._self_references.items():
             change(queries.update_references(name, column), rows=to_json(references))
         if SeedGroup.MEMORIES in self.groups:
             Term.objects.filter(agent_id=self.agent_id).delete()
@@ -108,7 +111,7 @@ class RowWriter:
         return values if self.mapping is None else self.mapping.apply(values)
 
     def _resolve(self, section: SeedSection, values: Values) -> bool:
-        """Empty references to what is not known; return whether the row can be written without them."""
+        """Empty references to unknown rows; return whether the row can be written without them."""
         for column, (target, nullable) in section.references.items():
             reference = values.get(column)
             known = self.known.get(target)
@@ -126,8 +129,8 @@ class RowWriter:
         own = section.model._meta.label
         for column, (target, _) in section.references.items():
             if target == own and values[column] is not None:
-                later = self._later.setdefault((section.name, column), [])
-                later.append({"id": values["id"], "target": values[column]})
+                references = self._self_references.setdefault((section.name, column), [])
+                references.append({"id": values["id"], "target": values[column]})
                 values[column] = None
         for column in section.packed:
             values[column] = in_json(pack(values[column]))
@@ -139,7 +142,7 @@ class RowWriter:
             text = vectors.get(vector_field.column) if self.carries_vectors else None
             if text is not None:
                 self._numbers.append(self._vector(text))
-            # Vectors are sent as numbers: their texts would take longer than all else of the rows.
+            # Vectors are sent as numbers beside the rows: as texts, they would take longer than all other columns.
             values[vector_field.column] = None if text is None else len(self._numbers)
         if not section.vectors or section.name == "clusters":
             return
@@ -147,8 +150,8 @@ class RowWriter:
         values["embedding_model"] = vectors.get("embedding_model", "") if has_vector else ""
         if section.name == "memories":
             terms = self._terms_of_memory(values)
-        elif values[_WORDS[section.name]]:
-            terms = document_vector(values[_WORDS[section.name]])
+        elif text := values[_TEXTS[section.name]]:
+            terms = document_vector(text)
         else:
             values["lexical"] = None
             return
@@ -208,7 +211,7 @@ def read_bytes(text: Any) -> bytes:
     return row_id.bytes
 
 
-def set_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
+def ensure_mind(agent_id: UUID, tenant_id: UUID, model: EmbeddingModel) -> None:
     """Create the mind of an agent that has none."""
     Mind.objects.get_or_create(
         agent_id=agent_id,

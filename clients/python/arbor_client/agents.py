@@ -99,7 +99,7 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def publish(self, agent_id: Id, *, description: str | None = None) -> Call[Agent]:
-        """Publish an agent to agents elsewhere; without a description the card says what it said, or its role."""
+        """Publish an agent to agents elsewhere; without a description, its card has the one before, or the agent's role."""
         return post(Agent, f"/agents/{agent_id}/publish", {"description": description})
 
     @operation
@@ -139,7 +139,7 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def resume_all(self) -> Call[ChangedAgents]:
-        """Resume the paused agents of the tenant, except those that were paused before all were."""
+        """Resume the paused agents of the tenant, except those that were paused already when all were paused last."""
         return post(ChangedAgents, "/resume-agents")
 
     @operation

@@ -51,7 +51,7 @@ class Approval:
 
 @dataclass(frozen=True, kw_only=True)
 class Precedent:
-    """A person's decision about an earlier request like the one at hand."""
+    """A person's decision about an earlier, similar request."""
 
     id: UUID
     action: str
@@ -175,7 +175,7 @@ class Trust[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def set_tenant_rule(self, prefix: str, mode: str) -> Call[TrustRules]:
-        """Set the mode of a resource for all agents; a rule of an agent for the same prefix goes before it."""
+        """Set the mode of a resource for all agents; a rule of an agent for the same prefix takes precedence."""
         return put(TrustRules, "/trust/rules", {"prefix": prefix, "mode": mode})
 
     @operation

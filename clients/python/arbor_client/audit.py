@@ -59,7 +59,7 @@ class ChainReport:
     heartbeats: int
     #: Rows that were deleted by age, or with their agent.
     aged: int
-    #: Those of them whose deletion is recorded, but not sealed yet.
+    #: Aged rows whose deletion is recorded, but not sealed yet.
     aged_unsealed: int
     unsealed_events: int
     unsealed_heartbeats: int
@@ -103,7 +103,7 @@ class Audit[C: (Arbor, AsyncArbor)](Group[C]):
         until: datetime | None = None,
         limit: int | None = None,
     ) -> PagedCall[AuditEvent]:
-        """List or search what was done in the tenant and by whom, the latest first."""
+        """List or search the audited acts of the tenant, the latest first."""
         return listed(
             AuditEvent,
             "/audit",
@@ -119,7 +119,7 @@ class Audit[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def get(self, event_id: Id) -> Call[AuditEvent]:
-        """Return an act with its detail and what it changed."""
+        """Return an act with its detail and its changes."""
         return get(AuditEvent, f"/audit/{event_id}")
 
     @operation

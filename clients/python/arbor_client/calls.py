@@ -17,12 +17,12 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 
 #: The id of a row.
 type Id = UUID | str
-#: Rows; a name of its own, because operations are called `list`.
+#: A list of rows, where the name `list` is that of an operation.
 type Rows[T] = list[T]
 
 
 class Unchanged(Enum):
-    """The default of what a change leaves as it is; None removes a value."""
+    """The default of a field that a change leaves as it is; None removes a value."""
 
     UNCHANGED = "unchanged"
 
@@ -87,15 +87,10 @@ def get[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
 
 
 def rows_of[T](call: Call[T], *, under: str = "items") -> Call[Rows[T]]:
-    """Return a call whose answer is a list of what the given one reads, `under` a name or by itself."""
-    return Call(
-        method=call.method,
-        path=call.path,
-        parse=lambda value: [call.parse(item) for item in (value[under] if under else value)],
-        kind=call.kind,
-        query=call.query,
-        body=call.body,
-        idempotency_key=call.idempotency_key,
+    """Return the call for an answer that is a list of the call's values, under the name `under`, or alone if that is empty."""
+    rows: Call[Any] = call
+    return replace(
+        rows, parse=lambda value: [call.parse(item) for item in (value[under] if under else value)]
     )
 
 
@@ -123,16 +118,9 @@ def put[T](kind: type[T], path: str, body: Mapping[str, Any]) -> Call[T]:
 
 
 def patch[T](kind: type[T], path: str, changes: Mapping[str, Any]) -> Call[T]:
-    """Return a call that changes what is not `UNCHANGED`, with a new idempotency key."""
+    """Return a call that changes the fields that are not `UNCHANGED`. The server has idempotency keys for POST only."""
     body = {name: value for name, value in changes.items() if value is not UNCHANGED}
-    return Call(
-        method="PATCH",
-        path=path,
-        parse=decoder(kind),
-        kind=kind,
-        body=encode(body),
-        idempotency_key=str(uuid4()),
-    )
+    return Call(method="PATCH", path=path, parse=decoder(kind), kind=kind, body=encode(body))
 
 
 def delete[T](kind: type[T], path: str, /, **query: Any) -> Call[T]:
@@ -156,5 +144,5 @@ def decoder[T](kind: type[T]) -> Callable[[Any], T]:
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what the caller did not give."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}

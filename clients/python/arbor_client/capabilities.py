@@ -73,7 +73,7 @@ class Capabilities[C: (Arbor, AsyncArbor)](Group[C]):
 
     @listing
     def list(self, agent_id: Id, *, revoked: bool = False) -> PagedCall[Capability]:
-        """List the capabilities of an agent, and those of all agents; revoked ones on request."""
+        """List the capabilities of an agent, including those granted to all agents; revoked ones on request."""
         return listed(Capability, f"/agents/{agent_id}/capabilities", revoked=revoked)
 
     @operation
@@ -122,7 +122,7 @@ class Capabilities[C: (Arbor, AsyncArbor)](Group[C]):
         time_zone: str = "UTC",
         depth: int | None = None,
     ) -> Call[Capability]:
-        """Delegate a capability, or a part of it, to another agent; what is not given is inherited."""
+        """Delegate a capability, or a part of it, to another agent; omitted constraints are inherited."""
         body = {
             "to_agent_id": to_agent_id,
             "resource": resource,

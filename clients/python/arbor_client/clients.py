@@ -1,4 +1,4 @@
-"""The two clients: they drive the same exchanges, one by blocking and one by awaiting."""
+"""The two clients, which drive the same exchanges: one blocks, one awaits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from arbor_client.streams import Event, EventReader, StreamCall
 
 PATH = "/api/v1"
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
-#: Events may be minutes apart; the server sends comments in between.
-STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
 
 
 def _options(base_url: str, token: str, timeout: httpx.Timeout | float) -> dict[str, Any]:

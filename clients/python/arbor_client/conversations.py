@@ -64,8 +64,8 @@ class Conversations[C: (Arbor, AsyncArbor)](Group[C]):
         `conversation` is a name that keeps several conversations of one person apart.
         """
         body = {"text": text, "person": person, "conversation": conversation}
-        said = post(AnsweredTurn, f"/agents/{agent_id}/chat", body)
-        return replace(said, follow=_until_answered(agent_id, attempts=int(wait_s / FOLLOW_S)))
+        call = post(AnsweredTurn, f"/agents/{agent_id}/chat", body)
+        return replace(call, follow=_until_answered(agent_id, attempts=int(wait_s / FOLLOW_S)))
 
     @operation
     def turn(self, agent_id: Id, turn_id: Id) -> Call[AnsweredTurn]:
@@ -75,7 +75,7 @@ class Conversations[C: (Arbor, AsyncArbor)](Group[C]):
     @streaming
     def follow(self, agent_id: Id, turn_id: Id, *, after: str = "") -> StreamCall:
         """Stream the answer to a turn sentence by sentence, after the event `after`."""
-        return StreamCall(method="GET", path=f"/agents/{agent_id}/turns/{turn_id}", after=after)
+        return StreamCall(path=f"/agents/{agent_id}/turns/{turn_id}", after=after)
 
     @operation
     def turns(self, agent_id: Id, *, limit: int = 50, conversation: Id | None = None) -> Call[Rows[Turn]]:
@@ -93,7 +93,7 @@ def _until_answered(agent_id: Id, *, attempts: int) -> Callable[[AnsweredTurn], 
     def follow(answered: AnsweredTurn) -> Call[AnsweredTurn] | None:
         if answered.answer is not None or attempts <= 0:
             return None
-        asked = get(AnsweredTurn, f"/agents/{agent_id}/turns/{answered.turn.id}")
-        return replace(asked, follow=_until_answered(agent_id, attempts=attempts - 1))
+        call = get(AnsweredTurn, f"/agents/{agent_id}/turns/{answered.turn.id}")
+        return replace(call, follow=_until_answered(agent_id, attempts=attempts - 1))
 
     return follow

@@ -134,13 +134,13 @@ def _problem(response: httpx.Response) -> Problem:
         body = response.json()
     except ValueError:
         body = None
-    said: dict[str, Any] = body if isinstance(body, dict) else {}
+    problem: dict[str, Any] = body if isinstance(body, dict) else {}
     return Problem(
         status=response.status_code,
-        kind=str(said.get("type", "")).removeprefix(_KIND),
-        detail=str(said.get("detail", response.reason_phrase)),
-        request_id=str(said.get("request_id", response.headers.get("x-request-id", ""))),
-        fields={str(part.get("field")): str(part.get("message")) for part in said.get("errors", [])},
+        kind=str(problem.get("type", "")).removeprefix(_KIND),
+        detail=str(problem.get("detail", response.reason_phrase)),
+        request_id=str(problem.get("request_id", response.headers.get("x-request-id", ""))),
+        fields={str(part.get("field")): str(part.get("message")) for part in problem.get("errors", [])},
         retry_after_s=_seconds(response.headers.get("retry-after")),
     )
 

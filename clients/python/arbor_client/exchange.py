@@ -1,4 +1,4 @@
-"""The exchange of a call with its retries, as a generator that the two clients drive: it sends and waits by yielding."""
+"""The exchange of a call with its retries, as a generator that yields what a client must do next: send, or wait."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from arbor_client.errors import Unreachable, UnreadableAnswer, error_of
 
 #: The seconds between two requests for a value that is not complete yet.
 FOLLOW_S = 0.5
-#: Answers after which a request may succeed if it is sent again.
-_PASSING = frozenset({429, 502, 503, 504})
+#: The statuses of answers after which a request may succeed if it is sent again.
+_RETRYABLE = frozenset({429, 502, 503, 504})
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _NO_CONTENT = 204
@@ -32,7 +32,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait."""
+    """Wait for a number of seconds."""
 
     seconds: float
 
@@ -43,18 +43,18 @@ type Sent = httpx.Response | httpx.TransportError | None
 
 
 def exchange[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
-    """Send a call until it is answered, at most `retries` times again, and return the value of its answer.
+    """Send a call, with up to `retries` retries, and return the value of its answer. Raises ArborClientError.
 
-    A request that changes something is repeated only under its idempotency key. A value that is not complete yet is asked for
-    again. Raises ArborClientError.
+    A POST is repeated only under its idempotency key, a PATCH only if the server did not execute it. While the value is not
+    complete, the call that follows is sent.
     """
     while True:
         value = yield from _attempts(call, retries=retries)
-        further = None if call.follow is None else call.follow(value)
-        if further is None:
+        following = None if call.follow is None else call.follow(value)
+        if following is None:
             return value
         yield Wait(FOLLOW_S)
-        call = further
+        call = following
 
 
 def _attempts[T](call: Call[T], *, retries: int) -> Generator[Step, Sent, T]:
@@ -93,7 +93,7 @@ def _value[T](call: Call[T], sent: httpx.Response | httpx.TransportError) -> T:
 def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) -> bool:
     if call.method in ("GET", "HEAD", "PUT", "DELETE") or call.idempotency_key:
         return True
-    # Nothing of the request has left, or the server has refused to begin.
+    # The request was not sent, or the server refused it unread.
     return isinstance(sent, httpx.ConnectError) or (
         isinstance(sent, httpx.Response) and sent.status_code == 429
     )
@@ -102,12 +102,12 @@ def _may_repeat(call: Call[Any], sent: httpx.Response | httpx.TransportError) ->
 def _wait_s(sent: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
     """Return the seconds until the next attempt; None if another one would not help."""
     if isinstance(sent, httpx.Response):
-        if sent.status_code not in _PASSING and not _is_underway(sent):
+        if sent.status_code not in _RETRYABLE and not _is_underway(sent):
             return None
-        asked = sent.headers.get("retry-after", "")
-        if asked.isdigit():
-            return min(float(asked), _LONGEST_WAIT_S)
-    # Spread, so that many clients do not come back at the same moment.
+        retry_after = sent.headers.get("retry-after", "")
+        if retry_after.isdigit():
+            return min(float(retry_after), _LONGEST_WAIT_S)
+    # Random, so that many clients do not retry at the same moment.
     longest = min(_FIRST_WAIT_S * 2.0**attempt, _LONGEST_WAIT_S)
     return longest * random.uniform(0.5, 1.0)  # noqa: S311
 

@@ -81,7 +81,7 @@ class Plan:
     status: str
     risk: float | None
     dependencies: list[str]
-    #: The dependencies that have come about.
+    #: The dependencies that are met.
     met: list[str]
     reason: str
     created_at: datetime
@@ -174,7 +174,7 @@ class Plans[C: (Arbor, AsyncArbor)](Group[C]):
         risk: float | None = None,
         draft: bool = False,
     ) -> Call[Plan]:
-        """Plan a goal, or add steps to its active plan; `needs` are what the plan depends on."""
+        """Plan a goal, or add steps to its active plan; `needs` are the plan's dependencies."""
         body = {"steps": steps, "needs": needs, "risk": risk, "draft": draft}
         return post(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans", body)
 
@@ -185,7 +185,7 @@ class Plans[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def meet(self, agent_id: Id, goal_id: Id, dependency: str) -> Call[Plan]:
-        """Record that something a goal's active plan depends on has come about."""
+        """Record that a dependency of a goal's active plan is met."""
         return post(Plan, f"/agents/{agent_id}/goals/{goal_id}/plans/met", {"dependency": dependency})
 
     @operation

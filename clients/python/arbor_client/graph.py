@@ -63,7 +63,7 @@ class Contradiction:
 
 @dataclass(frozen=True, kw_only=True)
 class Contradictions:
-    """The contradictions among what an agent knows."""
+    """The contradictions within an agent's knowledge."""
 
     items: list[Contradiction]
     #: Whether there are more than were looked at.
@@ -110,7 +110,7 @@ class Graph[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def contradictions(self, agent_id: Id) -> Call[Contradictions]:
-        """Return the contradictions among what an agent knows."""
+        """Return the contradictions within an agent's knowledge."""
         return get(Contradictions, f"/agents/{agent_id}/contradictions")
 
     @operation

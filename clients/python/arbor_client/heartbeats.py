@@ -1,4 +1,4 @@
-"""Heartbeats of an agent: listed, traced, asked for."""
+"""Heartbeats of an agent: listed, traced, requested."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Replay:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestedHeartbeat:
-    """A heartbeat that was asked for."""
+    """A requested heartbeat."""
 
     agent_id: UUID
     epoch: int
@@ -134,7 +134,7 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def ask(self, agent_id: Id) -> Call[RequestedHeartbeat]:
-        """Ask for a heartbeat of an active agent now."""
+        """Request a heartbeat of an active agent now."""
         return post(RequestedHeartbeat, f"/agents/{agent_id}/heartbeats")
 
     @operation

@@ -122,7 +122,7 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
         events: Iterable[str] | Unchanged = UNCHANGED,
         urgent_from: float | Unchanged | None = UNCHANGED,
     ) -> Call[Hook]:
-        """Change what is given; None lets no delivery start a heartbeat at once."""
+        """Change the given fields; with `urgent_from=None`, no delivery starts a heartbeat at once."""
         return patch(
             Hook, f"/hooks/{hook_id}", {"mapping": mapping, "events": events, "urgent_from": urgent_from}
         )
@@ -141,7 +141,7 @@ class Hooks[C: (Arbor, AsyncArbor)](Group[C]):
     def rotate_secret(
         self, hook_id: Id, *, secret: str = "", overlap_s: int | None = None
     ) -> Call[HookSecret]:
-        """Give a hook a new secret; the one before is valid for a day more, or for `overlap_s`."""
+        """Give a hook a new secret; the previous secret stays valid for a day, or for `overlap_s`."""
         return post(HookSecret, f"/hooks/{hook_id}/secret", {"secret": secret, "overlap_s": overlap_s})
 
     @operation

@@ -15,7 +15,7 @@ from arbor_client.errors import UnreadableAnswer
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """Return a value of JSON as this type. Raises UnreadableAnswer for one that does not fit."""
+    """Return a value of JSON as this type. Raises UnreadableAnswer if it does not fit."""
     try:
         return _read(kind, value)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -25,7 +25,7 @@ def decode(kind: Any, value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """Return a value of Python as one of JSON."""
+    """Return a Python value as a value of JSON."""
     match value:
         case None | bool() | int() | float() | str():
             return value

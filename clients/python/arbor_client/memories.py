@@ -25,7 +25,7 @@ class Memory:
     #: active or archived.
     status: str
     content: str
-    #: Who said it; empty: nobody.
+    #: The speaker; empty: nobody said it.
     role: str
     session: str
     source: str
@@ -164,7 +164,7 @@ class PromotionCandidate:
     age_days: float
     #: Something else than the agent's own notes supports it.
     evidenced: bool
-    #: The status of the proposal made of it; empty: none was.
+    #: The status of the proposal that it became; empty: it became none.
     proposal: str
     #: The conditions that are not met yet.
     missing: list[str]
@@ -202,7 +202,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         min_trust: float = 0.0,
     ) -> Call[Recall]:
         """Recall memories about a query; a program's recall changes nothing."""
-        body = _question(query, limit, session, types, since, until, min_importance, min_trust)
+        body = _recall_body(query, limit, session, types, since, until, min_importance, min_trust)
         return post(Recall, f"/agents/{agent_id}/recall", body)
 
     @operation
@@ -221,7 +221,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         min_trust: float = 0.0,
     ) -> Call[RecallReason]:
         """Explain why a query recalls a memory or does not; nothing changes."""
-        body = _question(query, limit, session, types, since, until, min_importance, min_trust)
+        body = _recall_body(query, limit, session, types, since, until, min_importance, min_trust)
         return post(RecallReason, f"/agents/{agent_id}/memories/{memory_id}/why", body)
 
     @listing
@@ -294,7 +294,7 @@ class Memories[C: (Arbor, AsyncArbor)](Group[C]):
         return rows_of(get(SimilarMemory, path, text=text, limit=limit), under="results")
 
 
-def _question(
+def _recall_body(
     query: str,
     limit: int,
     session: str,

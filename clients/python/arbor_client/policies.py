@@ -98,7 +98,7 @@ class Policies[C: (Arbor, AsyncArbor)](Group[C]):
         follow_ups: int | Unchanged | None = UNCHANGED,
         voices: int | Unchanged = UNCHANGED,
     ) -> Call[Policy]:
-        """Change what is given; None removes a limit."""
+        """Change the given fields; None removes a limit."""
         changes = {
             "budget": budget,
             "allowance": allowance,

@@ -22,7 +22,7 @@ class Provider:
     base_url: str
     #: The last characters of the key, which is never shown again.
     key_end: str
-    #: The models that the provider listed when it was asked last.
+    #: The models that the provider listed at the last request.
     models: list[str]
     #: The time of that request.
     checked_at: datetime
@@ -64,10 +64,10 @@ class Providers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def default_model(self) -> Call[DefaultModel]:
-        """Return the model of the tenant's agents without one of their own."""
+        """Return the model of the tenant's agents without a model of their own."""
         return get(DefaultModel, "/default-model")
 
     @operation
     def choose_default_model(self, model: str) -> Call[DefaultModel]:
-        """Choose the model of the tenant's agents without one of their own."""
+        """Choose the model of the tenant's agents without a model of their own."""
         return put(DefaultModel, "/default-model", {"model": model})

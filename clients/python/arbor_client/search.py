@@ -87,6 +87,6 @@ class Search[C: (Arbor, AsyncArbor)](Group[C]):
     def documents(
         self, query: str, *, category: str | None = None, agent_id: Id | None = None, limit: int = 10
     ) -> Call[FoundPassages]:
-        """Search the published documents, or those that an agent finds."""
+        """Search the published documents, or only the ones that an agent finds."""
         body = {"query": query, "category": category, "agent_id": agent_id, "limit": limit}
         return post(FoundPassages, "/documents/search", body)

@@ -47,7 +47,7 @@ class SeedReport:
     dry_run: bool
     #: The seed that was saved before; None for a new agent.
     saved_seed_id: UUID | None
-    #: The number of rows that refer to what the agent does not have, by section; they were left out.
+    #: The number of rows that were left out, because they refer to what the agent does not have, by section.
     dropped: dict[str, int]
     #: Columns of the seed that this Arbor does not have, by section.
     unknown: dict[str, list[str]]
@@ -125,7 +125,7 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
         self, agent_id: Id, *, seed_id: Id, skip: Iterable[str] = (), dry_run: bool = False
     ) -> Call[SeedReport]:
         """Bring an agent back to a saved seed of its own; `skip`: profile, self, memories, goals, state, policy."""
-        body = {"seed_id": seed_id, "skip": list(skip), "dry_run": dry_run}
+        body = {"seed_id": seed_id, "skip": skip, "dry_run": dry_run}
         return post(SeedReport, f"/agents/{agent_id}/restore", body)
 
     @operation
@@ -159,7 +159,7 @@ class Seeds[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def get(self, seed_id: Id) -> Call[SavedSeed]:
-        """Show a saved seed."""
+        """Return a saved seed."""
         return get(SavedSeed, f"/seeds/{seed_id}")
 
     @operation

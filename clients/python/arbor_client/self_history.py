@@ -92,7 +92,7 @@ class VersionDiff:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """The result of a rollback: the version that was restored, and the one that this made."""
+    """The result of a rollback: the restored version, and the new version that the rollback is."""
 
     to: int
     version: int
@@ -127,7 +127,5 @@ class SelfHistory[C: (Arbor, AsyncArbor)](Group[C]):
         self, agent_id: Id, version: int, *, parts: Sequence[str] = (), reason: str = ""
     ) -> Call[Rollback]:
         """Restore parts of a self, by default all, as they were at a version. The rollback is a version too."""
-        body: dict[str, Any] = {"version": version, "reason": reason}
-        if parts:
-            body["parts"] = list(parts)
+        body = {"version": version, "reason": reason, "parts": parts or None}
         return post(Rollback, f"/agents/{agent_id}/self/rollback", body)

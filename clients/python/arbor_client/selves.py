@@ -142,7 +142,7 @@ class Preferences[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def remove(self, agent_id: Id, key: str) -> Call[Preference]:
-        """Remove a preference, and return what it was."""
+        """Remove a preference, and return it."""
         return delete(Preference, f"/agents/{agent_id}/preferences/{segment(key)}")
 
 

@@ -24,7 +24,7 @@ class Signal:
     #: Its cursor: reading after it continues with the next signal.
     id: str
     name: str
-    #: The agent that it is about; None: what the agents share, such as documents.
+    #: The agent that the signal is about; None: something that agents share, such as documents.
     agent_id: UUID | None
     #: The heartbeat that it happened in, if any.
     heartbeat_id: UUID | None
@@ -110,7 +110,7 @@ class Signals[C: (Arbor, AsyncArbor)](Group[C]):
     ) -> StreamCall:
         """Stream signals as they are committed, after a cursor or from now; `id` of an event is its cursor."""
         query = encode({"agent_id": agent_ids, "name": names})
-        return StreamCall(method="GET", path="/signals/stream", query=query, after=after)
+        return StreamCall(path="/signals/stream", query=query, after=after)
 
 
 class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):
@@ -151,5 +151,5 @@ class Webhooks[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def rotate_secret(self, webhook_id: Id) -> Call[NewWebhook]:
-        """Give a webhook a new secret, shown once; for a day its requests are signed by the one before too."""
+        """Give a webhook a new secret, shown once; for a day its requests are also signed by the previous secret."""
         return post(NewWebhook, f"/webhooks/{webhook_id}/secret")

@@ -1,8 +1,7 @@
-"""Skills, and the active ones of agents."""
+"""Skills, and the active skills of agents."""
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +29,7 @@ class Skill:
     digest: str
     #: The estimated tokens of its instructions.
     tokens: int
-    #: False: its file is gone; only agents that use it keep it.
+    #: False: the skill's file is gone; only the agents that use the skill have it.
     is_present: bool
     #: The number of the tenant's agents that use it.
     agents: int
@@ -100,7 +99,7 @@ class Skills[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def add(self, text: str) -> Call[SkillDetails]:
-        """Add a skill of the tenant. Raises Conflict if there is one of its name."""
+        """Add a skill of the tenant. Raises Conflict if its name is in use."""
         return post(SkillDetails, "/skills", {"text": text})
 
     @operation
@@ -121,4 +120,4 @@ class Skills[C: (Arbor, AsyncArbor)](Group[C]):
     @operation
     def choose(self, agent_id: Id, names: Sequence[str]) -> Call[Rows[Skill]]:
         """Choose the skills that an agent follows, at most five. Raises Unprocessable for skills that do not fit its models."""
-        return rows_of(put(Skill, f"/agents/{agent_id}/skills", {"names": builtins.list(names)}))
+        return rows_of(put(Skill, f"/agents/{agent_id}/skills", {"names": names}))

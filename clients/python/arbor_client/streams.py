@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
 LAST_EVENT_ID = "Last-Event-ID"
+#: Events may be minutes apart; the server sends comments in between.
+STREAM_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=90.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +29,9 @@ class Event:
 class StreamCall:
     """A request that is answered by a stream of events."""
 
-    method: str
+    method: ClassVar[str] = "GET"
     path: str
     query: Mapping[str, Any] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = None
     #: Resume after this event.
     after: str = ""
 
@@ -38,7 +39,9 @@ class StreamCall:
         """Return the request, with the client's address and headers."""
         headers = {"Accept": "text/event-stream"} | ({LAST_EVENT_ID: self.after} if self.after else {})
         query = {name: value for name, value in self.query.items() if value is not None}
-        return client.build_request(self.method, self.path, params=query, json=self.body, headers=headers)
+        return client.build_request(
+            self.method, self.path, params=query, headers=headers, timeout=STREAM_TIMEOUT
+        )
 
 
 class EventReader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,7 +42,7 @@ class Subscriptions[C: (Arbor, AsyncArbor)](Group[C]):
         self, agent_id: Id, *, names: Sequence[str], source: str, peer_id: Id | None = None
     ) -> Call[Subscription]:
         """Subscribe an agent to signals about itself (self), another agent (peer) or what agents share (shared)."""
-        body = {"names": builtins.list(names), "source": source, "peer_id": peer_id and str(peer_id)}
+        body = {"names": names, "source": source, "peer_id": peer_id}
         return post(Subscription, f"/agents/{agent_id}/subscriptions", body)
 
     @operation

@@ -64,7 +64,7 @@ class Templates[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def add(self, source_text: str) -> Call[TemplateDetails]:
-        """Add a template of the tenant. Raises Conflict if there is one of its name."""
+        """Add a template of the tenant. Raises Conflict if its name is in use."""
         return post(TemplateDetails, "/templates", {"source_text": source_text})
 
     @operation

@@ -79,7 +79,7 @@ class ApiToken:
 
     id: UUID
     name: str
-    #: Its beginning, by which people recognize it.
+    #: The beginning of the token, by which people recognize it.
     prefix: str
     #: viewer, operator or owner.
     role: str
@@ -129,7 +129,7 @@ class TenantGroup[C: (Arbor, AsyncArbor)](Group[C]):
         daily_tokens: int | Unchanged | None = UNCHANGED,
         daily_usd: Decimal | float | Unchanged | None = UNCHANGED,
     ) -> Call[Limits]:
-        """Change what is given; None removes a limit."""
+        """Change the given limits; None removes a limit."""
         changes = {"daily_beats": daily_beats, "daily_tokens": daily_tokens, "daily_usd": daily_usd}
         return patch(Limits, "/limits", changes)
 

@@ -83,7 +83,7 @@ class Calibrations:
 
 @dataclass(frozen=True, kw_only=True)
 class DriftedPart:
-    """A value or trait, with its weight at birth and now; 0 where it is not there."""
+    """A value or trait, with its weight at birth and now; 0 where it is missing."""
 
     name: str
     #: same, stronger, weaker, gone or new.
@@ -105,7 +105,7 @@ class Drift:
 class SelfDrift:
     """The distance of a self from its birth."""
 
-    #: The larger one of both.
+    #: The larger of the two.
     share: float
     values: Drift
     traits: Drift
@@ -136,5 +136,5 @@ class Tiers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def drift(self, agent_id: Id) -> Call[SelfDrift]:
-        """Return how far an agent's values and traits are from those of its birth."""
+        """Return the drift of an agent's values and traits since its birth."""
         return get(SelfDrift, f"/agents/{agent_id}/drift")

@@ -34,7 +34,7 @@ class ToolServer:
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshedServer:
-    """A server whose tools were listed, and the names of tools that this added, suspended or removed."""
+    """A server whose tools were listed, and the names of the tools that the listing added, suspended or removed."""
 
     server: ToolServer
     added: list[str]

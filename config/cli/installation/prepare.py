@@ -14,8 +14,8 @@ from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.audit.services.positions import continue_audit_positions
 from apps.default_model import default_model
 from apps.fleet.accounts import create_account
-from apps.fleet.capabilities import sign_all_pending_grants
 from apps.fleet.identities import endorse_all_agents
+from apps.fleet.pending_grants import sign_all_pending_grants
 from apps.knowledge.services.global_skills import load_global_skills
 from apps.signals.services.positions import continue_positions
 from apps.tenants.models import Tenant, User

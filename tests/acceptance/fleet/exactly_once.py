@@ -51,7 +51,7 @@ DOUBLED_NOTES = """
 SELECT n.text FROM goals_progressnote n WHERE n.heartbeat_id IS NOT NULL
 GROUP BY n.heartbeat_id, n.goal_id, n.text HAVING count(*) > 1
 """
-# A model is asked once in each turn.
+# Done heartbeats whose calls or ledger entries are not one for each turn.
 CALLS = """
 SELECT a.name, h.number, h.turns, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
 FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
@@ -59,7 +59,7 @@ LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id LEFT JOIN calls_ledgeren
 WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
 HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
 """
-# Each agent had one approved action, which its heartbeats execute once, with its parameters.
+# The approved action of each agent: its status, and how often it was executed, had its effect and was audited.
 APPROVALS = """
 SELECT a.name, r.status,
     (SELECT count(*) FROM heartbeats_heartbeat h WHERE h.id = r.executed_by AND h.agent_id = r.agent_id AND h.status = 'done'),

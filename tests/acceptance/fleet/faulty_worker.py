@@ -24,8 +24,8 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import NodeResult, Steps
 from config.cli.main import main
 
-#: The folder with `plan.json`: {agent's id: {"name", "point"}}. A file named by the id says that it was done, and how many
-#: agents' work the worker had in its hands then. A changed plan is read again.
+#: The folder with `plan.json`: {agent's id: {"name", "point"}}. A file named by an agent's id records that its worker was killed,
+#: and the number of agents whose work the worker ran then. A changed plan is read again.
 FOLDER = "FLEET_KILLS"
 
 
@@ -55,7 +55,7 @@ class WorkerKiller:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def agent_of(self, message: Any) -> str:
-        """Return the agents of a message."""
+        """Return the id of the agent of a message."""
         if "agent_id" in message.arguments:
             return str(message.arguments["agent_id"])
         self._reload_plan()
@@ -77,29 +77,29 @@ class KillableNode:
     def __init__(self, name: str, node: Any, killer: WorkerKiller) -> None:
         self._name = name
         self._node = node
-        self._reaper = killer
+        self._killer = killer
 
     def __call__(self, heartbeat: HeartbeatState) -> Any:
         """Run the node between its two points; a node with needs ends when they are answered."""
-        self._reaper.reach_point(f"{self._name} begins", heartbeat.agent_id)
+        self._killer.reach_point(f"{self._name} begins", heartbeat.agent_id)
         work = self._node(heartbeat)
         if not isinstance(work, NodeResult):
             return self._run_steps(work, heartbeat)
-        self._reaper.reach_point(f"{self._name} ends", heartbeat.agent_id)
+        self._killer.reach_point(f"{self._name} ends", heartbeat.agent_id)
         return work
 
     def _run_steps(self, work: Steps[HeartbeatState], heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         result = yield from work
-        self._reaper.reach_point(f"{self._name} ends", heartbeat.agent_id)
+        self._killer.reach_point(f"{self._name} ends", heartbeat.agent_id)
         return result
 
 
 class KillableWaitingNode(KillableNode):
-    """One that waits for a model."""
+    """A node that waits for a model."""
 
     def resume(self, heartbeat: HeartbeatState, result: Any) -> Any:
         """Resume the node, unless the worker dies here."""
-        self._reaper.reach_point(f"{self._name} goes on", heartbeat.agent_id)
+        self._killer.reach_point(f"{self._name} goes on", heartbeat.agent_id)
         return self._node.resume(heartbeat, result)
 
 
@@ -111,7 +111,7 @@ def install_points(**_: Any) -> None:
         _install_in_model_workers(killer)
         _install_in_publishing(killer)
     except Exception:  # noqa: BLE001
-        # Celery only logs what a receiver of a signal raises, and a worker without its points would let every test pass.
+        # Celery only logs errors of a signal's receiver, and with a worker without points every test would pass.
         traceback.print_exc()
         os._exit(1)
 
@@ -184,7 +184,7 @@ def _install_in_publishing(killer: WorkerKiller) -> None:
             killer.reach_point(f"{role} is about to publish", agent)
         result = send(messages)
         for agent in agents:
-            killer.reach_point(f"{role} has told", agent)
+            killer.reach_point(f"{role} has published", agent)
         return result
 
     queues._send = killable_send
@@ -218,9 +218,9 @@ def _after(module: ModuleType, name: str, act: Callable[[tuple[Any, ...], Any], 
 
 
 def _role() -> str:
-    """Return the role of this pool."""
+    """Return the role of this pool, as the names of points have it."""
     queues = next(argument for argument in sys.argv if argument.startswith("--queues="))
-    return {"dispatch": "dispatcher", "heartbeat": "walker"}.get(
+    return {"dispatch": "dispatcher", "heartbeat": "heartbeat worker"}.get(
         queues.removeprefix("--queues="), "model worker"
     )
 

@@ -37,32 +37,32 @@ TEMPLATES = ("Researcher", "Scout", "Monitor")
 
 def main() -> None:
     """Create tenants and agents in the given order."""
-    wanted = json.load(sys.stdin)
+    requested = json.load(sys.stdin)
     call_command("migrate", verbosity=0, interactive=False)
     seed_builtin_templates()
     tenants = {
-        slug: create_tenant(slug=slug, name=slug.title()) for slug in {wish["tenant"] for wish in wanted}
+        slug: create_tenant(slug=slug, name=slug.title()) for slug in {entry["tenant"] for entry in requested}
     }
     agents = []
-    for number, wish in enumerate(wanted):
-        with tenant_transaction(tenants[wish["tenant"]].id):
+    for number, entry in enumerate(requested):
+        with tenant_transaction(tenants[entry["tenant"]].id):
             agent = create_agent(
-                name=wish["name"],
+                name=entry["name"],
                 template_name=TEMPLATES[number % len(TEMPLATES)],
                 actor="test",
                 interval=INTERVAL,
-                model=wish["model"],
+                model=entry["model"],
             )
             start_agent(agent_id=agent.id, actor="test")
             _approve(agent)
-            # The first heartbeat may be due at any moment of the interval; here a test makes it due.
+            # The first heartbeat would be due at any moment of the interval; a test makes it due instead.
             HeartbeatSchedule.objects.filter(agent_id=agent.id).update(next_due_at=Now() + INTERVAL)
         agents.append({"name": agent.name, "agent_id": str(agent.id)})
     json.dump(agents, sys.stdout)
 
 
 def _approve(agent: Agent) -> None:
-    """Store an action of the agent that a person has approved: its first heartbeat that decides executes it."""
+    """Store an approved action of the agent, which its first heartbeat that decides executes."""
     params = RememberParams(content=f"An approval of {agent.name}.").model_dump(mode="json")
     now = datetime.now(UTC)
     ActionApproval.objects.create(

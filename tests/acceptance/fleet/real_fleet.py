@@ -33,7 +33,7 @@ SETTINGS = {
     # A killed worker loses the calls of all its threads, and the loss counts for each of them.
     "ARBOR_MAX_ATTEMPTS": "100",
     "ARBOR_DEFAULT_MODEL": "openai/stub",
-    # The stub on this machine takes the place of a hosted provider.
+    # The limit of a hosted provider: that of a server on this machine would be lower.
     "ARBOR_PROVIDER_CALLS": "openai=1000",
 }
 PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
@@ -66,14 +66,14 @@ class RealFleet:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stub = stack.enter_context(stub_model())
-            self._place = Installation(
+            self._installation = Installation(
                 settings={**SETTINGS, "OPENAI_BASE_URL": stub.base_url},
                 command=(sys.executable, "-m", "tests.acceptance.fleet.faulty_worker"),
             )
-            self._place.set(FOLDER, str(self._place.folder))
-            self._place.postgres.password = PASSWORD
-            copy_cluster(self._place.postgres.data_dir)
-            stack.enter_context(self._place)
+            self._installation.set(FOLDER, str(self._installation.folder))
+            self._installation.postgres.password = PASSWORD
+            copy_cluster(self._installation.postgres.data_dir)
+            stack.enter_context(self._installation)
             self._stack = stack.pop_all()
         return self
 
@@ -83,19 +83,19 @@ class RealFleet:
         self._disconnect()
         self._stack.close()
 
-    # --- Making -----------------------------------------------------------------------------------------
+    # --- Setup ------------------------------------------------------------------------------------------
 
     def populate(self, points: Sequence[tuple[str, str]]) -> None:
-        """Make one agent for each point and model; half of them belong to a second tenant."""
+        """Create one agent for each point and model; half of them belong to a second tenant."""
         names = [f"A{number:02} {point}"[:60] for number, (point, _) in enumerate(points)]
-        wanted = [
+        requested = [
             {"name": name, "tenant": "acme" if number % 2 else "globex", "model": model}
             for number, (name, (_, model)) in enumerate(zip(names, points, strict=True))
         ]
         done = subprocess.run(
             [sys.executable, "-m", "tests.acceptance.fleet.populate"],
-            input=json.dumps(wanted),
-            env=self._place.full_env,
+            input=json.dumps(requested),
+            env=self._installation.full_env,
             cwd=ROOT,
             text=True,
             capture_output=True,
@@ -108,10 +108,10 @@ class RealFleet:
                 id=agent["agent_id"],
                 name=agent["name"],
                 point=point,
-                tenant=wish["tenant"],
-                model=wish["model"],
+                tenant=entry["tenant"],
+                model=entry["model"],
             )
-            for agent, wish, (point, _) in zip(agents, wanted, points, strict=True)
+            for agent, entry, (point, _) in zip(agents, requested, points, strict=True)
         ]
         self._write_plan()
 
@@ -119,21 +119,21 @@ class RealFleet:
         """Plan the points at which the next heartbeats of these agents, by name, lose their workers."""
         self.agents = [replace(agent, point=points.get(agent.name, "")) for agent in self.agents]
         for agent in self.agents:
-            (self._place.folder / agent.id).unlink(missing_ok=True)
+            (self._installation.folder / agent.id).unlink(missing_ok=True)
         self._write_plan()
 
     def _write_plan(self) -> None:
         plan = {agent.id: {"name": agent.name, "point": agent.point} for agent in self.agents}
-        written = self._place.folder / "plan.new"
+        written = self._installation.folder / "plan.new"
         written.write_text(json.dumps(plan))
         # Replaced atomically: workers read the file at the same time.
-        written.replace(self._place.folder / "plan.json")
+        written.replace(self._installation.folder / "plan.json")
 
     def start(self) -> None:
         """Start the workers and the scheduler."""
-        self.parts = {name: self._place.part(name) for name in PARTS}
-        # When one is killed with all its threads, the other goes on.
-        self.parts["model-2"] = self._place.part("model", number=2)
+        self.parts = {name: self._installation.part(name) for name in PARTS}
+        # A second model worker goes on when the first one is killed with all its threads.
+        self.parts["model-2"] = self._installation.part("model", number=2)
         for part in self.parts.values():
             part.start()
         for part in self.parts.values():
@@ -141,7 +141,7 @@ class RealFleet:
 
     def start_another(self, name: str) -> PartProcess:
         """Start a second part of that kind."""
-        part = self._place.part(name, number=2)
+        part = self._installation.part(name, number=2)
         part.start()
         part.wait_ready()
         self.parts[f"{name}-2"] = part
@@ -164,7 +164,7 @@ class RealFleet:
     def _connection(self) -> psycopg.Connection[Any]:
         """Return the connection that all queries share: a new one for each poll would cost more than the poll."""
         if self._database is None:
-            self._database = psycopg.connect(self._place.postgres.superuser_url, autocommit=True)
+            self._database = psycopg.connect(self._installation.postgres.superuser_url, autocommit=True)
         return self._database
 
     def _disconnect(self) -> None:
@@ -178,7 +178,7 @@ class RealFleet:
         self.due.update(agent.name for agent in chosen)
         self._ended_before = self._ended()
         changed = self._connection().execute(
-            # Asked for: one who has nothing to do would only leave a receipt.
+            # By an operator's request: the heartbeat of an idle agent would be skipped otherwise.
             "UPDATE heartbeats_heartbeatschedule SET next_due_at = now(), next_trigger = 'operator'"
             " WHERE state = 'idle' AND agent_id = ANY(%s::uuid[])",
             [[agent.id for agent in chosen]],
@@ -186,10 +186,10 @@ class RealFleet:
         assert changed.rowcount == len(chosen)
 
     def wait_for(self, condition: Callable[[], bool], *, what: str, within_s: float = 60) -> None:
-        """Wait; parts that died are started again, as `arbor up` does."""
+        """Wait for a condition, and meanwhile restart parts that ended, as `arbor up` does."""
         deadline = time.monotonic() + within_s
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {within_s} s\n{self.story()}"
+            assert time.monotonic() < deadline, f"{what}: not within {within_s} s\n{self.describe()}"
             for part in self.parts.values():
                 if not part.runs:
                     part.start()
@@ -209,12 +209,14 @@ class RealFleet:
     def agents_not_killed(self) -> list[Agent]:
         """Return the agents whose heartbeat has not yet lost its worker at its point."""
         return [
-            agent for agent in self.agents if agent.point and not (self._place.folder / agent.id).exists()
+            agent
+            for agent in self.agents
+            if agent.point and not (self._installation.folder / agent.id).exists()
         ]
 
     def lost_with(self, agent: Agent) -> int:
         """Return the number of agents whose work was lost with the worker of this agent; 0 without a loss."""
-        marker = self._place.folder / agent.id
+        marker = self._installation.folder / agent.id
         return int(marker.read_text() or 0) if marker.exists() else 0
 
     def _ended(self) -> int:
@@ -226,7 +228,7 @@ class RealFleet:
     def _all_idle(self) -> bool:
         return not self.rows("SELECT FROM heartbeats_heartbeatschedule WHERE state <> 'idle'")
 
-    def story(self) -> str:
+    def describe(self) -> str:
         """Return a description of the fleet for the message of a failed test."""
         states = self.rows(
             "SELECT state, count(*), min(lease_until), now() FROM heartbeats_heartbeatschedule GROUP BY 1"
@@ -234,19 +236,19 @@ class RealFleet:
         logs = "\n".join(f"--- {name}\n{part.log_end(15)}" for name, part in self.parts.items())
         return f"{states}\n{logs}"
 
-    # --- Hurting ----------------------------------------------------------------------------------------
+    # --- Failures ---------------------------------------------------------------------------------------
 
     def flush_broker(self) -> None:
         """Flush the broker."""
-        with redis.Redis.from_url(self._place.valkey.url) as broker:
+        with redis.Redis.from_url(self._installation.valkey.url) as broker:
             broker.flushall()
 
     def restart_broker(self) -> None:
         """Stop the broker, and start an empty one at the same address."""
-        self._place.valkey.stop()
-        self._place.valkey.start()
+        self._installation.valkey.stop()
+        self._installation.valkey.start()
 
     def crash_database(self) -> None:
         """Kill the database server and restart it on its files."""
         self._disconnect()
-        self._place.crash_postgres()
+        self._installation.crash_postgres()

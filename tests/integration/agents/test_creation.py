@@ -255,7 +255,7 @@ class InjectedError(Exception):
 STEPS = [
     (creation, "find_template"),
     (creation, "generate_key_pair"),
-    (creation, "_store"),
+    (creation, "_store_agents"),
     (creation, "create_identities"),
     (creation, "grant_actions"),
     (creation, "create_schedules"),

@@ -15,6 +15,7 @@ from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import lifecycle
 from apps.fleet.contact import message_agent
+from apps.fleet.identities import reinstate_identity, suspend_identity
 from apps.fleet.lifecycle import (
     destroy_agent,
     pause_agent,
@@ -23,6 +24,7 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.fleet.pauses import pause_all_agents, resume_all_agents
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
@@ -228,3 +230,16 @@ def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> Non
         HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
     pausing.join(10)
     assert states_of(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
+
+
+def test_a_resumption_of_all_starts_no_suspended_identity(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        start_agent(agent_id=agent.id, actor=ACTOR)
+        suspend_identity(agent_id=agent.id, reason="its key leaked", actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        pause_all_agents(actor=ACTOR)
+        resume_all_agents(actor=ACTOR)
+        schedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
+        assert (agent_by_name("Vega").status, schedule.state) == (AgentStatus.ACTIVE, ScheduleState.OFF)
+        reinstate_identity(agent_id=agent.id, actor=ACTOR)
+        assert HeartbeatSchedule.objects.get(agent_id=agent.id).state == ScheduleState.IDLE

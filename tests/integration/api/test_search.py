@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apps.tenants.models import Tenant
-from tests.factories.library import published_passage
+from tests.factories.knowledge import published_passage
 from tests.support.api import Caller
 from tests.support.embedders import RemoteEmbedder
 

@@ -21,7 +21,7 @@ from apps.authority.services.grants import (
     revoke_capability,
     to_value,
 )
-from apps.fleet.capabilities import sign_all_pending_grants
+from apps.fleet.pending_grants import sign_all_pending_grants
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.constraints import Constraints, Rate

@@ -13,7 +13,7 @@ from apps.knowledge.services.categories import set_categories
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
-from tests.factories.library import published_passage
+from tests.factories.knowledge import published_passage
 from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_of
 from tests.support.embedders import RemoteEmbedder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.tenants.services import tenant_by_slug
-from tests.factories.library import published_passage
+from tests.factories.knowledge import published_passage
 from tests.integration.cli.conftest import Arbor
 from tests.support.embedders import RemoteEmbedder
 

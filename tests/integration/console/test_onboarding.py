@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
-from apps.fleet.accounts import sessions_of
+from apps.fleet.accounts import open_sessions
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
 from apps.tenants.models import Membership, Role, Tenant, User
@@ -105,7 +105,7 @@ def test_an_owner_ends_a_members_access_and_sessions(owner: Client, world: World
     assert "1 open session, last request" in page
     done = act_on(owner, ann, "end").content.decode()
     assert "ann is no longer a member. Ended 1 session of ann." in done
-    assert sessions_of(ann) == []
+    assert open_sessions(ann) == []
     assert browser.get(world.agents_page).status_code == 302
     assert not Membership.own.using(OPS).filter(user_id=ann.pk).exists()
 
@@ -130,7 +130,7 @@ def test_others_neither_read_nor_end_sessions(operator: Client, world: World, an
     assert "open session" not in page
     for act in ("sessions", "end"):
         assert act_on(operator, ann, act).status_code == 403
-    assert len(sessions_of(ann)) == 1
+    assert len(open_sessions(ann)) == 1
     assert act_on(operator, ann, "explode").status_code == 403
 
 

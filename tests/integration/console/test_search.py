@@ -8,7 +8,7 @@ from django.urls import reverse
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentStateFactory
-from tests.factories.library import published_passage
+from tests.factories.knowledge import published_passage
 from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.agents.models import Agent
-from tests.factories.library import published_passage
+from tests.factories.knowledge import published_passage
 from tests.integration.mcp_server.conftest import MemoryClient
 from tests.support.embedders import RemoteEmbedder
 

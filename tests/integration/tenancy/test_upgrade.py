@@ -29,7 +29,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.selves.history import PartKind
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
-from tests.support.earlier_rows import ACTS, REPLY, STATE, Home, create_rows
+from tests.support.earlier_rows import ACTS, REPLY, STATE, EarlierTenant, create_rows
 from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
 
 #: The last migrations of the version that squashed the earlier ones.
@@ -71,7 +71,7 @@ GROWN = {"selves_identityaspect", "selves_selfchange"}
 class Upgrade:
     """Rows and structure before and after the migrations."""
 
-    homes: tuple[Home, Home]
+    homes: tuple[EarlierTenant, EarlierTenant]
     #: Of the heartbeat of each home, as the earlier version computed them.
     digests: list[bytes]
     before: Rows
@@ -106,7 +106,7 @@ def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker
             )
 
 
-def _earlier_digest(session: psycopg.Connection[Any], home: Home) -> bytes:
+def _earlier_digest(session: psycopg.Connection[Any], home: EarlierTenant) -> bytes:
     """Return the digest of a heartbeat whose actions and changes of goals are jsonb."""
     statement = DIGESTS
     for column in ACTS:

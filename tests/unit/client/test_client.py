@@ -133,6 +133,13 @@ def test_a_call_without_key_is_not_repeated(run: Run) -> None:
         run(server, lambda client: client.send(call))
 
 
+def test_a_change_is_repeated_only_if_it_was_not_executed(run: Run) -> None:
+    server = ScriptedServer(problem(429, "rate-limited"), httpx.ReadTimeout("late"))
+    with pytest.raises(client_package.Unreachable, match="did not answer PATCH"):
+        run(server, lambda client: client.goals.change("a", "g", note="Half of it is done."))
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "error"),
     [
@@ -227,7 +234,7 @@ def test_a_name_is_one_segment_of_a_path(run: Run) -> None:
 def test_a_stream_yields_events(run: Run) -> None:
     text = ': hello\n\nid: 7\nevent: token\ndata: {"text":\ndata: "Hi"}\n\ndata: plain\n\n'
     server = ScriptedServer(httpx.Response(200, text=text))
-    events = run(server, lambda client: client.stream(StreamCall(method="GET", path="/s", after="6")))
+    events = run(server, lambda client: client.stream(StreamCall(path="/s", after="6")))
     assert [(event.id, event.name, event.data) for event in events] == [
         ("7", "token", {"text": "Hi"}),
         ("7", "message", "plain"),
@@ -235,9 +242,15 @@ def test_a_stream_yields_events(run: Run) -> None:
     assert server.requests[0].headers["last-event-id"] == "6"
 
 
+def test_a_stream_outlasts_the_timeout_of_requests(run: Run) -> None:
+    server = ScriptedServer(httpx.Response(200, text=""))
+    assert run(server, lambda client: client.stream(StreamCall(path="/s"))) == []
+    assert server.requests[0].extensions["timeout"]["read"] == 90.0
+
+
 def test_a_refused_stream_is_an_error(run: Run) -> None:
     with pytest.raises(client_package.Forbidden):
         run(
             ScriptedServer(problem(403, "permission-denied")),
-            lambda client: client.stream(StreamCall(method="GET", path="/s")),
+            lambda client: client.stream(StreamCall(path="/s")),
         )

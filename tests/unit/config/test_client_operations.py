@@ -31,7 +31,8 @@ def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
     paging = {"cursor", "limit", "after"}
     assert sorted(call.query.keys() - paging) == sorted(query - paging)
     body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    assert sorted(call.body or ()) == sorted(_properties(body) if body else ())
+    sent = (call.body or ()) if isinstance(call, Call) else ()
+    assert sorted(sent) == sorted(_properties(body) if body else ())
     if isinstance(call, Call) and call.kind is not type(None):
         (answer,) = [value for status, value in described["responses"].items() if status.startswith("2")]
         if call.answers_file:

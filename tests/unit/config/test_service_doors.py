@@ -66,7 +66,7 @@ INTERNAL = {
     "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
-    "fleet.accounts.forget_other_sessions": "ends the other sessions of the person who is signed in",
+    "fleet.accounts.end_other_sessions": "ends the other sessions of the person who is signed in",
     "knowledge.services.documents.add_document": "`document add` adds files by `folders.add_file`",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
     "tools.services.servers.enqueue_refresh": _DIRECT,
@@ -74,13 +74,13 @@ WITHOUT_COMMAND = {
 WITHOUT_OPERATION = {
     "fleet.authority_rotation.retire_authority": _INSTALLATION,
     "fleet.authority_rotation.rotate_authority": _INSTALLATION,
-    "fleet.capabilities.sign_all_pending_grants": _INSTALLATION,
+    "fleet.pending_grants.sign_all_pending_grants": _INSTALLATION,
     "fleet.accounts.change_password": _INSTALLATION,
     "fleet.accounts.create_account": _INSTALLATION,
     "fleet.accounts.disable_account": _INSTALLATION,
     "fleet.accounts.enable_account": _INSTALLATION,
     "fleet.accounts.end_sessions": _INSTALLATION,
-    "fleet.accounts.forget_other_sessions": _INSTALLATION,
+    "fleet.accounts.end_other_sessions": _INSTALLATION,
     "fleet.administration.open_tenant": _INSTALLATION,
     "fleet.administration.resume_tenant": _INSTALLATION,
     "fleet.administration.set_tenant_energy": _UPKEEP,

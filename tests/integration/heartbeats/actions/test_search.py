@@ -16,7 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.heartbeat.replay import replay
 from arbor.memory.values import NewMemory
-from tests.factories.library import published_passage
+from tests.factories.knowledge import published_passage
 from tests.factories.rows import minutes_ago
 from tests.integration.heartbeats.actions.conftest import RunReplies, act, reply
 from tests.integration.heartbeats.conftest import last_heartbeat

@@ -1,4 +1,4 @@
-"""Delete the uses of capabilities that nothing counts any more."""
+"""Delete the uses of capabilities that no limit counts any more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.authority.constraints import LONGEST_PERIOD_S
 
 #: Uses that one step deletes.
 _STEP = 2_000
-# A grant in force that limits the number of its uses needs all of them; one with a rate, those of its longest period.
+# A grant in force with a limit of uses needs all of its uses, a grant with a rate those of the longest period.
 _WAITING = """
 SELECT t.id AS agent_id WHERE EXISTS (
     SELECT FROM authority_capabilityuse u JOIN authority_capabilitygrant g

@@ -1,4 +1,4 @@
-"""Sign the grants of all tenants that a migration has written."""
+"""Sign the grants of all tenants that a migration has written without a signature."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apps.tenants.scope import ops_scope, tenant_transaction
 
 
 def sign_all_pending_grants(*, actor: str) -> int:
-    """Sign the grants from before capabilities, and return their number. Idempotent.
+    """Sign all grants without a signature, and return their number. Idempotent.
 
     Raises ConfigurationInvalid without a master key, and SealBroken where the System Authority's key is another's.
     """
@@ -18,7 +18,7 @@ def sign_all_pending_grants(*, actor: str) -> int:
     signed = 0
     for tenant_id in tenants:
         while True:
-            # A transaction of its own for each batch: a stop halfway loses little.
+            # Each batch has a transaction of its own, so that an interruption loses little.
             with tenant_transaction(tenant_id):
                 batch = sign_pending_grants(actor=actor)
             signed += batch
