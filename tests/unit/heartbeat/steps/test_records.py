@@ -166,7 +166,7 @@ def test_memories_are_stored_with_their_vectors_if_available(
     assert [(len(need.memories), need.vectors is not None) for need in needs] == placings
 
 
-def test_a_note_that_repeats_a_recalled_memory_is_trusted_as_far_as_that() -> None:
+def test_a_note_is_trusted_as_far_as_the_memory_it_repeats() -> None:
     words = "Ann must be paid $900 first."
     stranger = MemoryView(
         id=str(UUID(int=7)), type=MemoryType.EPISODIC, content=words, role="Bo", at=NOW, trust=0.575
