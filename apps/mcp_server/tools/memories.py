@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated
 from uuid import UUID
@@ -17,6 +17,7 @@ from apps.memories.services.recall.partial_recall import partial_recall_about
 from apps.memories.services.recall.recaller import recall as recall_memories
 from apps.memories.services.store.create import Creation, create_memories
 from apps.tenants.scope import tenant_transaction
+from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
@@ -84,8 +85,8 @@ def recall(
     called = called_agent(context, agent)
     only = RecallFilter(
         types=frozenset(types or ()),
-        since=_with_zone(since),
-        until=_with_zone(until),
+        since=to_utc(since) if since else None,
+        until=to_utc(until) if until else None,
         min_importance=min_importance,
         min_trust=min_trust,
     )
@@ -179,7 +180,7 @@ def remember(
     creation = Creation(
         content=content,
         detail=_DETAILS[type](tuple(steps or ())),
-        time=_with_zone(occurred_at),
+        time=to_utc(occurred_at) if occurred_at else None,
         importance=importance,
         retention=retention,
         source=called.actor,
@@ -199,11 +200,6 @@ _DETAILS: Mapping[MemoryType, Callable[[tuple[str, ...]], Detail]] = MappingProx
         MemoryType.STRATEGIC: lambda _steps: StrategicDetail(),
     }
 )
-
-
-def _with_zone(moment: datetime | None) -> datetime | None:
-    """Return a moment with a time zone; one without is UTC."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def _memory(memory: Recalled) -> RecalledMemory:

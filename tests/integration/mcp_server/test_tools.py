@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -57,6 +58,20 @@ class TestMemories:
         found = client.tool("recall", query="the quince tree", types=["episodic"])["memories"]
         assert [memory["type"] for memory in found] == ["episodic"]
         assert client.tool("recall", query="the quince tree", until="2001-01-01T00:00:00")["memories"] == []
+
+    def test_times_of_any_offset_are_read_as_utc(self, client: MemoryClient, tenant: Tenant) -> None:
+        # PostgreSQL itself refuses offsets of 16 hours or more.
+        stored = client.tool(
+            "remember", content="The quince tree blooms.", occurred_at="2026-05-01T12:00:00+20:43"
+        )
+        with tenant_transaction(tenant.id):
+            occurred_at = Memory.objects.get(id=stored["id"]).occurred_at
+        assert occurred_at == datetime(2026, 4, 30, 15, 17, tzinfo=UTC)
+        for bound, is_found in (("since", False), ("until", True)):
+            recalled = client.tool("recall", query="the quince tree", **{bound: "2026-05-01T12:00:01+20:43"})
+            assert (stored["id"] in [memory["id"] for memory in recalled["memories"]]) is is_found
+        with pytest.raises(ToolFailed, match="years 1 to 9999 in UTC"):
+            client.tool("recall", query="the quince tree", until="9999-12-31T23:59:59-10:00")
 
     def test_a_recall_changes_nothing(self, client: MemoryClient, tenant: Tenant) -> None:
         client.tool("remember", content="The ferry leaves at noon.")
