@@ -46,6 +46,8 @@ PARTS: Mapping[MemoryType, tuple[str, ...]] = {
     MemoryType.PROCEDURAL: ("steps", "needs"),
     MemoryType.STRATEGIC: ("pattern", "confidence", "evidence", "applies_to"),
 }
+#: The options whose parameter has another name, because they can be repeated.
+_REPEATED = {"sources": "source", "steps": "step"}
 
 
 @with_agent
@@ -63,7 +65,7 @@ def add_memory(
     type_ = MemoryType(kind)
     given_names = {name for name, value in parts.items() if value not in (None, "", ())}
     if wrong := sorted(given_names - set(PARTS[type_])):
-        options = ", ".join(f"--{name.rstrip('s').replace('_', '-')}" for name in wrong)
+        options = ", ".join(f"--{_REPEATED.get(name, name).replace('_', '-')}" for name in wrong)
         raise click.UsageError(f"a memory that is {kind} has no {options}")
     with tenant_transaction(agent.tenant_id):
         contradicted = find_memories(agent, parts["contradicts"])

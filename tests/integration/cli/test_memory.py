@@ -201,7 +201,12 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
     ("options", "code", "message"),
     [
         (("--type", "procedural"), 2, "a procedure has steps"),
-        (("--type", "semantic", "--step", "x"), 2, "a memory that is semantic has no --step"),
+        (("--type", "semantic", "--step", "x", "--needs", "y"), 2, "that is semantic has no --needs, --step"),
+        (
+            ("--type", "episodic", "--contradicts", "x", "--source", "a:b"),
+            2,
+            "has no --contradicts, --source",
+        ),
         (("--type", "semantic", "--source", "log"), 2, "write KIND:NAME or KIND:NAME@TRUST"),
         (("--type", "semantic", "--source", "log:x@7"), 2, "a source's trust must be a number from 0 to 1"),
         (("--type", "semantic", "--contradicts", "nothing"), 1, "has no memory"),
