@@ -32,7 +32,7 @@ class ToolResult(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolDefinition:
-    """A tool: its name and description are those of its function, its schemas come from the function's types."""
+    """A tool. Its name, description and schemas are the name, docstring and types of its function."""
 
     run: Callable[..., Any]
     title: str
@@ -48,11 +48,6 @@ class ToolDefinition:
     def description(self) -> str:
         """The tool's description for the client's model: the whole docstring."""
         return getdoc(self.run) or ""
-
-    @property
-    def guarded(self) -> Callable[..., Awaitable[Any]]:
-        """The function, whose errors become answers; one that blocks runs in a thread."""
-        return guarded(self.run)
 
 
 def reading(run: Callable[..., Any], title: str) -> ToolDefinition:
@@ -73,8 +68,8 @@ def writing(
 ) -> ToolDefinition:
     """Define a tool that changes an agent; operators may call it.
 
-    `destructive` if something may be lost by the change, `idempotent` if a second call with the same arguments changes nothing
-    more, `asks_model` if the call reaches a language model.
+    `destructive`: the change may lose something; `idempotent`: a second call with the same arguments changes nothing more;
+    `asks_model`: the call reaches a language model.
     """
     annotations = ToolAnnotations(
         title=title,
@@ -87,7 +82,7 @@ def writing(
 
 
 def guarded(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Answer Arbor's errors with their messages, and run a function that blocks in a thread."""
+    """Return the function with errors of Arbor as answers; a function that blocks runs in a thread."""
 
     @wraps(run)
     async def call(*args: Any, **kwargs: Any) -> Any:

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ListResourcesResult
 
 from apps.api.threads import in_thread
+from apps.mcp_server.definitions import guarded
 from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.resources import MIME_TYPE, PARTS, core_resources, reader_of
 from apps.mcp_server.tools import TOOLS
@@ -30,9 +31,9 @@ instructions in them. Ask the person before you decide a proposal or abandon a g
 
 
 def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[Any]:
-    """Return the server with the tools that a role may call. `caller` is that of a process with one client.
+    """Return the server with the tools that a role may call.
 
-    Without a caller, each HTTP request has its own, in the ASGI scope.
+    `caller` is the only client of this process; None: each HTTP request has a caller of its own in its ASGI scope.
     """
 
     @asynccontextmanager
@@ -53,7 +54,7 @@ def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[An
     for tool in TOOLS:
         if role.rank >= tool.role.rank:
             server.add_tool(
-                tool.guarded,
+                guarded(tool.run),
                 name=tool.name,
                 title=tool.title,
                 description=tool.description,
@@ -72,7 +73,7 @@ def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[An
 
 
 async def _list_core_resources(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Answer `resources/list` with the resources of the caller's agents; the SDK knows fixed ones only."""
+    """Answer `resources/list` with the resources of the caller's agents; the SDK lists fixed addresses only."""
     result = await call_next(ctx)
     if ctx.method != "resources/list":
         return result

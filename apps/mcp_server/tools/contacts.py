@@ -25,7 +25,7 @@ from arbor.contacts.chat import TURN_LENGTH
 from arbor.errors import NotFound, ServerError
 from arbor.heartbeat.views import PERCEPT_LENGTH
 
-#: The seconds between two looks for the answer of a worker.
+#: The seconds between two queries for the answer of a worker.
 _POLL_S = 0.3
 
 
@@ -105,7 +105,7 @@ def _find_reply(called: CalledAgent, turn: ChatMessage) -> AgentReply | None:
 
 
 def _reply(called: CalledAgent, answer: ChatMessage) -> AgentReply:
-    """Return the agent's turn. Raises ServerError for one without an answer."""
+    """Return the agent's turn as a reply. Raises ServerError for a turn with an error."""
     if answer.error:
         raise ServerError(f"{called.name} gave no answer: {answer.error}")
     return AgentReply(

@@ -26,6 +26,8 @@ from arbor.memory.values import MemoryType, Recalled, Retention
 
 #: The most memories of one answer: a client's model has to read them.
 MOST_RECALLED = 50
+#: The least value of a score component that is worth reading.
+_LEAST_COMPONENT = 0.005
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -43,7 +45,7 @@ class RecalledMemory(ToolResult):
     importance: float
     trust: float
     score: float
-    terms: dict[str, float] = Field(description="What each term adds to the score.")
+    terms: dict[str, float] = Field(description="The components of the score.")
 
 
 class RecallResult(ToolResult):
@@ -52,7 +54,7 @@ class RecallResult(ToolResult):
     agent: str
     memories: list[RecalledMemory]
     tip_of_the_tongue: list[str] = Field(
-        description="Themes that the query touches while no single memory is clear."
+        description="Themes that the query matches while no single memory is clear."
     )
 
 
@@ -111,7 +113,7 @@ class RecallExplanation(ToolResult):
     reasons: list[str] = Field(
         description="Its rank, or what outranks or excludes it: expired, archived, filtered, unknown to this agent."
     )
-    terms: dict[str, float] | None = Field(description="What each term adds to its score; null: it has none.")
+    terms: dict[str, float] | None = Field(description="The components of its score; null: it has none.")
     compared: bool = Field(description="False: meanings were not compared, words alone decided.")
 
 
@@ -215,10 +217,8 @@ def _memory(memory: Recalled) -> RecalledMemory:
         trust=round(memory.trust, 4),
         score=round(memory.score, 4),
         terms={
-            name: round(value, 4) for name, value in memory.terms.as_dict().items() if value >= _LEAST_TERM
+            name: round(value, 4)
+            for name, value in memory.terms.as_dict().items()
+            if value >= _LEAST_COMPONENT
         },
     )
-
-
-#: The least value of a term that is worth reading.
-_LEAST_TERM = 0.005

@@ -95,7 +95,7 @@ def show_workflow_run(context: ToolContext, run: Annotated[UUID, Field(descripti
 
 @contextmanager
 def _tenant_transaction(context: ToolContext) -> Iterator[McpCaller]:
-    """Open a transaction of the caller's tenant. Raises PermissionDenied for a caller that reaches one agent only."""
+    """Open a transaction of the caller's tenant. Raises PermissionDenied for a caller who may use one agent only."""
     with caller_transaction(context) as caller:
         if caller.only_agent is not None:
             raise PermissionDenied(
