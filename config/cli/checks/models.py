@@ -26,8 +26,11 @@ from arbor.models.windows import MOST_RATIO
 from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
 
-#: The most embedding models, besides the settings', whose embedders are tried.
+#: The most embedding models, besides that of the settings, whose embedders are tried.
 _MODELS_TRIED = 5
+#: The most tenants, and keys of each, whose sealed keys are opened.
+_TENANTS_TRIED, _KEYS_TRIED = 20, 3
+#: The age from which a text without a vector is worth a warning.
 _BACKLOG_WITHIN = timedelta(minutes=5)
 _EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, ARBOR_EMBEDDING_URL and its key"
 
@@ -89,8 +92,7 @@ def _fleet_model(own: str) -> str:
     try:
         return fleet_model()
     except DatabaseError:
-        # A finding of its own.
-        return own
+        return own  # `check_database` reports this error
 
 
 def check_embedder() -> Finding:
@@ -151,9 +153,6 @@ def check_backlog() -> Finding:
 
 def _milliseconds(check: embedders.EmbedderCheck) -> str:
     return f"answered in {check.latency_s * 1000:.1f} ms"
-
-
-_TENANTS_TRIED, _KEYS_TRIED = 20, 3
 
 
 def check_master_key() -> Finding:
