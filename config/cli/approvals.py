@@ -1,4 +1,4 @@
-"""Decide what agents ask for, and manage the trust in them."""
+"""Decide requests for approval, and manage the trust in agents."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def show(tenant: Tenant, *, approval_id: str) -> Output:
 
 
 def _precedent_line(precedent: Precedent) -> str:
-    word = "[green]approved[/green]" if precedent.approved else "[red]denied[/red]"
+    verdict = "[green]approved[/green]" if precedent.approved else "[red]denied[/red]"
     about = f" “{escape(precedent.about)}”" if precedent.about else ""
     reason = f": {escape(precedent.reason)}" if precedent.reason else ""
-    return f"  {word} {format_relative_time(precedent.decided_at)}, {precedent.action}{about}{reason}"
+    return f"  {verdict} {format_relative_time(precedent.decided_at)}, {precedent.action}{about}{reason}"
 
 
 @in_tenant_transaction
@@ -154,21 +154,21 @@ def clear_agent_rule(agent: ChosenAgent, *, prefix: str) -> Output:
 @in_tenant_transaction
 def list_rules(tenant: Tenant) -> Output:
     """List the rules for all agents of a tenant."""
-    return _shared(tenant)
+    return _tenant_rules(tenant)
 
 
 @in_tenant_transaction
 def set_rule(tenant: Tenant, *, prefix: str, mode: str) -> Output:
     """Set a rule for all agents of a tenant."""
     modes.set_mode(agent_id=None, prefix=prefix, mode=TrustMode(mode), actor=actor())
-    return _shared(tenant)
+    return _tenant_rules(tenant)
 
 
 @in_tenant_transaction
 def clear_rule(tenant: Tenant, *, prefix: str) -> Output:
     """Remove a rule for all agents of a tenant."""
     modes.clear_mode(agent_id=None, prefix=prefix, actor=actor())
-    return _shared(tenant)
+    return _tenant_rules(tenant)
 
 
 def _decided(tenant: Tenant, row: ActionApproval, ending: str) -> Output:
@@ -198,7 +198,7 @@ def _trust(agent: ChosenAgent) -> Output:
     return Output(value, text=Group(shown, *advice) if advice else shown)
 
 
-def _shared(tenant: Tenant) -> Output:
+def _tenant_rules(tenant: Tenant) -> Output:
     rules: Sequence[TrustRule] = modes.tenant_rules()
     return listing(
         "rules",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -23,6 +22,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import actor, in_tenant_transaction
+from config.cli.kit.values import json_or_text
 
 #: The most runs that are shown, the latest first; the console shows all.
 SHOWN = 100
@@ -270,10 +270,7 @@ def _values(written: Sequence[str]) -> dict[str, Any]:
         name, separator, text = item.partition("=")
         if not separator or not name.strip():
             raise click.UsageError(f"a value of the input is NAME=VALUE, got {item!r}")
-        try:
-            values[name.strip()] = json.loads(text)
-        except ValueError:
-            values[name.strip()] = text
+        values[name.strip()] = json_or_text(text)
     return values
 
 

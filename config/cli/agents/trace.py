@@ -65,7 +65,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
 
 
 def is_reflex(model: str) -> bool:
-    """Return whether a handle names the rule policy instead of a language model."""
+    """Return whether a handle names the reflex policy instead of a language model."""
     return model.partition("/")[0] == Provider.REFLEX
 
 
@@ -93,7 +93,7 @@ def _call(call: ExternalCall, ledger_entry: LedgerEntry | None) -> dict[str, Any
         "cost_usd": _dollars(ledger_entry.cost_usd)
         if ledger_entry and ledger_entry.cost_usd is not None
         else None,
-        # Estimates by section, with the number of entries without room.
+        # The estimated tokens of each section, and the number of its entries that had no room.
         "sections": [
             {"name": section["name"], "tokens": section["tokens"], "cut": section.get("cut", 0)}
             for section in call.sections
