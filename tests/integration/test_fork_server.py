@@ -35,7 +35,7 @@ class OwnForkServer:
                     sys.executable,
                     "-m",
                     "config.cli.installation.fork_server",
-                    str(self.fork_server.line),
+                    str(self.fork_server.descriptor),
                 ),
                 env=self.env,
                 cwd=ROOT,
