@@ -18,7 +18,7 @@ from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.trace import Step, steps_of
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.models.handles import Provider
+from arbor.models.handles import is_reflex
 from config.cli.kit.output import short, stamp
 
 _COLORS = {
@@ -62,11 +62,6 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
         "narrative": heartbeat.narrative,
         "memory_id": str(heartbeat.memory_id) if heartbeat.memory_id else None,
     }
-
-
-def is_reflex(model: str) -> bool:
-    """Return whether a handle names the reflex policy instead of a language model."""
-    return model.partition("/")[0] == Provider.REFLEX
 
 
 def step_line(step: Step) -> dict[str, Any]:

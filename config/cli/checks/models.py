@@ -21,7 +21,7 @@ from arbor.agents.identity import open_private_key
 from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
-from arbor.models.handles import Handle
+from arbor.models.handles import is_reflex
 from arbor.models.windows import MOST_RATIO
 from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
@@ -49,7 +49,7 @@ def check_model() -> Finding:
         model_for(handle)
     except ArborError as error:
         return fail("model", str(error), "set ARBOR_DEFAULT_MODEL=provider/model and that provider's key")
-    if Handle.parse(handle).provider == "reflex":
+    if is_reflex(handle):
         return warn(
             "model",
             "none: agents act by the reflex policy (fixed rules, no language model)",

@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.cli.kit.output import console
 from config.credentials import installation_secrets
@@ -237,7 +237,7 @@ def panel(summary: PanelSummary) -> Panel:
 
 
 def _model(handle: str) -> Text:
-    if handle.partition("/")[0] != REFLEX:
+    if not is_reflex(handle):
         return Text(handle)
     return Text.assemble(
         ("none: agents act by the reflex policy (fixed rules, no language model). ", "yellow"),
