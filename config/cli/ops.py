@@ -96,7 +96,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
 
 
 def _text(which: str, tenant_slug: str | None) -> str:
-    """Return the DOT text of a file, an agent or the default graph. An existing file takes precedence over an agent."""
+    """Return the DOT text of a file, of an agent, or of the default graph; a file takes precedence over an agent."""
     if not which:
         return heartbeat_text()
     if which == "-":

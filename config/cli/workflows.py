@@ -253,7 +253,7 @@ def _request(
 def _schedule(
     cron: str | None, zone: str | None, values: Sequence[str], current: Workflow | None
 ) -> WorkflowSchedule | None:
-    """Return the schedule of the options, with the parts that the workflow keeps; None where no option is given."""
+    """Return the schedule of the options, completed from that of the workflow; None if no option is given."""
     if cron is None and zone is None and not values:
         return None
     return WorkflowSchedule(

@@ -48,8 +48,7 @@ RELATED_COLUMNS = (
     OutputColumn("relation", "relation"),
     OutputColumn("name", "related theme"),
 )
-
-
+#: The most active clusters whose activation is shown.
 _MOST_ACTIVE = 20
 
 

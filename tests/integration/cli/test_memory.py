@@ -256,7 +256,7 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
     refused = arbor("memory", "practise", vega, fact, "--success")
     assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
-        acts = AuditEvent.objects.filter(message="told Vega how a procedure worked out")
+        acts = AuditEvent.objects.filter(message="recorded an outcome of a procedure of Vega")
         assert [act.detail["success"] for act in acts.order_by("id")] == [True, False]
 
 
