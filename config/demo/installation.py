@@ -1,4 +1,4 @@
-"""The installation's demo: two tenants with three agents each, which remember the same conversation."""
+"""The installation's demo: two tenants with three agents each. All agents remember the same conversation."""
 
 from __future__ import annotations
 

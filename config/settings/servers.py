@@ -17,7 +17,7 @@ _SERVERS = server_urls(DATA_DIR)
 
 # --- Secrets: everything is derived from one master key -------------------------------------------------
 
-#: Where the master keys are; a rotation changes them while this process runs (`apps.tenants.keys`).
+#: The source of the master keys, which a rotation changes while this process runs (`apps.tenants.keys`).
 ARBOR_MASTER_KEYS = KeySource.of_environment()
 #: Names of secrets that the installation has and this process does not (`config.process_secrets`).
 ARBOR_WITHHELD = credentials.withheld()
