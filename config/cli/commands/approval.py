@@ -23,7 +23,7 @@ _rule = group(
         argument("prefix", metavar="URI"),
         argument("mode", type=one_of(TrustMode)),
         run="approvals:set_rule",
-        details="block: never; ask: a person approves each time; allow: without asking; auto: as allow, without suggestions. The"
+        details="block: never runs; ask: a person approves each request; allow, auto: runs (allow counts as the stricter). The"
         " longest URI decides; a rule of an agent takes precedence over a rule of the tenant for the same URI.",
         examples=("arbor approval rule set arbor://actions/execute/reach_out_public ask",),
     ),
@@ -93,8 +93,8 @@ TRUST = group(
         "Set the preset that decides about resources without a rule.",
         argument("preset", type=one_of(TrustPreset)),
         run="approvals:choose_preset",
-        details="cautious: all that leaves the installation waits for a person; balanced: publishing and tools wait; hands_off: nothing"
-        " waits that the agent may do at all; full_trust: as hands_off, without suggestions.",
+        details="cautious: all that leaves the installation waits for a person; balanced: publishing and tools wait; hands_off: every"
+        " action runs that the agent may do at all; full_trust: so does everything else that no ceiling makes wait.",
         examples=("arbor agent trust preset Vega balanced",),
     ),
     agent_command(
