@@ -68,7 +68,7 @@ if not timedelta(0) < ARBOR_ACTIVATION_HALF_LIFE:
     raise ConfigurationInvalid(
         f"ARBOR_ACTIVATION_HALF_LIFE_S must be above 0, got {ARBOR_ACTIVATION_HALF_LIFE.total_seconds():g}"
     )
-#: The most active episodic memories of one agent; beyond it, the least important are archived.
+#: The maximum number of active episodic memories of one agent; above it, the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
 #: The same for facts, procedures and strategies: `NAME=NUMBER`, separated by commas, instead of those in `arbor.memory.forgetting`.
 ARBOR_KNOWLEDGE_QUOTAS = parse_quotas(env.str("ARBOR_KNOWLEDGE_QUOTAS", default=""))

@@ -77,7 +77,10 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
     for field, what in _DAILY.items():
         yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
     default = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
-    yield "further turns of a heartbeat", default if policy.follow_ups is None else str(policy.follow_ups)
+    yield (
+        "further round trips of a heartbeat",
+        default if policy.follow_ups is None else str(policy.follow_ups),
+    )
     yield "voices before a hard decision", str(policy.voices or "none")
 
 

@@ -151,8 +151,8 @@ def _head(trace: dict[str, Any]) -> RenderableType:
     ]
     facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
     if trace["tier"]:
-        turns = f", {trace['turns']} turns" if trace["turns"] > 1 else ""
-        facts.append(f"{trace['tier']} thinking{turns}")
+        round_trips = f", {trace['turns']} round trips" if trace["turns"] > 1 else ""
+        facts.append(f"{trace['tier']} thinking{round_trips}")
     if trace["energy_start"] is not None:
         end = trace["energy_end"]
         facts.append(f"energy {trace['energy_start']:g}" + (f" → {end:g}" if end is not None else ""))

@@ -57,7 +57,11 @@ _policy = group(
         option("--daily-beats", type=LimitType(int), help="Heartbeats per day (UTC); none: no limit."),
         option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
         option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
-        option("--follow-ups", type=LimitType(int), help="Times a heartbeat goes on after seeing results."),
+        option(
+            "--follow-ups",
+            type=LimitType(int),
+            help="Further round trips of a heartbeat, with the results of its actions.",
+        ),
         option(
             "--voices",
             type=int,

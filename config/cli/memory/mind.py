@@ -73,7 +73,7 @@ def _table(memory: WorkingMemory) -> Any:
     rows += [("concern", line) for line in memory.concerns]
     rows += [("curious about", line) for line in memory.curiosity]
     rows.append(("engagement", f"{memory.engagement:.2f} of 1"))
-    rows.append(("turns since the last consolidation", str(memory.talked)))
+    rows.append(("questions since the last consolidation", str(memory.talked)))
     return table(("what", ""), rows)
 
 
