@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import getdoc, iscoroutinefunction
 from typing import Annotated, Any
 
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from psycopg.errors import QueryCanceled
 from pydantic import BaseModel, ConfigDict, Field
 
-from apps.api.threads import DATABASE_AWAY, in_thread
+from apps.api.threads import DATABASE_AWAY, TOO_SLOW, UNSTORABLE, in_thread
 from apps.tenants.models import Role
 from arbor.errors import ArborError
 
@@ -86,13 +88,23 @@ def guarded(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
     @wraps(run)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        try:
+        with errors_for_client(ToolError):
             if iscoroutinefunction(run):
                 return await run(*args, **kwargs)
             return await in_thread(run, *args, **kwargs)
-        except ArborError as error:
-            raise ToolError(str(error)) from error
-        except (OperationalError, InterfaceError) as error:
-            raise ToolError(DATABASE_AWAY) from error
 
     return call
+
+
+@contextmanager
+def errors_for_client(error_of: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise errors of Arbor and of the database as errors of MCP, which `error_of` makes from a message for the client."""
+    try:
+        yield
+    except ArborError as error:
+        raise error_of(str(error)) from error
+    except DataError as error:
+        raise error_of(UNSTORABLE) from error
+    except (OperationalError, InterfaceError) as error:
+        is_canceled = isinstance(error.__cause__, QueryCanceled)
+        raise error_of(TOO_SLOW if is_canceled else DATABASE_AWAY) from error

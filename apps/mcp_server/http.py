@@ -16,7 +16,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from apps.access.services import TokenAccess, authenticate
-from apps.api.problems import kind_of, status_of
+from apps.api.problems import NO_TOKEN, kind_of, status_of
 from apps.api.rates import count_request
 from apps.api.requests import REQUEST_ID
 from apps.api.threads import in_thread
@@ -30,8 +30,6 @@ log = structlog.get_logger(__name__)
 PATH = "/mcp"
 
 type Receive = Callable[[], Awaitable[Message]]
-
-_NO_TOKEN = "the request needs a token: Authorization: Bearer arbor_…; `arbor token create` makes one"  # noqa: S105 (a message)
 
 
 class McpEndpoint:
@@ -125,7 +123,7 @@ def _authenticate(authorization: str) -> TokenAccess:
     """Return the rights of a token. Raises TokenRefused."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
-        raise TokenRefused(_NO_TOKEN)
+        raise TokenRefused(NO_TOKEN)
     return authenticate(token.strip())
 
 

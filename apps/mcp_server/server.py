@@ -12,12 +12,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ListResourcesResult
 
 from apps.api.threads import in_thread
-from apps.mcp_server.definitions import guarded
+from apps.mcp_server.definitions import errors_for_client, guarded
 from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.resources import MIME_TYPE, PARTS, core_resources, reader_of
 from apps.mcp_server.tools import TOOLS
 from apps.tenants.models import Role
-from arbor.errors import ArborError
 from arbor.version import VERSION
 
 NAME = "arbor"
@@ -77,8 +76,6 @@ async def _list_core_resources(ctx: ServerRequestContext[Any, Any], call_next: C
     result = await call_next(ctx)
     if ctx.method != "resources/list":
         return result
-    try:
+    with errors_for_client(lambda message: MCPError(code=INVALID_PARAMS, message=message)):
         resources = await in_thread(core_resources, Context(request_context=ctx))
-    except ArborError as error:
-        raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
     return ListResourcesResult(resources=resources)
