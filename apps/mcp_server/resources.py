@@ -124,7 +124,7 @@ def core_resources(context: ToolContext) -> list[Resource]:
 def _document(part: CorePart, loaded: LoadedAgent) -> dict[str, Any]:
     values = {field: getattr(loaded, field) for field in part.fields}
     return {"agent": loaded.name, "id": str(loaded.id)} | {
-        field: _plain(value) for field, value in values.items()
+        field: _json_value(value) for field, value in values.items()
     }
 
 
@@ -139,10 +139,10 @@ def _endorsement(agent_id: UUID) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     match value:
         case BaseModel():
             return value.model_dump(mode="json")
         case str() | None | bool() | int() | float():
             return value
-    return [_plain(item) for item in value]
+    return [_json_value(item) for item in value]

@@ -148,7 +148,7 @@ def import_one(seed: str, name: str, trust_foreign: bool, dry_run: bool, tenant_
     options = ImportOptions(name=name, trust_foreign=trust_foreign, dry_run=dry_run)
     with opened_seed(seed, tenant.id) as verified:
         report = import_seed(tenant_id=tenant.id, seed=verified, options=options, actor=actor())
-    return _created(report, "Imported")
+    return _creation_output(report, "Imported")
 
 
 @with_agent
@@ -170,7 +170,7 @@ def restore(agent: ChosenAgent, *, seed: str, skip: Sequence[str], dry_run: bool
 def fork(agent: ChosenAgent, *, name: str) -> Output:
     """Create another agent with the same memories."""
     report = fork_agent(tenant_id=agent.tenant_id, agent_id=agent.id, name=name, actor=actor())
-    return _created(report, "Forked")
+    return _creation_output(report, "Forked")
 
 
 def diff(first: str, second: str, tenant_slug: str | None) -> Output:
@@ -234,7 +234,7 @@ def delete(_tenant: Tenant, *, seed_id: UUID) -> Output:
     return Output({"deleted": {"id": seed_id, "name": deleted.name}}, text=text)
 
 
-def _created(report: SeedReport, verb: str) -> Output:
+def _creation_output(report: SeedReport, verb: str) -> Output:
     text = (
         f"{'Would create' if report.dry_run else verb} [bold]{escape(report.name)}[/bold]:"
         f" {_rows_in_words(report.rows)}.{_losses(report)}"

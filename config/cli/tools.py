@@ -80,7 +80,7 @@ def add(name: str, url: str, secret_stdin: bool, tenant_slug: str | None) -> Out
     except ToolFailed as error:
         text = f"[bold]{escape(server.name)}[/bold] is added, but its tools cannot be listed: {escape(str(error))}."
         return Output(line | {"last_error": str(error)}, text=text)
-    return _refreshed(refreshed, tenant_id, word="is added")
+    return _refresh_output(refreshed, tenant_id, word="is added")
 
 
 def refresh(name: str, tenant_slug: str | None) -> Output:
@@ -89,10 +89,10 @@ def refresh(name: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_id):
         server = server_by_name(name)
     refreshed = refresh_server(server_id=server.id, tenant_id=tenant_id, actor=actor())
-    return _refreshed(refreshed, tenant_id, word="is up to date")
+    return _refresh_output(refreshed, tenant_id, word="is up to date")
 
 
-def _refreshed(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -> Output:
+def _refresh_output(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -> Output:
     change = refreshed.change
     with tenant_transaction(tenant_id):
         line = row_to_dict(refreshed.server, SERVER_COLUMNS)
@@ -140,13 +140,13 @@ def show(tool: str, tenant_slug: str | None) -> Output:
             f"[bold]{escape(found.action)}[/bold] is {found.status}, {found.cost} energy.",
             f"It says: {escape(found.description) or 'nothing'}",
             *(f"  {escape(line)}" for line in arguments_in_short(found.schema)),
-            *_before(found.before),
+            *_lines_before(found.before),
         ]
     )
     return Output(details, text=text)
 
 
-def _before(before: dict[str, Any]) -> list[str]:
+def _lines_before(before: dict[str, Any]) -> list[str]:
     if not before:
         return []
     return [

@@ -112,7 +112,7 @@ def create(tenant: Tenant, /, *, name: str, file: TextIO, **options: Any) -> Out
     """Create a workflow."""
     request = _request(name, file, enabled=None, **options)
     row = definitions.create_workflow(request=request, actor=actor())
-    return _shown(tenant, row, "is created")
+    return _workflow_output(tenant, row, "is created")
 
 
 @in_tenant_transaction
@@ -123,14 +123,14 @@ def change(
     row = find_workflow(name)
     request = _request("", file, enabled=enabled, current=row, **options)
     row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
-    return _shown(tenant, row, f"has version {row.version}")
+    return _workflow_output(tenant, row, f"has version {row.version}")
 
 
 @in_tenant_transaction
 def delete(tenant: Tenant, *, name: str) -> Output:
     """Delete a workflow."""
     row = definitions.delete_workflow(workflow_id=find_workflow(name).id, actor=actor())
-    return _shown(tenant, row, "is deleted")
+    return _workflow_output(tenant, row, "is deleted")
 
 
 @in_tenant_transaction
@@ -274,7 +274,7 @@ def _values(written: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _shown(tenant: Tenant, row: Workflow, verb: str) -> Output:
+def _workflow_output(tenant: Tenant, row: Workflow, verb: str) -> Output:
     return Output(
         {"tenant": tenant.slug, **row_to_dict(row, _COLUMNS)},
         text=f"The workflow [bold]{row.name}[/bold] {verb}.",

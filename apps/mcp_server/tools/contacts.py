@@ -146,7 +146,7 @@ def message_agent(
     called = called_agent(context, agent)
     with called.transaction():
         percept = send_message(agent_id=called.id, text=text, actor=called.actor)
-        return _sent(called, percept.id, urgent=True)
+        return _sent_percept(called, percept.id, urgent=True)
 
 
 def notify_agent(
@@ -168,10 +168,10 @@ def notify_agent(
         percept = perceive(
             agent_id=called.id, kind=kind, content=event, urgent=urgent, detail=detail, actor=called.actor
         )
-        return _sent(called, percept.id, urgent=percept.urgent)
+        return _sent_percept(called, percept.id, urgent=percept.urgent)
 
 
-def _sent(called: CalledAgent, percept_id: UUID, *, urgent: bool) -> SentPercept:
+def _sent_percept(called: CalledAgent, percept_id: UUID, *, urgent: bool) -> SentPercept:
     status = AgentStatus(Agent.objects.values_list("status", flat=True).get(id=called.id))
     return SentPercept(
         id=percept_id,

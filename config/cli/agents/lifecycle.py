@@ -167,10 +167,10 @@ def send_message(agent: ChosenAgent, *, text: str) -> Output:
     if text == "-":
         text = sys.stdin.read()
     percept = message_agent(agent_id=agent.id, text=text, actor=actor())
-    return _pending(agent, percept, is_due_now=True)
+    return _percept_output(agent, percept, is_due_now=True)
 
 
-def _pending(agent: ChosenAgent, percept: Percept, *, is_due_now: bool, **details: Any) -> Output:
+def _percept_output(agent: ChosenAgent, percept: Percept, *, is_due_now: bool, **details: Any) -> Output:
     """Return the output about a percept that waits for the agent's next heartbeat."""
     status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
     if status == AgentStatus.ACTIVE:
@@ -200,7 +200,9 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
     percept = perceive(
         agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=parsed_detail, actor=actor()
     )
-    return _pending(agent, percept, is_due_now=percept.urgent, kind=percept.kind, urgent=percept.urgent)
+    return _percept_output(
+        agent, percept, is_due_now=percept.urgent, kind=percept.kind, urgent=percept.urgent
+    )
 
 
 @in_tenant_transaction

@@ -114,7 +114,7 @@ def create(
         secret=_read_secret(secret_file),
     )
     with tenant_transaction(choose_tenant(tenant_slug).id):
-        return _with_secret(create_hook(new, actor=actor()), "is ready")
+        return _secret_output(create_hook(new, actor=actor()), "is ready")
 
 
 def change(
@@ -176,7 +176,7 @@ def rotate(name: str, *, secret_file: TextIO | None, tenant_slug: str | None) ->
         new = rotate_hook_secret(
             hook_id=hook_by_name(name).id, actor=actor(), secret=_read_secret(secret_file)
         )
-        return _with_secret(new, "has a new secret; the one before is valid for a day more")
+        return _secret_output(new, "has a new secret; the one before is valid for a day more")
 
 
 def delete(name: str, tenant_slug: str | None) -> Output:
@@ -234,7 +234,7 @@ def _switch(name: str, tenant_slug: str | None, *, active: bool) -> Output:
     return Output(line, text=f"[bold]{escape(switched.name)}[/bold] is {word}.")
 
 
-def _with_secret(made: HookWithSecret, state: str) -> Output:
+def _secret_output(made: HookWithSecret, state: str) -> Output:
     line = row_to_dict(made.hook, HOOK_COLUMNS)
     text = (
         f"[bold]{escape(made.hook.name)}[/bold] {state}. The sender posts to the path [bold]{line['path']}[/bold] of the"

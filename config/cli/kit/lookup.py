@@ -11,7 +11,7 @@ from django.db.models import CharField, Model, QuerySet
 from django.db.models.functions import Cast
 
 from apps.goals.models import Goal
-from apps.memories.models import Cluster, Concept, Episode, Memory
+from apps.memories.models import Concept, Memory
 from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
 from arbor.goals.values import GoalState, title_key
@@ -95,16 +95,6 @@ def find_node(agent: ChosenAgent, text: str) -> GraphNode:
         several = ", ".join(f"{node.kind}:{node.id}" for node in found)
         raise click.UsageError(f"{text!r} names several: give one of {several}")
     return found[0]
-
-
-def find_episode(agent: ChosenAgent, text: str) -> UUID:
-    """Return the id of the agent's episode that a text names. Raises NotFound."""
-    return find_id(agent, Episode, text)
-
-
-def find_cluster(agent: ChosenAgent, text: str) -> UUID:
-    """Return the id of the agent's theme that a text names. Raises NotFound."""
-    return find_id(agent, Cluster, text)
 
 
 def _ids_of_agent(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.memories.models import Memory
+from apps.memories.models import Episode, Memory
 from apps.memories.services.clusters.clusters import find_cluster
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
 from apps.memories.services.recall.explanation import explain_recall
@@ -23,7 +23,7 @@ from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_concept, find_episode, find_id
+from config.cli.kit.lookup import find_concept, find_id
 from config.cli.kit.output import console, short, stamp
 from config.cli.kit.tenancy import ChosenAgent, with_agent
 
@@ -113,7 +113,7 @@ def _filter(
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
         cluster_id = find_cluster(agent_id=agent.id, named=cluster)[0] if cluster is not None else None
-        episode_id = find_episode(agent, episode) if episode is not None else None
+        episode_id = find_id(agent, Episode, episode) if episode is not None else None
     return RecallFilter(
         types=frozenset(MemoryType(name) for name in types),
         since=since,
