@@ -24,8 +24,8 @@ ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
 ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
 #: The most heartbeats of one tenant in one claim while other tenants wait.
 ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
-#: An idle agent reflects once in this many heartbeats, the others call no model; and no earlier than the pause after its last
-#: thought, because heartbeats that follow each other by seconds bring nothing new.
+#: An idle agent reflects once in ARBOR_REFLECT_EVERY heartbeats, and no earlier than ARBOR_REFLECT_PAUSE after its last thought,
+#: because heartbeats that follow each other by seconds bring nothing new. Its other heartbeats call no model.
 ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
 #: While heartbeats wait for a worker, due agents are claimed after a second, so that they share a batch.

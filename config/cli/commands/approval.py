@@ -94,7 +94,7 @@ TRUST = group(
         argument("preset", type=one_of(TrustPreset)),
         run="approvals:choose_preset",
         details="cautious: all that leaves the installation waits for a person; balanced: publishing and tools wait; hands_off: every"
-        " action runs that the agent may do at all; full_trust: so does everything else that no ceiling makes wait.",
+        " action runs that the agent may do at all; full_trust: everything runs that no ceiling makes wait.",
         examples=("arbor agent trust preset Vega balanced",),
     ),
     agent_command(
