@@ -26,6 +26,7 @@ from arbor.tools.names import PREFIX
 from arbor.tools.schemas import arguments_in_short
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, tenant_having, tenant_or_all
 
@@ -85,7 +86,7 @@ def add(name: str, url: str, secret_stdin: bool, tenant_slug: str | None) -> Out
 
 def refresh(name: str, tenant_slug: str | None) -> Output:
     """List the tools of a server again."""
-    tenant_id = _tenant_of_server(name, tenant_slug)
+    tenant_id = tenant_of_name(ToolServer, name, tenant_slug)
     with tenant_transaction(tenant_id):
         server = server_by_name(name)
     refreshed = refresh_server(server_id=server.id, tenant_id=tenant_id, actor=actor())
@@ -109,7 +110,7 @@ def _refresh_output(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -
 
 def remove(name: str, tenant_slug: str | None) -> Output:
     """Remove a server with its tools."""
-    with tenant_transaction(_tenant_of_server(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(ToolServer, name, tenant_slug)):
         removed = remove_server(server_id=server_by_name(name).id, actor=actor())
         line = row_to_dict(removed, SERVER_COLUMNS)
     return Output({"removed": line}, text=f"[bold]{escape(removed.name)}[/bold] is removed with its tools.")
@@ -185,12 +186,6 @@ def _details(tool: Tool) -> dict[str, Any]:
         "before": tool.before or None,
         "agents": agents_of_tool(tool),
     }
-
-
-def _tenant_of_server(name: str, slug: str | None) -> UUID:
-    return tenant_having(
-        lambda: ToolServer.objects.filter(name=name.strip()), what=f"a tool server {name!r}", slug=slug
-    )
 
 
 def _tenant_of_tool(tool: str, slug: str | None) -> UUID:

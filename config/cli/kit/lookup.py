@@ -59,13 +59,26 @@ def find_in_tenant(model: type[Model], text: str) -> UUID:
 
 def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
     """Return the named tenant, the only one, or the one with the row that a text names. Raises NotFound."""
-    name = str(model._meta.verbose_name)
     return tenant_having(
         lambda: _filter_rows(model._default_manager.all(), text),
-        what=f"{'an' if name[0] in 'aeiou' else 'a'} {name} {text!r}",
+        what=f"{_with_article(model)} {text!r}",
         slug=slug,
         hint=_HINT,
     )
+
+
+def tenant_of_name(model: type[Model], name: str, slug: str | None) -> UUID:
+    """Return the named tenant, the only one, or the one with a row of that name. Raises NotFound."""
+    return tenant_having(
+        lambda: model._default_manager.filter(name=name.strip()),
+        what=f"{_with_article(model)} {name!r}",
+        slug=slug,
+    )
+
+
+def _with_article(model: type[Model]) -> str:
+    name = str(model._meta.verbose_name)
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
