@@ -292,4 +292,4 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")
     assert (refused.code, "only a semantic memory has sources" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
-        assert AuditEvent.objects.filter(message__startswith="noted another source").count() == 2
+        assert AuditEvent.objects.filter(message__startswith="added a source to a fact").count() == 2
