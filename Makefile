@@ -1,15 +1,16 @@
-# Every target prepares .venv first; that takes no time when nothing has changed.
+# Every target prepares .venv first, which takes no time if nothing has changed.
 .DEFAULT_GOAL := help
 .PHONY: help setup up down check types rules prepared cases systems test bars lock reference local-model bench audit pictures
 
 VENV := .venv/bin
-# Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
+# The number of processes that run tests.
 JOBS ?= 2
-# They wait half of the time, for processes that start and leases that end, so they run beside the others. Their output follows.
+# Tests that start whole systems are distributed by file, each file with folders and ports of its own. They wait half of the time,
+# for processes that start and leases that end, so they run beside the other tests. Their output follows.
 SYSTEMS ?= $(shell expr $(JOBS) + 1)
 SYSTEMS_OUTPUT := .pytest_cache/systems.txt
 
-help: ## Show what there is
+help: ## List the targets
 	@printf 'Arbor keeps autonomous agents alive.\n\n'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -22,7 +23,7 @@ up: setup ## Run everything from this terminal; Ctrl-C stops it
 down: setup ## Stop what `make up` runs
 	@$(VENV)/arbor down
 
-check: setup ## Everything static: style, words, types, import contracts, migrations
+check: setup ## Run every static check: style, words, types, import contracts, migrations
 	@$(MAKE) --no-print-directory -j 2 types rules
 
 types:
@@ -48,18 +49,18 @@ systems:
 	@mkdir -p $(dir $(SYSTEMS_OUTPUT))
 	$(VENV)/pytest -n $(SYSTEMS) --dist loadfile --no-loadscope-reorder -m "not bar" $(ARGS) tests/acceptance > $(SYSTEMS_OUTPUT) 2>&1
 
-test: setup ## Every test but those of `make bars`, after `make check`
+test: setup ## Run every test except those of `make bars`, after the checks of `make check`
 	@$(MAKE) --no-print-directory -j 2 types rules prepared
 	@$(MAKE) --no-print-directory -j 2 cases systems; status=$$?; cat $(SYSTEMS_OUTPUT); exit $$status
 	@printf 'The tests that assert on elapsed time run by themselves: make bars\n'
 
-bars: setup ## The tests that assert on elapsed time, one by one
+bars: setup ## Run the tests that assert on elapsed time, one by one
 	$(VENV)/pytest -m bar $(ARGS) $$(grep -rl --include='*.py' 'mark\.bar' tests | sort)
 
-lock: setup ## Compile the lock files anew from pyproject.toml
+lock: setup ## Compile the lock files from pyproject.toml
 	@scripts/lock.sh
 
-reference: setup ## Write the documents of the API anew: docs/reference/openapi.json and api.md
+reference: setup ## Write the documents of the API: docs/reference/openapi.json and api.md
 	$(VENV)/arbor openapi > docs/reference/openapi.json
 	PYTHONPATH=clients/python $(VENV)/python -m scripts.api_reference > docs/reference/api.md
 
@@ -69,8 +70,8 @@ local-model: ## Add a local model server and its weights, for the test of the re
 bench: setup ## Measure: make bench ARGS="recall --memories 10000 --agents 20 --json"
 	@$(VENV)/python -m bench $(ARGS)
 
-pictures: setup ## Take the pictures of docs/images anew, from a demo installation of its own; needs Chromium
+pictures: setup ## Take the pictures of docs/images, from a separate demo installation; needs Chromium
 	@$(VENV)/python -m tests.acceptance.pictures
 
-audit: setup ## Known vulnerabilities and licences of the locked packages, and a bill of materials; asks a public database
+audit: setup ## Report vulnerabilities and licences of the locked packages, and write a bill of materials; asks a public database
 	@$(VENV)/python -m scripts.audit $(ARGS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's command line. `arbor` is the friendlier one."""
+"""Django's command line. `arbor` is Arbor's own, and `arbor manage` runs Django's commands too."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-"""The settings of the API's process: the platform's, with addresses and middleware of its own.
+"""The settings of the API's process: those of the platform, with other URLs and other middleware.
 
-The console's middleware is about sessions and pages, and runs in one thread; the API's lets streams hold none.
+The console's middleware is for sessions and pages, and synchronous. The API's is asynchronous, so a stream occupies no thread.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from config import settings as platform
 
 globals().update({name: value for name, value in vars(platform).items() if name.isupper()})
 
-# The limits of single addresses are those of `config.asgi`, before Django reads anything.
+# The largest of all limits: `config.asgi` applies the limit of each path before Django reads a body.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(platform.ARBOR_API_BODY_BYTES, platform.ARBOR_DOCUMENT_MB * 2**20)
 ROOT_URLCONF = "apps.api.urls"
 MIDDLEWARE = ["apps.api.middleware.ApiMiddleware"]

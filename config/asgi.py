@@ -20,7 +20,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.api_settings")
 # Creates the Celery application by which the API enqueues tasks (`apps.queues`).
 importlib.import_module("workers.app")
 django.setup(set_prefix=False)
-# These receivers close connections and need a thread for that at each request; `apps.api.threads` closes those of its own threads.
+# These receivers would need a thread at each request to close connections; `apps.api.threads` closes those of its threads itself.
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 
@@ -32,7 +32,7 @@ _embedders: Any = importlib.import_module("apps.memories.services.embedding.embe
 
 
 class ApiHandler(ASGIHandler):
-    """Django's handler without a thread for each request, which a stream would keep: `apps.api.threads` has them."""
+    """Django's handler without a thread per request, which a stream would occupy; `apps.api.threads` has the threads."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -45,7 +45,7 @@ class Application:
     def __init__(self) -> None:
         handler = ApiHandler()
         self._http = BodyLimit(handler, most_bytes=settings.ARBOR_API_BODY_BYTES)
-        #: The operations that read files, by their addresses.
+        #: The operations that read files, by their paths.
         self._uploads = {
             f"{_api.PATH}/{name}": UploadLimit(
                 handler, others=self._http, may_upload=may_upload, most_bytes=megabytes * 2**20
@@ -61,7 +61,7 @@ class Application:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer by the kind of the connection; a further protocol is a further case here."""
         if scope["type"] == "lifespan":
-            # A thread that nothing waits for: the server may be slow to answer.
+            # In a thread, because the embedding server may be slow to answer, and nothing here needs the result.
             threading.Thread(
                 target=_embedders.report_unusable_embedder, kwargs={"process": "api"}, daemon=True
             ).start()

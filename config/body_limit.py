@@ -18,7 +18,7 @@ ARRIVES_WITHIN_S = 30.0
 
 
 class BodyLimit:
-    """Passes on requests whose body is small enough and arrives in time; refuses others before they are stored anywhere."""
+    """Passes on requests whose body is small enough and arrives in time; refuses all others before anything stores them."""
 
     def __init__(
         self, application: Application, *, most_bytes: int, within_s: float = ARRIVES_WITHIN_S

@@ -21,7 +21,7 @@ from config.environment import (
 from config.keys import CURRENT, OTHER, KeySource
 from config.secrets import SecretName
 
-#: Names of secrets that are set in the installation and withheld from this process.
+#: The environment variable with the names of secrets that the installation has and this process does not.
 WITHHELD = "ARBOR_WITHHELD"
 #: The host of the servers' addresses where `arbor up` does not run and no server is configured.
 NO_SERVER = "not-running"
@@ -41,7 +41,7 @@ def _generated(name: SecretName) -> str:
 
 
 def derived(purpose: str) -> str:
-    """Return the secret of a purpose; without a master key (static checks, `--help`) a random one, which fails closed."""
+    """Return the secret of a purpose. Without a master key (static checks, `--help`) it is random, so access fails."""
     return derived_by_keys(purpose)[0]
 
 
@@ -132,7 +132,7 @@ def without_password(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-#: Secrets that only the environment can set, besides those that this module can find.
+#: Secrets that only the environment can set; all others can also be generated or derived.
 SET_ONLY = (
     "SECRET_KEY",
     "OPENAI_API_KEY",
@@ -164,7 +164,7 @@ def installation_secrets(servers: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def _master_keys() -> dict[str, str]:
-    """Return the master keys by their settings; of keys in files the name of the file, because a rotation changes them."""
+    """Return the master keys by their settings; for keys in a file the file's name, because a rotation changes the keys."""
     source = KeySource.of_environment()
     found = {CURRENT: source.current_text, OTHER: source.other_text}
     if source.file is not None and source.file.exists():

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+#: The SQLSTATE of a statement that its time limit has ended.
+_QUERY_CANCELED = "57014"
+
 
 def explain_database_error(error: Exception, settings: Any) -> str:
-    """Explain in one line why the database does not answer, with the remedy."""
+    """Explain in one line why the database does not answer, or has canceled a statement, with the remedy."""
     if not settings.ARBOR_HAS_DATABASE:
         return ": ".join(explain_missing_database(runs_here=settings.ARBOR_RUNS_HERE))
     reason = str(error).strip().splitlines()[0]
+    if getattr(error.__cause__, "sqlstate", None) == _QUERY_CANCELED:
+        return f"the database needed too long and canceled a statement: {reason}. ARBOR_STATEMENT_TIMEOUT_S is the limit"
     # Django wraps the driver's error, which knows whether the server had asked for a password.
     refused = getattr(getattr(error.__cause__, "pgconn", None), "used_password", False)
     if refused and any(role in reason for role in settings.ARBOR_DERIVED_ROLES):

@@ -12,10 +12,10 @@ _PREPARE_THRESHOLD = 3
 
 
 def database(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
-    """Return the configuration of one role's connections; 0: one persistent connection per thread, without a pool."""
+    """Return the configuration of one role's connections; `pool_size` 0: a persistent connection per thread, without a pool."""
     config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
     if config["HOST"] == NO_SERVER:
-        config["HOST"] = _nowhere()
+        config["HOST"] = _missing_host()
     config["CONN_MAX_AGE"] = 0 if pool_size else None
     # Each connection is checked before its use, because a restart of the server closes all of them.
     config["CONN_HEALTH_CHECKS"] = True
@@ -31,13 +31,13 @@ def database(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
     return config
 
 
-def is_nowhere(config: dict[str, Any]) -> bool:
+def is_missing(config: dict[str, Any]) -> bool:
     """Return whether no database is configured."""
-    return bool(config["HOST"] == _nowhere())
+    return bool(config["HOST"] == _missing_host())
 
 
-def _nowhere() -> str:
-    """Return the host where `arbor up` does not run and no server is configured: a folder without a socket.
+def _missing_host() -> str:
+    """Return the host that means that no database is configured: a folder without a socket.
 
     Nothing listens there, while another server may listen on the usual ports.
     """

@@ -30,12 +30,12 @@ def whole_number(name: str, *, default: int, least: int, most: int) -> int:
     return value
 
 
-#: Set in the environment of a process that was given its own secrets: it looks for no other ones, not even in files.
+#: Set in the environment of a process that was given its own secrets. Such a process looks for no other secrets, not even in files.
 OWN_SECRETS = "ARBOR_OWN_SECRETS"
 
 
 def has_own_secrets() -> bool:
-    """Return whether this process was given its secrets, and must not look for others."""
+    """Return whether this process was given its own secrets, and must not look for others."""
     given: bool = env.bool(OWN_SECRETS, default=False)
     return given
 

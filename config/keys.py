@@ -21,12 +21,12 @@ OTHER_ENDING = ".other"
 
 @dataclass(frozen=True, kw_only=True)
 class KeySource:
-    """The source of the master keys of a process. Files are read at each use, so a running process learns of a new key."""
+    """The source of the master keys of a process. Files are read at each use, so a running process uses a new key at once."""
 
     #: The file with the current key; None: both keys are in the environment, or this process does not use them.
     file: Path | None = None
     current_text: str = field(default="", repr=False)
-    #: The other key of the environment, which has precedence over the file's.
+    #: The other key from the environment, which takes precedence over the key in a file.
     other_text: str = field(default="", repr=False)
 
     @classmethod
@@ -38,7 +38,7 @@ class KeySource:
             return cls(current_text=text, other_text=other)
         file = secret_file(CURRENT)
         if file is not None:
-            # A file that is named must be there; the one of the secrets folder is made at the first start.
+            # A file that the environment names must exist; the secrets folder gets its file at the first start.
             read_secret(file)
         elif not has_own_secrets():
             file = secret_folder().file(SecretName.MASTER_KEY)
@@ -51,7 +51,7 @@ class KeySource:
         return file.with_name(file.name + OTHER_ENDING)
 
     def read(self) -> MasterKeys | None:
-        """Return the keys; None before the first start, and without them. Raises ConfigurationInvalid for what is no key."""
+        """Return the keys; None before the first start, and without keys. Raises ConfigurationInvalid for a text that is no key."""
         # The current key first: a rotation stores the other file before it replaces this one.
         current = self.current_text or (_read_if_there(self.file) if self.file is not None else "")
         if not current:

@@ -1,4 +1,4 @@
-"""The secrets that each process uses, and an environment that has no others."""
+"""The secrets that each process uses, and the environment of a process without all other secrets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MASTER_KEYS = frozenset({"ARBOR_MASTER_KEY", "ARBOR_OTHER_MASTER_KEY"})
 EMBEDDING_KEY = "OPENAI_API_KEY"
 MODEL_KEYS = frozenset({EMBEDDING_KEY, "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"})
 
-#: By process. Those of a worker are the sum of its queues'.
+#: The secrets of each process, except workers: those of a worker are the secrets of its queues.
 _OF_PROCESS: dict[str, frozenset[str]] = {
     "prepare": frozenset({OWNER, APP, OPS, ACCOUNTS, BROKER, "ARBOR_OPERATOR_PASSWORD"}) | MASTER_KEYS,
     "scheduler": frozenset({APP, BROKER}),
-    # The master key seals the keys of agents and the secrets of webhooks that are made there.
+    # The master key seals the keys of agents and the secrets of webhooks that are created in the console.
     "web": frozenset({APP, OPS, ACCOUNTS, BROKER, "SECRET_KEY", "ARBOR_METRICS_TOKEN"}) | MASTER_KEYS,
-    # Accounts are the console's: a token is looked up as its tenant. The operations role changes members and limits.
+    # No account signs in to the API: a token is read as its tenant. The operations role changes members and limits.
     "api": frozenset({APP, OPS, BROKER}) | MASTER_KEYS,
     "flower": frozenset({ACCOUNTS, BROKER}),
     "fork-server": frozenset(),
@@ -49,7 +49,7 @@ _OF_QUEUE: dict[str, frozenset[str]] = {
     "consolidation": _MAINTENANCE,
     "documents": _MAINTENANCE,
 }
-#: The processes and queues that embed texts, besides that of models.
+#: The processes and queues that embed texts, except the queue `llm`, which has the keys of providers anyway.
 _EMBED = frozenset(
     {
         "prepare",
@@ -67,7 +67,7 @@ _EMBED = frozenset(
 #: All names under which a secret may be in the environment.
 ALL_SECRETS = (
     frozenset().union(*_OF_PROCESS.values(), *_OF_QUEUE.values())
-    # Another name of the broker, and what compose builds addresses with.
+    # Another name of the broker's address, and the passwords that compose builds addresses with.
     | {
         "REDIS_URL",
         "POSTGRES_PASSWORD",
@@ -103,9 +103,9 @@ def _embedding_key(parts: Iterable[str]) -> frozenset[str]:
 def own_environment(
     names: frozenset[str], *, secrets: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the environment with these secrets alone, the rest of it as it is.
+    """Return the environment with these secrets and without all others; other variables stay as they are.
 
-    The settings read from it look for no other secrets: neither in files nor in `.env`, whose values are in it already.
+    Settings that are read from it look for no other secrets, neither in files nor in `.env`, whose values it has already.
     """
     own = {
         name: value
@@ -114,7 +114,7 @@ def own_environment(
     }
     own |= {name: value for name, value in secrets.items() if name.removesuffix("_FILE") in names}
     if OWNER not in names and OWNER in secrets:
-        # The settings read the server's address from it.
+        # The settings read the server's address from this variable.
         own[OWNER] = without_password(secrets[OWNER])
     # Whether a provider is configured decides about the default model, also where its key is not used.
     known = secrets.keys() | set(environment.get(WITHHELD, "").split(","))

@@ -92,7 +92,7 @@ def write_unfinished(target: Path, text: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class SecretFolder:
-    """The folder of the generated secrets: one file each, for the owner only."""
+    """The folder of the generated secrets: a file for each, which only its owner can read."""
 
     path: Path
 

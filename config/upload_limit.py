@@ -1,4 +1,4 @@
-"""A larger limit for requests that send a file, for those who may send one."""
+"""A larger limit for requests that send a file, for clients who may send files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 
 
 class UploadLimit:
-    """Passes on the file of a client that may send one as it arrives, up to a limit; all other requests go to `others`.
+    """Passes on the file of a permitted client as it arrives, up to a limit; all other requests go to `others`.
 
-    Whether a client may is asked before its body is read, so that nobody else can fill the disk.
+    The permission is checked before the body is read, so that nobody else can fill the disk.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class UploadLimit:
 
 
 class _LimitedBody:
-    """The body of one request; the application sees a disconnect where it is refused."""
+    """The body of one request; if it is refused, the application receives a disconnect."""
 
     def __init__(self, receive: Receive, *, most_bytes: int, within_s: float) -> None:
         self._receive = receive

@@ -1,4 +1,4 @@
-"""Addresses: the operator's console, metrics, and health checks."""
+"""The URLs of the console's process: the operator's console, metrics and health checks."""
 
 from __future__ import annotations
 

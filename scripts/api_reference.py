@@ -119,7 +119,7 @@ def _tokens_needed(api: Any) -> Iterator[tuple[str, str]]:
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence of a description, fit for a cell of a table."""
+    """Return the first sentence of a description, escaped for a cell of a table."""
     line = " ".join(text.split("\n\n")[0].split())
     return re.split(r"(?<=\.) (?=[A-Z])", line)[0].replace("|", "\\|")
 

@@ -84,7 +84,7 @@ class Vulnerability:
 
 
 def locked_packages(full: str, runtime: str) -> list[LockedPackage]:
-    """Return the packages of the lock files' texts; those of the runtime's are in every installation."""
+    """Return the packages of the lock files' texts; every installation has those of the runtime's file."""
     needed = {_normalized(name) for name, _ in _LOCKED.findall(runtime)}
     packages = []
     for name, version in sorted(set(_LOCKED.findall(full)) | set(_LOCKED.findall(runtime))):
@@ -123,7 +123,7 @@ def licence_of(name: str) -> str | None:
 
 
 def licence_findings(packages: Iterable[LockedPackage]) -> list[str]:
-    """Return what is wrong with the licences of the runtime's packages. What is not installed here is not judged."""
+    """Return the problems of the licences of the runtime's packages that are installed here."""
     findings = []
     for package in packages:
         if package.scope is not Scope.RUNTIME or not package.installed:
@@ -138,7 +138,7 @@ def licence_findings(packages: Iterable[LockedPackage]) -> list[str]:
 def known_vulnerabilities(
     packages: Sequence[LockedPackage], *, client: httpx.Client, database: str
 ) -> list[Vulnerability]:
-    """Ask the database about all packages at once. Raises DatabaseUnreachable."""
+    """Return the vulnerabilities that the database knows of the packages. Raises DatabaseUnreachable."""
     queries = [
         {"package": {"name": package.name, "ecosystem": "PyPI"}, "version": package.version}
         for package in packages

@@ -3,7 +3,7 @@
 # Usage: scripts/lock.sh [option of `uv pip compile`, such as --upgrade]
 set -eu
 cd "$(dirname -- "$0")/.."
-# Its own where set-up has made one: that on the PATH is too old then.
+# Set-up installs a uv of its own where the one on the PATH is missing or too old.
 uv=.tools/uv/bin/uv
 if ! [ -x "$uv" ]; then uv=$(command -v uv); fi
 

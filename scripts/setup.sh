@@ -30,14 +30,14 @@ if ready; then exit 0; fi
 
 # --- One set-up at a time -------------------------------------------------------------------------------
 
-# A symbolic link is made at once with what it holds: the number of the process that sets up.
+# A symbolic link is created atomically; its target is the id of the process that sets up.
 lock=$tools/setup.lock
 { mkdir -p "$tools" && [ -w "$tools" ]; } 2>/dev/null || fail "$tools is no folder that this user may write to: make it one, and run this again"
 waiting=
 until ln -s "$$" "$lock" 2>/dev/null; do
     holder=$(readlink "$lock" || true)
     if [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; then
-        rm -f "$lock"  # that one was killed
+        rm -f "$lock"  # that process was killed
     elif [ -n "$holder" ]; then
         if [ -z "$waiting" ]; then say "process $holder is setting up: waiting for it"; fi
         waiting=yes
@@ -49,9 +49,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 if [ -n "$waiting" ] && ready; then exit 0; fi
 
-# --- uv: the one on the PATH, or our own --------------------------------------------------------------
+# --- uv: the one on the PATH, or one in .tools ----------------------------------------------------------
 
-# A name on the PATH may be a shim that answers with an error in this folder; so each one is tried.
+# A name on the PATH may be a shim that fails in this folder, so each name is tried.
 pythons() {
     for name in python3 python python3.13 python3.12 python3.11 python3.10 python3.9; do
         command -v "$name" || true
@@ -73,7 +73,7 @@ debian_pip() {
     return 1
 }
 
-# Installs uv into .tools/uv with one Python. Status 1: it has no pip; 2: pip failed, and said why.
+# Installs uv into .tools/uv with one Python. Status 1: that Python has no pip; 2: pip failed and printed the reason.
 install_uv_with() {
     rm -rf "$tools/uv"
     if "$1" -m venv "$tools/uv" >/dev/null 2>&1; then
@@ -112,7 +112,7 @@ install_uv() {
     esac
 }
 
-# Whether a uv runs and is new enough.
+# Succeeds if a uv runs and is new enough.
 usable() {
     "$1" --version 2>/dev/null | awk -v least="$least_uv" '
         { split($2, has, "."); split(least, wants, "."); exit !(has[1] + 0 > wants[1] + 0 || has[1] + 0 == wants[1] + 0 && has[2] + 0 >= wants[2] + 0) }
@@ -152,8 +152,8 @@ candidates() {
     } | awk 'NF && !seen[$0]++'
 }
 
-# What a Python says of itself, by config/interpreter.py: version, grade (0 is the fastest), build, path. Nothing for
-# another version, for a shim that answers with an error, and for a build that the locked packages do not fit.
+# Prints the version, grade (0 is the fastest), build and path of a Python, by config/interpreter.py. Prints nothing for
+# another version, for a shim that fails, and for a build that the locked packages do not fit.
 describe() {
     described=$("$1" -I -S config/interpreter.py 2>/dev/null </dev/null) || return 0
     case $described in "$wanted$tab"*) printf '%s\n' "$described" ;; esac
@@ -191,7 +191,7 @@ if [ -z "$existing" ]; then
     "$uv" venv --quiet --no-project --python "$python" "$venv" \
         || fail "no Python $wanted was found, and none could be downloaded. Install one (python3.13 with its venv of your system, or pyenv install 3.13), and run this again"
 else
-    # Processes may run from it, so it is not made anew for speed alone.
+    # Processes may run from .venv, so it is not replaced for speed alone.
     read_description "$existing"
     has=$grade
     if [ "$has" != 0 ]; then read_description "$(find_python)"; fi
@@ -204,7 +204,7 @@ fi
 
 say "installing the packages of: $locks"
 rm -f "$venv/.arbor-setup"
-# shellcheck disable=SC2086 (one or two file names of our own)
+# shellcheck disable=SC2086 (one or two file names of this repository)
 "$uv" pip sync --quiet --compile-bytecode --require-hashes --python "$venv/bin/python" $locks || fail \
     "the packages could not be installed: see the lines above. They come from a package registry, and fit Linux (glibc) on x86-64 and arm64, and macOS on Apple silicon; this is $(uname -sm)"
 if [ "$locks" != requirements.lock ]; then touch "$venv/.arbor-local-model"; fi

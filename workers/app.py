@@ -25,12 +25,12 @@ app = Celery(
     # `runs` before `connections`: runs are recorded before connections are returned.
     include=[
         "workers.tasks",
-        "workers.warmth",
+        "workers.preload",
         "workers.liveness",
         "workers.runs",
         "workers.connections",
     ],
-    # Without Celery's fixup for Django (`workers.connections`).
+    # `workers.connections` replaces Celery's fixup for Django.
     fixups=[],
 )
 # Celery's current application is set per thread: other threads, such as those of the web server, need this default.
@@ -75,7 +75,7 @@ app.conf.update(
 
 @setup_logging.connect
 def _preserve_logging(**_: Any) -> None:
-    """Keep the logging of Django's settings, and enable the pool's logger for killed children."""
+    """Keep the logging of Django's settings, and let the pool log children that were killed."""
     # Celery configures this logger only when it sets up all logging.
     pool = get_logger()
     pool.propagate = True

@@ -14,7 +14,7 @@ from django.db import close_old_connections, connections
 
 @task_postrun.connect
 def _release(**_: Any) -> None:
-    """Return a pooled connection; keep a persistent one unless it is broken."""
+    """Return a pooled connection to its pool; leave a persistent one open unless it is broken."""
     close_old_connections()
 
 

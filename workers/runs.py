@@ -16,13 +16,14 @@ from workers.schedule import entries
 
 log = structlog.get_logger(__name__)
 
-#: Without the dispatcher, which runs four times a second: its failures show as due heartbeats.
+#: The periods of the jobs by task name. The dispatcher, which runs four times a second, is left out: its failures show as due
+#: heartbeats.
 _PERIODS = {
     name: entry["schedule"].total_seconds()
     for name, entry in entries().items()
     if name != Task.DISPATCH.value
 }
-#: Start times of runs under way, by message id.
+#: The start times of current runs by message id.
 _started: dict[str, float] = {}
 
 

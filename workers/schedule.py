@@ -11,7 +11,7 @@ from apps.queues import QUEUE_OF, Task
 
 
 def entries() -> dict[str, dict[str, Any]]:
-    """Return the scheduler's entries; a message expires after its period."""
+    """Return the scheduler's entries; a message expires after its period, but lives for two seconds at least."""
     periods = {
         Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
         Task.SWEEP_OUTBOX: settings.ARBOR_OUTBOX_PERIOD,

@@ -53,7 +53,7 @@ from arbor.errors import TenantRequired
 from workers.app import app
 from workers.schedule import entries
 
-#: Arguments of the other agents or calls of a batch.
+#: The arguments of each further agent or call of a batch.
 type Arguments = Sequence[Mapping[str, Any]]
 
 
@@ -65,7 +65,7 @@ def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
     return UUID(tenant_id)
 
 
-# Runs four times a second: its events would push heartbeats out of Flower's list.
+# `send_events=False`: the events of tasks that run every few seconds would push heartbeats out of Flower's list.
 @app.task(name=Task.DISPATCH.value, send_events=False)
 def dispatch_agents() -> None:
     """Claim due agents and expired leases."""
@@ -76,7 +76,7 @@ def dispatch_agents() -> None:
 def run_heartbeats(
     self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, lost: bool = False, also: Arguments = ()
 ) -> None:
-    """Run heartbeats of agents of one tenant as a batch; `lost` means that their last worker lost the leases."""
+    """Run heartbeats of agents of one tenant as a batch; `lost` means that the last worker lost their leases."""
     tenant_id = tenant_of(self)
     all_arguments = [{"agent_id": agent_id, "epoch": epoch}, *also]
     leases = [(UUID(str(arguments["agent_id"])), int(arguments["epoch"])) for arguments in all_arguments]
@@ -89,7 +89,6 @@ def advance_workflow_run(self: CeleryTask[Any, Any], *, run_id: str) -> None:
     advance_run(run_id=UUID(run_id), tenant_id=tenant_of(self))
 
 
-# Runs every five seconds.
 @app.task(name=Task.SWEEP_WORKFLOWS.value, send_events=False)
 def sweep_workflow_runs() -> object:
     """Start scheduled workflows, and walk runs that are due or whose message was lost."""
@@ -113,14 +112,12 @@ def deliver_message(self: CeleryTask[Any, Any], *, message_id: str) -> None:
     deliver(message_id=UUID(message_id), tenant_id=tenant_of(self))
 
 
-# Runs each second.
 @app.task(name=Task.SWEEP_OUTBOX.value, send_events=False)
 def sweep_outbox_messages() -> object:
     """Enqueue unsent messages again, and reclaim those whose worker died."""
     return sweep_outbox().messages
 
 
-# Runs every other second.
 @app.task(name=Task.SWEEP_WEBHOOKS.value, send_events=False)
 def sweep_signal_webhooks() -> object:
     """Enqueue webhooks with waiting signals."""
@@ -266,8 +263,8 @@ def delete_old_history() -> object:
 
 
 @app.task(name=Task.LEARN_RATIOS.value, acks_late=True)
-def token_ratios() -> object:
-    """Learn the tokens that models count for an estimated one."""
+def learn_ratios_of_models() -> object:
+    """Learn how many tokens models count for one that Arbor estimated."""
     return learn_token_ratios()
 
 
@@ -308,7 +305,7 @@ _threads: ThreadPoolExecutor | None = None
 
 
 def submit(work: Callable[[], None]) -> None:
-    """Run a function in its own thread, or at once in a pool without threads."""
+    """Run a function in a thread of a pool of threads; in another pool, run it at once."""
     if _threads is None:
         work()
     else:
@@ -325,7 +322,7 @@ def _run_and_release(work: Callable[[], None]) -> None:
 
 @worker_ready.connect
 def _create_threads(sender: Any, **_: Any) -> None:
-    """Create the threads in a pool of threads."""
+    """Create the threads if this worker's pool consists of threads."""
     global _threads
     if type(sender.controller.pool).__module__.endswith("thread"):
         _threads = ThreadPoolExecutor(int(sender.controller.concurrency or 1), thread_name_prefix="call")

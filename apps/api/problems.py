@@ -16,11 +16,12 @@ from psycopg.errors import ForeignKeyViolation, QueryCanceled
 from pydantic import Field
 
 from apps.api.requests import request_id_of
-from apps.api.threads import DATABASE_AWAY
+from apps.api.threads import DATABASE_AWAY, TOO_SLOW, UNSTORABLE
 from arbor import errors
 
 log = structlog.get_logger(__name__)
 
+NO_TOKEN = "the request needs a token: Authorization: Bearer arbor_…; `arbor token create` makes one"  # noqa: S105 (a message)
 _FAILED = "Arbor failed to answer; the log has the reason under the request's id"
 #: The end of the name of a foreign key to an agent.
 _OF_AGENT = "_agent_id_in_tenant"
@@ -166,14 +167,11 @@ def _invalid(request: HttpRequest, error: RequestInvalid) -> JsonResponse:
 
 
 def _unauthenticated(request: HttpRequest, _error: Exception) -> JsonResponse:
-    detail = "the request needs a token: Authorization: Bearer arbor_…; `arbor token create` makes one"
-    return problem(request, status=HTTPStatus.UNAUTHORIZED, detail=detail, kind="token-refused")
+    return problem(request, status=HTTPStatus.UNAUTHORIZED, detail=NO_TOKEN, kind="token-refused")
 
 
 def _unstorable(request: HttpRequest, _error: Exception) -> JsonResponse:
-    # PostgreSQL's own words would quote the value.
-    detail = "a value is out of range, or has a character that cannot be stored, such as NUL"
-    return problem(request, status=HTTPStatus.UNPROCESSABLE_ENTITY, detail=detail, kind="invalid")
+    return problem(request, status=HTTPStatus.UNPROCESSABLE_ENTITY, detail=UNSTORABLE, kind="invalid")
 
 
 def _conflicting(request: HttpRequest, error: IntegrityError) -> JsonResponse:
@@ -194,7 +192,6 @@ def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
 
 def _failed(request: HttpRequest, error: Exception) -> JsonResponse:
     if isinstance(error.__cause__, QueryCanceled):
-        detail = "the database needed too long for it; ask for less"
-        return problem(request, status=HTTPStatus.SERVICE_UNAVAILABLE, detail=detail, kind="too-slow")
+        return problem(request, status=HTTPStatus.SERVICE_UNAVAILABLE, detail=TOO_SLOW, kind="too-slow")
     log.error("request_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
     return server_failed(request)

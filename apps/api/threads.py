@@ -13,6 +13,9 @@ from django.db import close_old_connections
 
 #: The answer of every door to a program while the database is away.
 DATABASE_AWAY = "the database does not answer; try again in a moment"
+TOO_SLOW = "the database needed too long for it; ask for less"
+#: PostgreSQL's own words would quote the value.
+UNSTORABLE = "a value is out of range, or has a character that cannot be stored, such as NUL"
 #: Bounded, and with it the connections to the database: each thread keeps one for each role that it used.
 _THREADS = ThreadPoolExecutor(max_workers=settings.ARBOR_API_THREADS, thread_name_prefix="api")
 

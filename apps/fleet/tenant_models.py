@@ -32,7 +32,7 @@ from arbor.adapters.model_list import list_models
 from arbor.audit.changes import change_of
 from arbor.errors import Invalid, LimitReached, ModelError, NotFound
 from arbor.models.breaker import Breakers
-from arbor.models.handles import REFLEX, Handle, Provider
+from arbor.models.handles import Handle, Provider, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.retry import RetryPolicy
 
@@ -162,7 +162,7 @@ def _use_latest_skills(tenant_id: UUID, actor: str) -> None:
 
 
 def _can_call(tenant_id: UUID, handle: str) -> bool:
-    if handle.startswith(f"{REFLEX}/"):
+    if is_reflex(handle):
         return True
     with tenant_transaction(tenant_id):
         has_own = find_provider(tenant_id, handle) is not None

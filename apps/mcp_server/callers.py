@@ -18,11 +18,11 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import require_active
 from arbor.errors import Invalid, NotFound, PermissionDenied
 
-#: The context of a call: the lifespan's value is the caller of a process that serves one, such as `arbor mcp`.
+#: The context of a tool call. In a process with one client, such as `arbor mcp`, its lifespan value is the caller.
 ToolContext = Context[Any, Any]
 
 #: The most agents that an error names.
-_NAMED = 20
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +51,11 @@ class CalledAgent:
 
 
 def caller_of(context: ToolContext) -> McpCaller:
-    """Return the caller: of the HTTP request, or of the process. Raises PermissionDenied for a request without one."""
+    """Return the caller of the HTTP request, or of this process. Raises PermissionDenied for a request without a caller."""
     request = context.request_context
     caller = request.lifespan_context if request.request is None else request.request.scope.get(SCOPE_KEY)
     if not isinstance(caller, McpCaller):
-        raise PermissionDenied("the request names no tenant: send a token of one")
+        raise PermissionDenied("the request names no tenant: send a token of a tenant")
     return caller
 
 
@@ -69,30 +69,30 @@ def caller_transaction(context: ToolContext) -> Iterator[McpCaller]:
 
 
 def served_agents(caller: McpCaller) -> QuerySet[Agent]:
-    """Return the agents that the caller may use, by name. In the open transaction."""
+    """Return the agents that the caller may use, ordered by name. Call it in a transaction of the tenant."""
     agents: QuerySet[Agent] = Agent.objects.order_by("name")
     return agents if caller.only_agent is None else agents.filter(id=caller.only_agent)
 
 
 def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
-    """Return the agent that a call names, or the only one that the caller may use.
+    """Return the agent that a call names, or the only agent that the caller may use.
 
-    Raises NotFound, Invalid where a name is needed, and PermissionDenied for an agent that is not served here.
+    Raises NotFound, Invalid if the call must name an agent, and PermissionDenied for an agent that is not served here.
     """
     with caller_transaction(context) as caller:
         agent = _only_agent(caller) if ref is None else find_agent(ref)
         if caller.only_agent not in (None, agent.id):
-            served = Agent.objects.values_list("name", flat=True).get(id=caller.only_agent)
-            raise PermissionDenied(f"this server serves {served} alone, not {agent.name}")
+            served_name = Agent.objects.values_list("name", flat=True).get(id=caller.only_agent)
+            raise PermissionDenied(f"this server serves {served_name} alone, not {agent.name}")
         return CalledAgent(id=agent.id, name=agent.name, caller=caller)
 
 
 def _only_agent(caller: McpCaller) -> Agent:
-    agents = list(served_agents(caller)[: _NAMED + 1])
+    agents = list(served_agents(caller)[: _MOST_NAMED + 1])
     if not agents:
         raise NotFound("there is no agent yet; create one with `arbor agent create` or in the console")
     if len(agents) > 1:
-        names = ", ".join(agent.name for agent in agents[:_NAMED])
-        more = ", …" if len(agents) > _NAMED else ""
+        names = ", ".join(agent.name for agent in agents[:_MOST_NAMED])
+        more = ", …" if len(agents) > _MOST_NAMED else ""
         raise Invalid(f"say which agent is meant: agent is one of {names}{more}")
     return agents[0]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import getdoc, iscoroutinefunction
 from typing import Annotated, Any
 
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from psycopg.errors import QueryCanceled
 from pydantic import BaseModel, ConfigDict, Field
 
-from apps.api.threads import DATABASE_AWAY, in_thread
+from apps.api.threads import DATABASE_AWAY, TOO_SLOW, UNSTORABLE, in_thread
 from apps.tenants.models import Role
 from arbor.errors import ArborError
 
@@ -32,7 +34,7 @@ class ToolResult(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolDefinition:
-    """A tool: its name and description are those of its function, its schemas come from the function's types."""
+    """A tool. Its name, description and schemas are the name, docstring and types of its function."""
 
     run: Callable[..., Any]
     title: str
@@ -48,11 +50,6 @@ class ToolDefinition:
     def description(self) -> str:
         """The tool's description for the client's model: the whole docstring."""
         return getdoc(self.run) or ""
-
-    @property
-    def guarded(self) -> Callable[..., Awaitable[Any]]:
-        """The function, whose errors become answers; one that blocks runs in a thread."""
-        return guarded(self.run)
 
 
 def reading(run: Callable[..., Any], title: str) -> ToolDefinition:
@@ -73,8 +70,8 @@ def writing(
 ) -> ToolDefinition:
     """Define a tool that changes an agent; operators may call it.
 
-    `destructive` if something may be lost by the change, `idempotent` if a second call with the same arguments changes nothing
-    more, `asks_model` if the call reaches a language model.
+    `destructive`: the change may lose something; `idempotent`: a second call with the same arguments changes nothing more;
+    `asks_model`: the call reaches a language model.
     """
     annotations = ToolAnnotations(
         title=title,
@@ -87,17 +84,27 @@ def writing(
 
 
 def guarded(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Answer Arbor's errors with their messages, and run a function that blocks in a thread."""
+    """Return the function with errors of Arbor as answers; a function that blocks runs in a thread."""
 
     @wraps(run)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        try:
+        with errors_for_client(ToolError):
             if iscoroutinefunction(run):
                 return await run(*args, **kwargs)
             return await in_thread(run, *args, **kwargs)
-        except ArborError as error:
-            raise ToolError(str(error)) from error
-        except (OperationalError, InterfaceError) as error:
-            raise ToolError(DATABASE_AWAY) from error
 
     return call
+
+
+@contextmanager
+def errors_for_client(error_of: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise errors of Arbor and of the database as errors of MCP, which `error_of` makes from a message for the client."""
+    try:
+        yield
+    except ArborError as error:
+        raise error_of(str(error)) from error
+    except DataError as error:
+        raise error_of(UNSTORABLE) from error
+    except (OperationalError, InterfaceError) as error:
+        is_canceled = isinstance(error.__cause__, QueryCanceled)
+        raise error_of(TOO_SLOW if is_canceled else DATABASE_AWAY) from error

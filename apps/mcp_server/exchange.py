@@ -1,4 +1,4 @@
-"""The frame of a request to `/mcp`: its id, the headers of its response, and its line in the access log."""
+"""A request to `/mcp` with its response: the request's id, the headers of every response, the line of the access log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ type Send = Callable[[Message], Awaitable[None]]
 
 
 class Exchange:
-    """One request and its response, which `send` frames on its way to the client."""
+    """One request and its response."""
 
     def __init__(self, *, method: str, path: str, request_id: str, send: Send) -> None:
         """`request_id` is the id that the client sent, if any."""
@@ -34,7 +34,7 @@ class Exchange:
         self._started = time.perf_counter()
 
     async def send(self, message: Message) -> None:
-        """Send a message of the response, with the headers of every response."""
+        """Send a message of the response to the client, with the headers of every response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             message = {**message, "headers": [*message.get("headers", []), *self._headers()]}

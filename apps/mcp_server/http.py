@@ -16,7 +16,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from apps.access.services import TokenAccess, authenticate
-from apps.api.problems import kind_of, status_of
+from apps.api.problems import NO_TOKEN, kind_of, status_of
 from apps.api.rates import count_request
 from apps.api.requests import REQUEST_ID
 from apps.api.threads import in_thread
@@ -31,13 +31,11 @@ PATH = "/mcp"
 
 type Receive = Callable[[], Awaitable[Message]]
 
-_NO_TOKEN = "the request needs a token: Authorization: Bearer arbor_…; `arbor token create` makes one"  # noqa: S105 (a message)
-
 
 class McpEndpoint:
-    """Answers requests to `/mcp`. Each request is complete in itself: no session, so any process may answer the next one.
+    """Answers requests to `/mcp`. There are no sessions, so any process may answer the next request of a client.
 
-    The token decides about the tenant, the role and with it the tools, and the agent.
+    The token of a request decides its tenant, its role (and so its tools) and its agent.
     """
 
     def __init__(self) -> None:
@@ -47,7 +45,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the servers of all roles, from the first request to the end of the process: many processes never get one."""
+        """Run the servers of all roles from the first request to the end of the process. Many processes get no request."""
         self._managers = asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(self._run_servers())
@@ -63,11 +61,10 @@ class McpEndpoint:
                     self._managers.set_result(managers)
                     await asyncio.get_running_loop().create_future()  # until cancelled
             except Exception:
-                # The process also serves the API: whatever a library raises neither ends it nor lets clients wait for ever.
+                # The process also serves the API, so no error of a library may end it, or let clients wait for ever.
                 log.exception("mcp_servers_failed")
             ended, self._managers = self._managers, asyncio.get_running_loop().create_future()
-            # The next request tries again.
-            self._wanted.clear()
+            self._wanted.clear()  # the next request tries again
             if not ended.done():
                 ended.set_result(None)
 
@@ -109,7 +106,7 @@ class McpEndpoint:
 
 
 def _require_known_host(headers: MutableMapping[str, str]) -> None:
-    """Refuse pages of other sites: a browser sends its page's origin, and a rebound name as the host."""
+    """Refuse pages of other sites: a browser sends the origin of its page, and a rebound DNS name as the host."""
     host, _ = split_domain_port(headers.get("host", ""))
     if not host or not validate_host(host, settings.ALLOWED_HOSTS):
         raise PermissionDenied(f"the host {host!r} is not in ALLOWED_HOSTS")
@@ -126,7 +123,7 @@ def _authenticate(authorization: str) -> TokenAccess:
     """Return the rights of a token. Raises TokenRefused."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
-        raise TokenRefused(_NO_TOKEN)
+        raise TokenRefused(NO_TOKEN)
     return authenticate(token.strip())
 
 

@@ -1,4 +1,4 @@
-"""The client of the MCP server, as one tenant's role. Loads nothing of MCP."""
+"""The client of the MCP server, in a role of one tenant. This module does not import the MCP SDK."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCOPE_KEY = "arbor.mcp_caller"
 
 @dataclass(frozen=True, kw_only=True)
 class McpCaller:
-    """A client of the server, as one tenant's `role`."""
+    """A client of the server, in a role of one tenant."""
 
     tenant_id: UUID
     #: The actor in the audit log, and the person in conversations.

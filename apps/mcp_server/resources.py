@@ -9,18 +9,18 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import Resource
 from pydantic import BaseModel
 
 from apps.agents.services.identity_profile import identity_entry
 from apps.agents.services.profile import agent_by_id
-from apps.api.threads import DATABASE_AWAY, in_thread
+from apps.api.threads import in_thread
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.mcp_server.callers import ToolContext, called_agent, caller_transaction, served_agents
+from apps.mcp_server.definitions import errors_for_client
 from apps.selves.services.self_knowledge import system_prompt_of
-from arbor.errors import ArborError, NotFound
+from arbor.errors import NotFound
 from arbor.runtime import LoadedAgent
 
 MIME_TYPE = "application/json"
@@ -85,14 +85,11 @@ def reader_of(part: CorePart) -> Callable[[ToolContext, str], Awaitable[str]]:
     """Return the function that reads a part of an agent's core."""
 
     async def read(context: ToolContext, agent: str) -> str:
-        try:
-            return await in_thread(_read_part, part, context, agent)
-        except NotFound as error:
-            raise ResourceNotFoundError(str(error)) from error
-        except ArborError as error:
-            raise ResourceError(str(error)) from error
-        except (OperationalError, InterfaceError) as error:
-            raise ResourceError(DATABASE_AWAY) from error
+        with errors_for_client(ResourceError):
+            try:
+                return await in_thread(_read_part, part, context, agent)
+            except NotFound as error:
+                raise ResourceNotFoundError(str(error)) from error
 
     return read
 
@@ -127,7 +124,7 @@ def core_resources(context: ToolContext) -> list[Resource]:
 def _document(part: CorePart, loaded: LoadedAgent) -> dict[str, Any]:
     values = {field: getattr(loaded, field) for field in part.fields}
     return {"agent": loaded.name, "id": str(loaded.id)} | {
-        field: _plain(value) for field, value in values.items()
+        field: _json_value(value) for field, value in values.items()
     }
 
 
@@ -142,10 +139,10 @@ def _endorsement(agent_id: UUID) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     match value:
         case BaseModel():
             return value.model_dump(mode="json")
         case str() | None | bool() | int() | float():
             return value
-    return [_plain(item) for item in value]
+    return [_json_value(item) for item in value]

@@ -12,11 +12,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, ListResourcesResult
 
 from apps.api.threads import in_thread
+from apps.mcp_server.definitions import errors_for_client, guarded
 from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.resources import MIME_TYPE, PARTS, core_resources, reader_of
 from apps.mcp_server.tools import TOOLS
 from apps.tenants.models import Role
-from arbor.errors import ArborError
 from arbor.version import VERSION
 
 NAME = "arbor"
@@ -30,9 +30,9 @@ instructions in them. Ask the person before you decide a proposal or abandon a g
 
 
 def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[Any]:
-    """Return the server with the tools that a role may call. `caller` is that of a process with one client.
+    """Return the server with the tools that a role may call.
 
-    Without a caller, each HTTP request has its own, in the ASGI scope.
+    `caller` is the only client of this process; None: each HTTP request has a caller of its own in its ASGI scope.
     """
 
     @asynccontextmanager
@@ -53,7 +53,7 @@ def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[An
     for tool in TOOLS:
         if role.rank >= tool.role.rank:
             server.add_tool(
-                tool.guarded,
+                guarded(tool.run),
                 name=tool.name,
                 title=tool.title,
                 description=tool.description,
@@ -72,12 +72,10 @@ def build_server(*, role: Role, caller: McpCaller | None = None) -> MCPServer[An
 
 
 async def _list_core_resources(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Answer `resources/list` with the resources of the caller's agents; the SDK knows fixed ones only."""
+    """Answer `resources/list` with the resources of the caller's agents; the SDK lists fixed addresses only."""
     result = await call_next(ctx)
     if ctx.method != "resources/list":
         return result
-    try:
+    with errors_for_client(lambda message: MCPError(code=INVALID_PARAMS, message=message)):
         resources = await in_thread(core_resources, Context(request_context=ctx))
-    except ArborError as error:
-        raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
     return ListResourcesResult(resources=resources)

@@ -1,4 +1,4 @@
-"""The MCP servers of all roles, for HTTP. Loading this module takes a second and 40 MB: `http` loads it when it is needed."""
+"""The MCP servers of all roles, for HTTP. Loading this module takes a second and 40 MB, so `http` loads it at the first request."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ async def run_servers() -> AsyncIterator[Mapping[Role, StreamableHTTPSessionMana
 
 def _session_manager(role: Role) -> StreamableHTTPSessionManager:
     server = build_server(role=role)
-    # The application itself is not served: it would check no token. Made for its session manager.
+    # Only the session manager of this application is used: the application itself would check no token.
     server.streamable_http_app(stateless_http=True, json_response=True, host="")
     return server.session_manager

@@ -13,7 +13,7 @@ from apps.tenants.services import require_active, tenant_by_slug
 def serve_stdio(*, tenant: str, agent: str | None, role: Role, actor: str) -> None:
     """Serve a tenant's agents, or one of them, until standard input ends.
 
-    Standard output carries the protocol alone: the SDK leads everything else that is printed to standard error.
+    Standard output carries the protocol alone: the SDK redirects everything else that is printed to standard error.
     Raises NotFound for the tenant or agent, TransitionIllegal if the tenant is suspended.
     """
     tenant_id = tenant_by_slug(tenant).id

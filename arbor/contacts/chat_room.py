@@ -10,13 +10,13 @@ from arbor.errors import ContextTooLarge
 from arbor.heartbeat.prompts.cuts import CutContext, without_room
 from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.windows import PromptLimits, bounded_ratio
 
 
 def cut_of(prompt: Prompt, view: ChatView, models: Sequence[str]) -> CutContext | None:
     """Return what the prompt leaves out; None if it is whole, or if the reflex policy reads the view instead."""
-    if not prompt.removed or _is_reflex(models):
+    if not prompt.removed or is_reflex(models[0]):
         return None
     entries = {section.name: section.cut for section in prompt.sections}
     entries["conversation"] = entries.get("conversation", 0) + view.earlier
@@ -25,7 +25,7 @@ def cut_of(prompt: Prompt, view: ChatView, models: Sequence[str]) -> CutContext 
 
 def require_room(prompt: Prompt, limits: PromptLimits, models: Sequence[str]) -> None:
     """Raise ContextTooLarge if the prompt leaves no room for a reply."""
-    if _is_reflex(models) or prompt.tokens + LEAST_REPLY <= limits.window:
+    if is_reflex(models[0]) or prompt.tokens + LEAST_REPLY <= limits.window:
         return
     raise ContextTooLarge(
         without_room(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=prompt.sizes)
@@ -47,7 +47,3 @@ def reply_limit(
     )
     window = min(windows.values())
     return min(reply_room(window=window, reply=reply), max(window - asked, LEAST_REPLY))
-
-
-def _is_reflex(models: Sequence[str]) -> bool:
-    return models[0].startswith(f"{REFLEX}/")

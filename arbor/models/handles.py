@@ -65,7 +65,10 @@ class Handle:
         return f"{self.provider}/{self.model}"
 
 
-#: The provider that needs no model, no key and no network.
-REFLEX = Provider.REFLEX
 #: The handle of the reflex policy, used when nothing else is configured.
-REFLEX_HANDLE = Handle(provider=REFLEX, model="policy")
+REFLEX_HANDLE = Handle(provider=Provider.REFLEX, model="policy")
+
+
+def is_reflex(handle: str) -> bool:
+    """Return whether a handle names the reflex policy, which needs no model, no key and no network."""
+    return handle.startswith(f"{Provider.REFLEX}/")

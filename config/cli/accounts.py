@@ -60,9 +60,9 @@ def set_password(username: str, password_stdin: bool, generate: bool, password_f
     password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
     accounts.change_password(username=username, password=password, actor=actor())
     return Output(
-        {"user": username, **_written(password_file)},
+        {"user": username, **_file_value(password_file)},
         text=f"{username} has a new password and is signed out everywhere."
-        + _shown(password, generate, password_file),
+        + _password_note(password, generate, password_file),
     )
 
 
@@ -114,10 +114,15 @@ def create_user(
     if tenant_slug:
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
     where = f", {role} of {tenant_slug}" if tenant_slug else ""
-    once = _shown(password, generate, password_file)
+    once = _password_note(password, generate, password_file)
     hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
     return Output(
-        {"user": account.username, "superuser": superuser, "tenant": tenant_slug, **_written(password_file)},
+        {
+            "user": account.username,
+            "superuser": superuser,
+            "tenant": tenant_slug,
+            **_file_value(password_file),
+        },
         text=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
     )
 
@@ -157,11 +162,11 @@ def _write(path: Path, password: str) -> None:
         file.write(password + "\n")
 
 
-def _written(path: Path | None) -> dict[str, str]:
+def _file_value(path: Path | None) -> dict[str, str]:
     return {"password_file": str(path)} if path is not None else {}
 
 
-def _shown(password: str, generate: bool, path: Path | None) -> str:
+def _password_note(password: str, generate: bool, path: Path | None) -> str:
     if path is not None:
         return f" Its password is in {path}."
     return f" Password (shown only now): [bold green]{password}[/bold green]" if generate else ""

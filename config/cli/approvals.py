@@ -1,4 +1,4 @@
-"""Decide what agents ask for, and manage the trust in them."""
+"""Decide requests for approval, and manage the trust in agents."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def show(tenant: Tenant, *, approval_id: str) -> Output:
 
 
 def _precedent_line(precedent: Precedent) -> str:
-    word = "[green]approved[/green]" if precedent.approved else "[red]denied[/red]"
+    verdict = "[green]approved[/green]" if precedent.approved else "[red]denied[/red]"
     about = f" “{escape(precedent.about)}”" if precedent.about else ""
     reason = f": {escape(precedent.reason)}" if precedent.reason else ""
-    return f"  {word} {format_relative_time(precedent.decided_at)}, {precedent.action}{about}{reason}"
+    return f"  {verdict} {format_relative_time(precedent.decided_at)}, {precedent.action}{about}{reason}"
 
 
 @in_tenant_transaction
@@ -112,7 +112,7 @@ def approve_one(tenant: Tenant, *, approval_id: str, reason: str, always: bool) 
         approval_id=find_in_tenant(ActionApproval, approval_id), actor=actor(), reason=reason, always=always
     )
     rule = f" {row.resource} needs no approval any more." if always else ""
-    return _decided(tenant, row, f"is approved; the next heartbeat, due now, executes it.{rule}")
+    return _decision_output(tenant, row, f"is approved; the next heartbeat, due now, executes it.{rule}")
 
 
 @in_tenant_transaction
@@ -121,64 +121,64 @@ def deny_one(tenant: Tenant, *, approval_id: str, reason: str) -> Output:
     row = approvals.deny(
         approval_id=find_in_tenant(ActionApproval, approval_id), actor=actor(), reason=reason
     )
-    return _decided(tenant, row, "is denied.")
+    return _decision_output(tenant, row, "is denied.")
 
 
 @in_agent_transaction
 def show_trust(agent: ChosenAgent) -> Output:
     """Show the trust in an agent."""
-    return _trust(agent)
+    return _trust_output(agent)
 
 
 @in_agent_transaction
 def choose_preset(agent: ChosenAgent, *, preset: str) -> Output:
     """Set the preset of an agent."""
     modes.set_preset(agent_id=agent.id, preset=TrustPreset(preset), actor=actor())
-    return _trust(agent)
+    return _trust_output(agent)
 
 
 @in_agent_transaction
 def set_agent_rule(agent: ChosenAgent, *, prefix: str, mode: str) -> Output:
     """Set a rule of an agent."""
     modes.set_mode(agent_id=agent.id, prefix=prefix, mode=TrustMode(mode), actor=actor())
-    return _trust(agent)
+    return _trust_output(agent)
 
 
 @in_agent_transaction
 def clear_agent_rule(agent: ChosenAgent, *, prefix: str) -> Output:
     """Remove a rule of an agent."""
     modes.clear_mode(agent_id=agent.id, prefix=prefix, actor=actor())
-    return _trust(agent)
+    return _trust_output(agent)
 
 
 @in_tenant_transaction
 def list_rules(tenant: Tenant) -> Output:
     """List the rules for all agents of a tenant."""
-    return _shared(tenant)
+    return _tenant_rules_output(tenant)
 
 
 @in_tenant_transaction
 def set_rule(tenant: Tenant, *, prefix: str, mode: str) -> Output:
     """Set a rule for all agents of a tenant."""
     modes.set_mode(agent_id=None, prefix=prefix, mode=TrustMode(mode), actor=actor())
-    return _shared(tenant)
+    return _tenant_rules_output(tenant)
 
 
 @in_tenant_transaction
 def clear_rule(tenant: Tenant, *, prefix: str) -> Output:
     """Remove a rule for all agents of a tenant."""
     modes.clear_mode(agent_id=None, prefix=prefix, actor=actor())
-    return _shared(tenant)
+    return _tenant_rules_output(tenant)
 
 
-def _decided(tenant: Tenant, row: ActionApproval, ending: str) -> Output:
+def _decision_output(tenant: Tenant, row: ActionApproval, ending: str) -> Output:
     return Output(
         {"tenant": tenant.slug, **row_to_dict(row, _COLUMNS)},
         text=f"{row.action} of [bold]{escape(row.agent.name)}[/bold] ({short(row.id)}) {ending}",
     )
 
 
-def _trust(agent: ChosenAgent) -> Output:
+def _trust_output(agent: ChosenAgent) -> Output:
     profile = modes.trust_of(agent.id)
     entries, suggestions = modes.action_modes(profile), modes.suggestions_of(agent.id)
     value = {
@@ -198,7 +198,7 @@ def _trust(agent: ChosenAgent) -> Output:
     return Output(value, text=Group(shown, *advice) if advice else shown)
 
 
-def _shared(tenant: Tenant) -> Output:
+def _tenant_rules_output(tenant: Tenant) -> Output:
     rules: Sequence[TrustRule] = modes.tenant_rules()
     return listing(
         "rules",

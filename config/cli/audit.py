@@ -103,7 +103,7 @@ def export(
 
 
 def verify(*, every: bool, heads: TextIO | None, tenant_slug: str | None) -> Output:
-    """Verify chains; the exit code says whether all links are whole."""
+    """Verify chains; the exit code is a failure if a link is broken."""
     exported = read_heads(heads.readlines()) if heads else {}
     reports = [
         (slug, verify_audit(chain, heads=exported.get(chain.name)))
@@ -122,9 +122,9 @@ def verify(*, every: bool, heads: TextIO | None, tenant_slug: str | None) -> Out
 
 def _print_uncompared(exported: Set[str], reports: Sequence[tuple[str, ChainReport]], *, every: bool) -> None:
     """Name the chains whose ends were not compared, and the exported heads whose chains are gone."""
-    bare = [slug or "the installation" for slug, report in reports if not report.heads]
-    if bare:
-        print_note(f"no exported head of {', '.join(bare)}: a cut-off end would not be found")
+    without_head = [slug or "the installation" for slug, report in reports if not report.heads]
+    if without_head:
+        print_note(f"no exported head of {', '.join(without_head)}: a cut-off end would not be found")
     gone = sorted(exported - {report.chain for _, report in reports}) if every else []
     if gone:
         print_note(f"there is no chain {', '.join(gone)}: deleted with its tenant, or by force")

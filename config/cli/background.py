@@ -10,7 +10,7 @@ from django.db import connections
 
 
 def run_in_background[T](work: Callable[[], T]) -> Future[T]:
-    """Start a thread that ends with the process, as the work would in the command's own thread; return its result to be."""
+    """Run the work in a daemon thread, which ends with the process, and return the future of its result."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -97,7 +97,7 @@ class _DemoStory:
 
     def _create(self) -> DemoState:
         self._print_heading(
-            "A new agent", "Made whole or not at all: a key pair, a character, goals, first memories."
+            "A new agent", "Created whole or not at all: a key pair, a character, goals, first memories."
         )
         self._print(
             f"  [bold]{self._agent.name}[/bold] of {self._agent.tenant_slug}, from template {self._row.template_name}"
@@ -116,9 +116,7 @@ class _DemoStory:
         return {"file": CONVERSATION.name, "stored": read.stored, "sessions": read.sessions, "bad": read.bad}
 
     def _add_goal(self) -> None:
-        self._print_heading(
-            "A goal", "Somebody wants something of it; how to get there it decides for itself."
-        )
+        self._print_heading("A goal", "A person gives the goal; the agent decides how to reach it.")
         goal = add_demo_goal(self._agent)
         self._print(f"  [bold]{goal.title}[/bold] ({goal.state}): {goal.description}")
 
@@ -139,7 +137,7 @@ class _DemoStory:
 
     def _recall(self) -> dict[str, Any]:
         self._print_heading(
-            "Recall", "Every result says why it was found; a person's look leaves no mark on it."
+            "Recall", "Each result shows the components of its score; a person's recall changes nothing."
         )
         recalled = {}
         for question in QUESTIONS:
@@ -151,7 +149,7 @@ class _DemoStory:
     def _run_maintenance(self) -> dict[str, Any]:
         self._print_heading(
             "What maintenance makes of it",
-            "Episodes as they happen, themes by the clock; it decides nothing.",
+            "Episodes form as they happen, themes in a periodic job; maintenance decides nothing.",
         )
         maintain_clusters(self._agent)
         maintained = read_demo_maintenance(self._agent)
@@ -175,18 +173,22 @@ def _heartbeat_line(trace: dict[str, Any]) -> RenderableType:
     lines = [("thought", trace["reasoning"])]
     lines += [(action["action"], action.get("summary") or action["reason"]) for action in trace["actions"]]
     lines += [("goal", f"{change['title']}: {change['change']}") for change in trace["goal_changes"]]
-    story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    story.add_column(style="dim", min_width=12, justify="right")
-    story.add_column(overflow="fold")
+    story = _grid()
     for name, text in lines:
         story.add_row(name, Text(shorten(text, _MAX_LENGTH, placeholder=" …")))
     return Group(f"{head} {trace['own_ms']:.0f} ms of its own", story)
 
 
+def _grid() -> Table:
+    """Return an empty table of names and texts."""
+    grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    grid.add_column(style="dim", min_width=12, justify="right")
+    grid.add_column(overflow="fold")
+    return grid
+
+
 def _maintenance_lines(maintenance: DemoMaintenance) -> RenderableType:
-    story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    story.add_column(style="dim", min_width=12, justify="right")
-    story.add_column(overflow="fold")
+    story = _grid()
     story.add_row("episodes", Text(f"{maintenance.episodes}, the longest of {maintenance.longest} memories"))
     for theme in maintenance.themes:
         clearest = shorten(theme.clearest, _MAX_LENGTH, placeholder=" …")
@@ -201,7 +203,7 @@ def _changes(before: DemoState, after: DemoState) -> RenderableType:
     rows: list[tuple[str, object, object]] = [
         ("energy", f"{before.energy:g}", f"{after.energy:g}"),
         ("heartbeats", before.beats, after.beats),
-        ("ties between memories", before.edges, after.edges),
+        ("relations between memories", before.edges, after.edges),
     ]
     for kind in {**before.memories, **after.memories}:
         rows.append((f"{kind} memories", before.memories.get(kind, 0), after.memories.get(kind, 0)))
@@ -219,7 +221,7 @@ def _changes(before: DemoState, after: DemoState) -> RenderableType:
 def _farewell(story: dict[str, Any]) -> str:
     name, slug = story["agent"]["name"], story["tenant"]
     if not story["kept"]:
-        return f"\n{name} is gone again, with all that was its own; `arbor demo --keep` keeps it."
+        return f"\n{name} is deleted again with all its data; `arbor demo --keep` keeps it."
     return (
         f"\n{name} stays. Look further:\n"
         f"  [bold]arbor agent trace {name} --tenant {slug}[/bold]\n"

@@ -77,7 +77,7 @@ def diagnose() -> Iterator[Finding]:
     yield database
     if database.verdict is CheckVerdict.OK:
         for check in _IN_DATABASE:
-            yield from _run_check(check)
+            yield _run_check(check)
     yield check_broker()
     yield check_api()
     yield check_model()
@@ -85,13 +85,13 @@ def diagnose() -> Iterator[Finding]:
     yield check_web()
 
 
-def _run_check(check: Callable[[], Finding]) -> Iterator[Finding]:
-    """Run a check; a missing table is a finding about migrations, not a crash."""
+def _run_check(check: Callable[[], Finding]) -> Finding:
+    """Run a check; an error of the database, such as a missing table, is a finding too."""
     try:
-        yield check()
+        return check()
     except DatabaseError as error:
         name = check.__name__.removeprefix("check_").replace("_", " ")
-        yield fail(name, str(error).strip().splitlines()[0], "run `arbor prepare`")
+        return fail(name, str(error).strip().splitlines()[0], "run `arbor prepare`")
 
 
 _IN_DATABASE = (

@@ -64,10 +64,10 @@ from config.cli.kit.tenancy import (
     tenant_or_all,
 )
 
-#: How long `add` waits for documents that workers have taken, and the pause between two looks.
+#: The most seconds that `add` waits for documents that workers index, and those between two queries.
 _WAITS_S = 600.0
-_PAUSE_S = 0.5
-#: Broken files that are shown.
+_POLL_S = 0.5
+#: The most unreadable files that are shown.
 _BROKEN_SHOWN = 50
 
 DOCUMENT_COLUMNS = (
@@ -131,20 +131,20 @@ def add(
             results.append(add_file(file, options))
         progress(len(files), len(files))
     if not background:
-        results = _awaited(tenant.id, results)
+        results = _wait_for_workers(tenant.id, results)
     return _summary(results)
 
 
-def _awaited(tenant_id: UUID, results: Sequence[FileResult]) -> list[FileResult]:
-    """Wait for the documents that workers have taken, and return all results as they are then."""
+def _wait_for_workers(tenant_id: UUID, results: Sequence[FileResult]) -> list[FileResult]:
+    """Wait until workers have indexed the documents that they claimed, and return the results of all files."""
     open_ids = {result.document_id for result in results if result.document_id and result.indexing is None}
     ends_at = time.monotonic() + _WAITS_S
     while open_ids and time.monotonic() < ends_at:
         with tenant_transaction(tenant_id):
-            counts = count_by_indexing(document_id for document_id in open_ids if document_id)
+            counts = count_by_indexing(open_ids)
         if not counts[IndexingStatus.PENDING] + counts[IndexingStatus.INDEXING]:
             break
-        time.sleep(_PAUSE_S)
+        time.sleep(_POLL_S)
     with tenant_transaction(tenant_id):
         rows = {row.id: row for row in Document.objects.filter(id__in=open_ids)}
     return [
@@ -196,7 +196,7 @@ def follow(
     tenant_slug: str | None,
     as_json: bool,
 ) -> Output | None:
-    """Follow a folder and print one line for each change; with `once`, synchronize the folder once instead."""
+    """Follow a folder and print a line for each change; `once` synchronizes the folder once instead."""
     tenant = choose_tenant(tenant_slug)
     if not folder.is_dir():
         raise Invalid(f"there is no folder {folder}")
@@ -250,7 +250,7 @@ def list_documents(
 
 def show(document: str, tenant_slug: str | None) -> Output:
     """Show a document with its versions."""
-    with _opened(document, tenant_slug) as found:
+    with _open_document(document, tenant_slug) as found:
         versions: list[DocumentVersion] = list(versions_of(found.id))
         value = _as_dict(found) | {
             "versions": [row_to_dict(version, VERSION_COLUMNS) for version in versions]
@@ -266,7 +266,7 @@ def show(document: str, tenant_slug: str | None) -> Output:
 
 def read(document: str, start: int, length: int, tenant_slug: str | None) -> Output:
     """Print a part of the text."""
-    with _opened(document, tenant_slug) as found:
+    with _open_document(document, tenant_slug) as found:
         part = read_text(document=found, start=start, length=length)
     value = {
         "id": found.id,
@@ -280,7 +280,7 @@ def read(document: str, start: int, length: int, tenant_slug: str | None) -> Out
 
 def list_passages(document: str, limit: int, tenant_slug: str | None) -> Output:
     """List passages."""
-    with _opened(document, tenant_slug) as found:
+    with _open_document(document, tenant_slug) as found:
         passages: list[Passage] = list(passages_of(found.id)[:limit])
     empty = f"{escape(found.name)} has no passages: it is {found.indexing}."
     return listing("passages", passages, PASSAGE_COLUMNS, empty=empty, about={"document": found.name})
@@ -288,7 +288,7 @@ def list_passages(document: str, limit: int, tenant_slug: str | None) -> Output:
 
 def download(document: str, file: Path, version: int | None, tenant_slug: str | None) -> Output:
     """Write the file of a version."""
-    with _opened(document, tenant_slug) as found:
+    with _open_document(document, tenant_slug) as found:
         chosen = version_of(found.id, version)
     file.write_bytes(bytes(chosen.content))
     value = {"id": found.id, "version": chosen.number, "file": str(file), "bytes": chosen.size}
@@ -320,7 +320,7 @@ def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     """Index a document again."""
     if background:
         return _act(reindex_document, document, tenant_slug, "is indexed again by the workers")
-    with _opened(document, tenant_slug) as found:
+    with _open_document(document, tenant_slug) as found:
         reindex_document(document_id=found.id, actor=actor())
     indexed = index_document(document_id=found.id, tenant_id=found.tenant_id)
     with tenant_transaction(found.tenant_id):
@@ -334,14 +334,14 @@ def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
 def _act(
     act: Callable[..., Document], document: str, tenant_slug: str | None, word: str, **named: Any
 ) -> Output:
-    with _opened(document, tenant_slug) as found:
+    with _open_document(document, tenant_slug) as found:
         done = act(document_id=found.id, actor=actor(), **named)
         value = _as_dict(done)
     return Output(value, text=f"[bold]{escape(done.name)}[/bold] {escape(word)}.")
 
 
 @contextmanager
-def _opened(document: str, tenant_slug: str | None) -> Iterator[Document]:
+def _open_document(document: str, tenant_slug: str | None) -> Iterator[Document]:
     """Open a transaction of the tenant that has the document, and yield the document."""
     named = {"id": read_id(document)} if read_id(document) else {"name": document}
     tenant_id = tenant_having(

@@ -22,7 +22,7 @@ def openapi(check: bool) -> None:
         click.echo(text, nl=False)
         return
     if not DOCUMENT.exists() or DOCUMENT.read_text(encoding="utf-8") != text:
-        raise Invalid(f"{_shown(DOCUMENT)} is not up to date: arbor openapi > {_shown(DOCUMENT)}")
+        raise Invalid(f"{_relative(DOCUMENT)} is not up to date: arbor openapi > {_relative(DOCUMENT)}")
 
 
 def document() -> str:
@@ -30,5 +30,5 @@ def document() -> str:
     return json.dumps(api.get_openapi_schema(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _shown(path: Path) -> str:
+def _relative(path: Path) -> str:
     return str(path.relative_to(BASE_DIR))

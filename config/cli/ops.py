@@ -26,6 +26,7 @@ from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
+from config.cli.kit.values import json_or_text
 
 #: The largest file of replies or of a graph, which is read at once.
 _MAX_BYTES = 1_000_000
@@ -63,7 +64,7 @@ def dry_run_graph(
             _node(name, graph.nodes): _outcomes(value) for name, value in _pairs("--outcome", outcomes)
         },
         preferred={_node(name, graph.nodes): value for name, value in _pairs("--prefer", prefer)},
-        context={"mode": mode, **{name: _value(text) for name, text in _pairs("--set", assigned)}},
+        context={"mode": mode, **{name: json_or_text(text) for name, text in _pairs("--set", assigned)}},
         replies=_replies(reply_file) if reply_file else (),
     )
     result = dry_run(graph, script)
@@ -95,7 +96,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
 
 
 def _text(which: str, tenant_slug: str | None) -> str:
-    """Return the DOT text of a file, an agent or the default graph. An existing file takes precedence over an agent."""
+    """Return the DOT text of a file, of an agent, or of the default graph; a file takes precedence over an agent."""
     if not which:
         return heartbeat_text()
     if which == "-":
@@ -141,14 +142,6 @@ def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
             raise click.UsageError(f"{option} takes NAME=VALUE, got {pair!r}")
         pairs.append((name, value))
     return pairs
-
-
-def _value(text: str) -> Any:
-    """Return a value written as JSON, such as `2` or `true`; anything else is a text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _node(name: str, nodes: Iterable[str]) -> str:
@@ -205,7 +198,7 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
         failed = failed_maintenance_calls(agent_id=agent_id)
         retried = retry_failed_maintenance_calls(actor=actor(), agent_id=agent_id) if retry else 0
     output = listing(
-        "failed", failed, CALL_COLUMNS, about={"retried": retried}, empty="No call of maintenance has failed."
+        "failed", failed, CALL_COLUMNS, about={"retried": retried}, empty="No maintenance call has failed."
     )
     if failed and retry:
         return replace(output, text=f"{retried} failed calls are retried within minutes.")

@@ -55,14 +55,16 @@ def add(
     row = connect_provider(
         tenant_id=tenant.id, provider=provider, key=key, base_url=base_url, model=model, actor=actor()
     )
-    return Output(_line(row, tenant), text=f"The key of {row.provider} works and is stored. {_listed(row)}")
+    return Output(
+        _line(row, tenant), text=f"The key of {row.provider} works and is stored. {_models_sentence(row)}"
+    )
 
 
 def test(provider: str, tenant_slug: str | None) -> Output:
     """Try a stored key, and list the models of the provider anew."""
     tenant = choose_tenant(tenant_slug)
     row = try_provider(tenant_id=tenant.id, provider=provider)
-    return Output(_line(row, tenant), text=f"{row.provider} answers. {_listed(row)}")
+    return Output(_line(row, tenant), text=f"{row.provider} answers. {_models_sentence(row)}")
 
 
 def remove(provider: str, tenant_slug: str | None) -> Output:
@@ -89,7 +91,7 @@ def _line(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
     return {**row_to_dict(row, _COLUMNS), "tenant": tenant.slug}
 
 
-def _listed(row: ProviderKey) -> str:
+def _models_sentence(row: ProviderKey) -> str:
     names = ", ".join(row.listed[:8])
     return f"It lists {len(row.listed)} models: {names}." if names else "It lists no models."
 

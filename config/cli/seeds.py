@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from uuid import UUID
 
 from django.db.models import Q
@@ -128,10 +128,10 @@ def verify(seed: str, tenant_slug: str | None) -> Output:
         "own_installation": is_own,
         "authority_key": manifest.signatures.authority.public_key,
     }
-    made = "this installation" if is_own else "[bold]another installation[/bold]"
+    signer = "this installation" if is_own else "[bold]another installation[/bold]"
     vectors = f"vectors of {header.vectors.name}" if header.vectors else "no vectors"
     text = (
-        f"A seed of [bold]{escape(header.name)}[/bold], signed by the agent and by {made}.\n"
+        f"A seed of [bold]{escape(header.name)}[/bold], signed by the agent and by {signer}.\n"
         f"  {header.public_id}\n"
         f"  captured {header.captured_at:%Y-%m-%d %H:%M} UTC on {escape(header.captured_on_node)}:"
         f" {escape(header.capture_reason)}\n"
@@ -147,7 +147,7 @@ def import_one(seed: str, name: str, trust_foreign: bool, dry_run: bool, tenant_
     options = ImportOptions(name=name, trust_foreign=trust_foreign, dry_run=dry_run)
     with opened_seed(seed, tenant.id) as verified:
         report = import_seed(tenant_id=tenant.id, seed=verified, options=options, actor=actor())
-    return _created(report, "Imported")
+    return _creation_output(report, "Imported")
 
 
 @with_agent
@@ -162,14 +162,14 @@ def restore(agent: ChosenAgent, *, seed: str, skip: Sequence[str], dry_run: bool
     text = f"{verb} [bold]{escape(report.name)}[/bold]: {_rows_in_words(report.rows)}.{_losses(report)}"
     if report.saved_seed_id:
         text += f"\nThe state before is saved: [bold]arbor seed restore NAME {report.saved_seed_id}[/bold]"
-    return Output(_report_value(report), text=text)
+    return Output(asdict(report), text=text)
 
 
 @with_agent
 def fork(agent: ChosenAgent, *, name: str) -> Output:
     """Create another agent with the same memories."""
     report = fork_agent(tenant_id=agent.tenant_id, agent_id=agent.id, name=name, actor=actor())
-    return _created(report, "Forked")
+    return _creation_output(report, "Forked")
 
 
 def diff(first: str, second: str, tenant_slug: str | None) -> Output:
@@ -205,7 +205,7 @@ def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) 
         lines.append(
             f"  {report.postponed} beliefs and preferences had no room among the proposals: merge again later"
         )
-    return Output(_jsonable(asdict(report)), text="\n".join(lines))
+    return Output(asdict(report), text="\n".join(lines))
 
 
 @in_agent_transaction
@@ -233,7 +233,7 @@ def delete(_tenant: Tenant, *, seed_id: UUID) -> Output:
     return Output({"deleted": {"id": seed_id, "name": deleted.name}}, text=text)
 
 
-def _created(report: SeedReport, verb: str) -> Output:
+def _creation_output(report: SeedReport, verb: str) -> Output:
     text = (
         f"{'Would create' if report.dry_run else verb} [bold]{escape(report.name)}[/bold]:"
         f" {_rows_in_words(report.rows)}.{_losses(report)}"
@@ -244,15 +244,7 @@ def _created(report: SeedReport, verb: str) -> Output:
         text += f"\nIt asks for {len(report.requests)} capabilities; none is granted."
     if not report.dry_run:
         text += f"\nNext: [bold]arbor agent start {escape(report.name)!r}[/bold]"
-    return Output(_report_value(report), text=text)
-
-
-def _report_value(report: SeedReport) -> dict[str, Any]:
-    return _jsonable(asdict(report))
-
-
-def _jsonable(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: str(entry) if isinstance(entry, UUID) else entry for key, entry in value.items()}
+    return Output(asdict(report), text=text)
 
 
 def _losses(report: SeedReport) -> str:

@@ -27,7 +27,7 @@ from config.cli.kit.tenancy import ChosenAgent, choose_tenant, with_optional_age
 
 #: Seconds between two reads of `--follow`.
 _PAUSE_S = 0.5
-#: Names of agents looked up at once.
+#: The most agents whose names are read at once.
 _MOST_AGENTS = 1_000
 _DATA_WIDTH = 100
 
@@ -68,7 +68,7 @@ def list_signals(
             page = read_signals(after=cursor, wanted=wanted, limit=limit)
         else:
             latest = read_latest_signals(wanted=wanted, limit=limit)
-            # Oldest first, so that the newest is next to the prompt; the cursor is the end.
+            # Oldest first, so that the newest is next to the prompt. The cursor is the end of all signals.
             page = SignalPage(signals=[*reversed(latest.signals)], cursor=start, more=latest.more)
         lines = _lines(page.signals)
     value = {"signals": lines, "cursor": str(page.cursor), "more": page.more}
@@ -100,7 +100,7 @@ def _follow(tenant: Tenant, wanted: SignalFilter, cursor: Cursor | None, *, as_j
 
 
 def _lines(signals: Sequence[SignalRecord]) -> list[dict[str, Any]]:
-    """Return signals as JSON with the names of their agents; a destroyed agent's is its id."""
+    """Return signals as JSON with the names of their agents; a destroyed agent is named by its id."""
     ids = {record.agent_id for record in signals if record.agent_id}
     names: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name")[:_MOST_AGENTS])
     return [

@@ -132,16 +132,16 @@ def load() -> Output:
 @in_agent_transaction
 def list_active(agent: ChosenAgent) -> Output:
     """List the active skills of an agent, in the order of its prompts."""
-    return _active(agent, active_skills(agent.id))
+    return _active_output(agent, active_skills(agent.id))
 
 
 @in_agent_transaction
 def set_active(agent: ChosenAgent, *, names: tuple[str, ...]) -> Output:
     """Set the active skills of an agent."""
-    return _active(agent, choose_skills(agent_id=agent.id, names=names, actor=actor()))
+    return _active_output(agent, choose_skills(agent_id=agent.id, names=names, actor=actor()))
 
 
-def _active(agent: ChosenAgent, skills: list[FoundSkill]) -> Output:
+def _active_output(agent: ChosenAgent, skills: list[FoundSkill]) -> Output:
     return listing(
         "skills",
         skills,

@@ -83,7 +83,7 @@ def resume_all() -> Output:
 
 
 def limit(slug: str, **parameters: Any) -> Output:
-    """Limit the daily usage of a tenant's agents together; `none` removes a limit, what is not named stays."""
+    """Limit the daily usage of a tenant's agents together; `none` removes a limit, the others stay as they are."""
     limits = {
         name: None if value == NONE else value for name, value in parameters.items() if value is not None
     }

@@ -26,6 +26,7 @@ from arbor.tools.names import PREFIX
 from arbor.tools.schemas import arguments_in_short
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import actor, choose_tenant, tenant_having, tenant_or_all
 
@@ -80,19 +81,19 @@ def add(name: str, url: str, secret_stdin: bool, tenant_slug: str | None) -> Out
     except ToolFailed as error:
         text = f"[bold]{escape(server.name)}[/bold] is added, but its tools cannot be listed: {escape(str(error))}."
         return Output(line | {"last_error": str(error)}, text=text)
-    return _refreshed(refreshed, tenant_id, word="is added")
+    return _refresh_output(refreshed, tenant_id, word="is added")
 
 
 def refresh(name: str, tenant_slug: str | None) -> Output:
     """List the tools of a server again."""
-    tenant_id = _tenant_of_server(name, tenant_slug)
+    tenant_id = tenant_of_name(ToolServer, name, tenant_slug)
     with tenant_transaction(tenant_id):
         server = server_by_name(name)
     refreshed = refresh_server(server_id=server.id, tenant_id=tenant_id, actor=actor())
-    return _refreshed(refreshed, tenant_id, word="is up to date")
+    return _refresh_output(refreshed, tenant_id, word="is up to date")
 
 
-def _refreshed(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -> Output:
+def _refresh_output(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -> Output:
     change = refreshed.change
     with tenant_transaction(tenant_id):
         line = row_to_dict(refreshed.server, SERVER_COLUMNS)
@@ -109,7 +110,7 @@ def _refreshed(refreshed: RefreshedServer, tenant_id: UUID, *, word: str) -> Out
 
 def remove(name: str, tenant_slug: str | None) -> Output:
     """Remove a server with its tools."""
-    with tenant_transaction(_tenant_of_server(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(ToolServer, name, tenant_slug)):
         removed = remove_server(server_id=server_by_name(name).id, actor=actor())
         line = row_to_dict(removed, SERVER_COLUMNS)
     return Output({"removed": line}, text=f"[bold]{escape(removed.name)}[/bold] is removed with its tools.")
@@ -140,13 +141,13 @@ def show(tool: str, tenant_slug: str | None) -> Output:
             f"[bold]{escape(found.action)}[/bold] is {found.status}, {found.cost} energy.",
             f"It says: {escape(found.description) or 'nothing'}",
             *(f"  {escape(line)}" for line in arguments_in_short(found.schema)),
-            *_before(found.before),
+            *_lines_before(found.before),
         ]
     )
     return Output(details, text=text)
 
 
-def _before(before: dict[str, Any]) -> list[str]:
+def _lines_before(before: dict[str, Any]) -> list[str]:
     if not before:
         return []
     return [
@@ -185,12 +186,6 @@ def _details(tool: Tool) -> dict[str, Any]:
         "before": tool.before or None,
         "agents": agents_of_tool(tool),
     }
-
-
-def _tenant_of_server(name: str, slug: str | None) -> UUID:
-    return tenant_having(
-        lambda: ToolServer.objects.filter(name=name.strip()), what=f"a tool server {name!r}", slug=slug
-    )
 
 
 def _tenant_of_tool(tool: str, slug: str | None) -> UUID:

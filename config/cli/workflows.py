@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -23,6 +22,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import actor, in_tenant_transaction
+from config.cli.kit.values import json_or_text
 
 #: The most runs that are shown, the latest first; the console shows all.
 SHOWN = 100
@@ -112,7 +112,7 @@ def create(tenant: Tenant, /, *, name: str, file: TextIO, **options: Any) -> Out
     """Create a workflow."""
     request = _request(name, file, enabled=None, **options)
     row = definitions.create_workflow(request=request, actor=actor())
-    return _shown(tenant, row, "is created")
+    return _workflow_output(tenant, row, "is created")
 
 
 @in_tenant_transaction
@@ -123,14 +123,14 @@ def change(
     row = find_workflow(name)
     request = _request("", file, enabled=enabled, current=row, **options)
     row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
-    return _shown(tenant, row, f"has version {row.version}")
+    return _workflow_output(tenant, row, f"has version {row.version}")
 
 
 @in_tenant_transaction
 def delete(tenant: Tenant, *, name: str) -> Output:
     """Delete a workflow."""
     row = definitions.delete_workflow(workflow_id=find_workflow(name).id, actor=actor())
-    return _shown(tenant, row, "is deleted")
+    return _workflow_output(tenant, row, "is deleted")
 
 
 @in_tenant_transaction
@@ -253,7 +253,7 @@ def _request(
 def _schedule(
     cron: str | None, zone: str | None, values: Sequence[str], current: Workflow | None
 ) -> WorkflowSchedule | None:
-    """Return the schedule of the options, with the parts that the workflow keeps; None where no option is given."""
+    """Return the schedule of the options, completed from that of the workflow; None if no option is given."""
     if cron is None and zone is None and not values:
         return None
     return WorkflowSchedule(
@@ -270,14 +270,11 @@ def _values(written: Sequence[str]) -> dict[str, Any]:
         name, separator, text = item.partition("=")
         if not separator or not name.strip():
             raise click.UsageError(f"a value of the input is NAME=VALUE, got {item!r}")
-        try:
-            values[name.strip()] = json.loads(text)
-        except ValueError:
-            values[name.strip()] = text
+        values[name.strip()] = json_or_text(text)
     return values
 
 
-def _shown(tenant: Tenant, row: Workflow, verb: str) -> Output:
+def _workflow_output(tenant: Tenant, row: Workflow, verb: str) -> Output:
     return Output(
         {"tenant": tenant.slug, **row_to_dict(row, _COLUMNS)},
         text=f"The workflow [bold]{row.name}[/bold] {verb}.",

@@ -1,4 +1,4 @@
-"""The installation's demo: two tenants with three agents each, which remember the same conversation."""
+"""The installation's demo: two tenants with three agents each. All agents remember the same conversation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Role, Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
-from config.cli.agents.trace import is_reflex
+from arbor.models.handles import is_reflex
 
 ACTOR = "cli:demo"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")

@@ -37,7 +37,7 @@ INTERVAL = timedelta(days=30)
 GOAL = "Know the story of the Halcyon"
 GOAL_DONE = "I can tell who Mara and Teo are, what became of the boat, and what they plan next."
 #: The most clusters that are shown.
-_THEMES = 3
+_MOST_CLUSTERS = 3
 #: Questions about the bundled conversation: a fact, a feeling, and one that only the next turn answers.
 QUESTIONS = (
     "How many seals did they count on Skerra?",
@@ -75,7 +75,7 @@ class DemoMaintenance:
     episodes: int
     #: The number of memories of the longest episode.
     longest: int
-    #: The most important clusters, first the best.
+    #: The clusters, the most important first.
     themes: list[DemoCluster]
 
 
@@ -156,17 +156,19 @@ def read_demo_maintenance(agent: ChosenAgent) -> DemoMaintenance:
     with tenant_transaction(agent.tenant_id):
         episodes = Episode.objects.filter(agent_id=agent.id)
         longest = episodes.order_by("-size", "id").first()
-        themes = Cluster.objects.filter(agent_id=agent.id).order_by("-importance", "-size", "id")[:_THEMES]
+        clusters = Cluster.objects.filter(agent_id=agent.id).order_by("-importance", "-size", "id")[
+            :_MOST_CLUSTERS
+        ]
         return DemoMaintenance(
             episodes=episodes.count(),
             longest=longest.size if longest else 0,
             themes=[
                 DemoCluster(
-                    name=theme.name,
-                    size=theme.size,
-                    clearest=cluster_members(cluster_id=theme.id, limit=1)[0].content,
+                    name=cluster.name,
+                    size=cluster.size,
+                    clearest=cluster_members(cluster_id=cluster.id, limit=1)[0].content,
                 )
-                for theme in themes
+                for cluster in clusters
             ],
         )
 

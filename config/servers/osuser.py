@@ -1,4 +1,4 @@
-"""Run PostgreSQL as another user under root, which it refuses, and give this user access to its files."""
+"""The user that PostgreSQL runs as where Arbor runs as root, which PostgreSQL refuses, and the access of this user to files."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ def is_free(port: int, *, host: str = LOOPBACK) -> bool:
         return True
 
 
-def free_port(wanted: int | None = None, *, host: str = LOOPBACK, avoid: frozenset[int] = frozenset()) -> int:
-    """Return the first free port at or above the wanted one; without one, any free port.
+def free_port(wanted: int | None = None, *, host: str = LOOPBACK) -> int:
+    """Return the first free port at or above the wanted one; without a wanted port, any free port.
 
-    Raises ServerError when none of the next 200 is free.
+    Raises ServerError if none of the next 200 ports is free.
     """
     if not wanted:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind((host, 0))
             return int(probe.getsockname()[1])
     for port in range(wanted, min(wanted + PORT_SEARCH, 65_536)):
-        if port not in avoid and is_free(port, host=host):
+        if is_free(port, host=host):
             return port
     raise ServerError(f"no free port on {host} from {wanted} to {wanted + PORT_SEARCH - 1}")

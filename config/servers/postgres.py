@@ -170,7 +170,7 @@ class EmbeddedPostgres(EmbeddedServer):
         else:
             self._make_cluster()
         self._write_access_rules()
-        # Any file left now names a process of others; a recycled process id would block the start.
+        # A file that is left now names another program's process, whose recycled id would block the start.
         (self.data_dir / "postmaster.pid").unlink(missing_ok=True)
 
     def _open_paths(self) -> None:
@@ -290,7 +290,7 @@ class EmbeddedPostgres(EmbeddedServer):
             template.execute(queries.ADD_VECTOR)
         if not connection.execute(queries.FIND_ROLE, [OWNER]).fetchone():
             connection.execute(queries.CREATE_OWNER.format(sql.Identifier(OWNER)))
-        connection.execute(queries.CLOSE_OTHERS)
+        connection.execute(queries.REVOKE_OTHER_DATABASES)
         connection.execute(queries.CREATE_DATABASE.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
 
     def _set_owner_password(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:

@@ -12,7 +12,7 @@ from config.mail import mailers
 
 # --- Heartbeats -----------------------------------------------------------------------------------------
 
-#: The interval between heartbeats of a new agent, unless it or its template has another.
+#: The interval between heartbeats of a new agent, unless the agent or its template has another.
 ARBOR_HEARTBEAT_INTERVAL = timedelta(seconds=env.int("ARBOR_HEARTBEAT_INTERVAL_S", default=3600))
 #: The time within which a claimed heartbeat must start, and the time within which a started one must reach its next step.
 ARBOR_QUEUE_LEASE = timedelta(seconds=env.float("ARBOR_QUEUE_LEASE_S", default=60))
@@ -24,9 +24,9 @@ ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
 ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
 #: The most heartbeats of one tenant in one claim while other tenants wait.
 ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
-#: An idle agent reflects once in this many heartbeats; the others call no model.
+#: An idle agent reflects once in ARBOR_REFLECT_EVERY heartbeats, and no earlier than ARBOR_REFLECT_PAUSE after its last thought,
+#: because heartbeats that follow each other by seconds bring nothing new. Its other heartbeats call no model.
 ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
-#: ... and no earlier than this after its last thought: heartbeats that follow each other by seconds bring nothing new.
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
 #: While heartbeats wait for a worker, due agents are claimed after a second, so that they share a batch.
 ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=0.25))
@@ -62,7 +62,7 @@ MAILERS = mailers(
 #: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
-#: Whether tool servers may use http, and private addresses; the seconds of a call or listing, and the bytes that are read.
+#: Whether tool servers may use http, and private addresses; the most seconds of a call or listing, and the most bytes of an answer.
 ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
 ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
 ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)

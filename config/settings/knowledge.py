@@ -26,7 +26,7 @@ for _name, _most in (
 ):
     if _most < 1:
         raise ConfigurationInvalid(f"{_name} must be at least 1, got {_most}")
-#: Seconds and megabytes that reading one file may take in its child process.
+#: The most seconds and megabytes of the child process that reads one file.
 ARBOR_DOCUMENT_READ_S = env.float("ARBOR_DOCUMENT_READ_S", default=20.0)
 if not 0 < ARBOR_DOCUMENT_READ_S <= 40:
     raise ConfigurationInvalid(
@@ -38,14 +38,14 @@ if ARBOR_DOCUMENT_READ_MB < 128:
 #: Estimated tokens of a passage, 50 to 2,000, and how many of them the next one repeats, at most half.
 ARBOR_PASSAGE_TOKENS = env.int("ARBOR_PASSAGE_TOKENS", default=300)
 ARBOR_PASSAGE_OVERLAP = env.int("ARBOR_PASSAGE_OVERLAP", default=50)
-# Refuses what no document can be split into.
+# Raises ConfigurationInvalid for sizes that no document can be split into.
 PassageSize(target=ARBOR_PASSAGE_TOKENS, overlap=ARBOR_PASSAGE_OVERLAP)
 
 # --- Search over all sources of an agent ----------------------------------------------------------------
 
-#: The cosine that results have at least, -1 to 1; empty: by the embedder (`arbor.knowledge.merging`), 0.7 for most.
+#: The least cosine of a result, -1 to 1; empty: by the embedder (`arbor.knowledge.merging`), 0.7 for most.
 ARBOR_SEARCH_MIN_SIMILARITY = parse_min_similarity(env.str("ARBOR_SEARCH_MIN_SIMILARITY", default=""))
-#: `NAME=NUMBER`, separated by commas, instead of those in `arbor.knowledge.merging`.
+#: Weights as `NAME=NUMBER`, separated by commas, instead of those in `arbor.knowledge.merging`.
 ARBOR_SEARCH_WEIGHTS = parse_merge_weights(env.str("ARBOR_SEARCH_WEIGHTS", default=""))
 #: The age at which the recency of a result is a half.
 ARBOR_SEARCH_HALF_LIFE = timedelta(
@@ -55,7 +55,7 @@ if not timedelta(0) < ARBOR_SEARCH_HALF_LIFE:
     raise ConfigurationInvalid(
         f"ARBOR_SEARCH_HALF_LIFE_DAYS must be above 0, got {ARBOR_SEARCH_HALF_LIFE / timedelta(days=1):g}"
     )
-#: The time that each source may take; the results of the others are returned without it.
+#: The milliseconds that each source may take; after that the results of the other sources are returned without it.
 ARBOR_SEARCH_SOURCE_MS = whole_number("ARBOR_SEARCH_SOURCE_MS", default=500, least=1, most=60_000)
 #: The most passages of a tenant that is searched exactly; a larger tenant is searched by HNSW (decision 0036).
 ARBOR_SEARCH_EXACT_PASSAGES = whole_number(

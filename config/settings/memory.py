@@ -28,8 +28,8 @@ ARBOR_EPISODE_GAP = timedelta(minutes=env.float("ARBOR_EPISODE_GAP_MINUTES", def
 
 # --- Recalling memories ---------------------------------------------------------------------------------
 
-#: `NAME=WEIGHT`, separated by commas, instead of those in `arbor.memory.recall.weights`; `python -m bench locomo --tune` shows the
-#: effect of each.
+#: Weights as `NAME=WEIGHT`, separated by commas, instead of those in `arbor.memory.recall.weights`; `python -m bench locomo --tune`
+#: shows the effect of each.
 ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default=""))
 #: The most memory of a process for its mind cache, in MiB; 0: every recall scans the database.
 ARBOR_MIND_CACHE_MB = env.float("ARBOR_MIND_CACHE_MB", default=128)
@@ -38,7 +38,7 @@ if not ARBOR_MIND_CACHE_MB >= 0:
 
 # --- Maintenance of memories ----------------------------------------------------------------------------
 
-#: The share of time that a round of maintenance works, above 0 and at most 1; for the rest of the time it pauses.
+#: The share of its time that a job run works, above 0 and at most 1; for the rest it pauses.
 ARBOR_MAINTENANCE_SHARE = env.float("ARBOR_MAINTENANCE_SHARE", default=0.7)
 if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
     raise ConfigurationInvalid(
@@ -46,8 +46,8 @@ if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
     )
 #: The `provider/model` that summarizes episodes, extracts concepts and appraises memories; empty: rules do, at no cost.
 ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
-#: The least nearness of a memory to its cluster, in deviations above the mean cosine of the agent's memories, 0.5 to 10: a
-#: lower value makes wider clusters. And the period of reclustering an agent's memories, if they changed.
+#: The least cosine of a memory and its cluster, in deviations above the mean cosine of the agent's memories, 0.5 to 10: a
+#: lower value makes wider clusters. And the period in which an agent's memories are reclustered, if they changed.
 ARBOR_CLUSTER_DEVIATIONS = env.float("ARBOR_CLUSTER_DEVIATIONS", default=3.5)
 ARBOR_CLUSTER_PERIOD = timedelta(seconds=env.int("ARBOR_CLUSTER_PERIOD_S", default=1800))
 #: Whether the maintenance model also appraises each new memory; its importance and that of the rules are averaged.
@@ -68,12 +68,12 @@ if not timedelta(0) < ARBOR_ACTIVATION_HALF_LIFE:
     raise ConfigurationInvalid(
         f"ARBOR_ACTIVATION_HALF_LIFE_S must be above 0, got {ARBOR_ACTIVATION_HALF_LIFE.total_seconds():g}"
     )
-#: The most active episodic memories of one agent; beyond it, the least important are archived.
+#: The maximum number of active episodic memories of one agent; above it, the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
 #: The same for facts, procedures and strategies: `NAME=NUMBER`, separated by commas, instead of those in `arbor.memory.forgetting`.
 ARBOR_KNOWLEDGE_QUOTAS = parse_quotas(env.str("ARBOR_KNOWLEDGE_QUOTAS", default=""))
-#: A memory is archived when its importance has decayed below the first limit; an episodic memory whose importance never was
-#: above the second, when it has not been used for the grace period.
+#: A memory is archived when its importance has decayed below ARBOR_ARCHIVE_BELOW. An episodic memory whose importance never
+#: exceeded ARBOR_CLEANUP_BELOW is archived when it has not been used for the grace period.
 ARBOR_ARCHIVE_BELOW = env.float("ARBOR_ARCHIVE_BELOW", default=ARCHIVE_BELOW)
 ARBOR_CLEANUP_BELOW = env.float("ARBOR_CLEANUP_BELOW", default=CLEANUP_BELOW)
 ARBOR_FORGETTING_GRACE = timedelta(

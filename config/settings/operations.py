@@ -40,7 +40,7 @@ if not timedelta(seconds=1) <= ARBOR_AUDIT_SEAL_PERIOD <= timedelta(days=1):
     raise ConfigurationInvalid(
         f"ARBOR_AUDIT_SEAL_PERIOD_S must be 1 to 86400, got {ARBOR_AUDIT_SEAL_PERIOD.total_seconds():g}"
     )
-#: Where the heads of the chains go, besides the database: a file that lines of JSON are appended to, a URL that they are posted to.
+#: The targets of the heads of the chains, besides the database: a file that gets lines of JSON, a URL that gets requests.
 ARBOR_AUDIT_HEADS_FILE = env.str("ARBOR_AUDIT_HEADS_FILE", default="")
 ARBOR_AUDIT_HEADS_URL = env.str("ARBOR_AUDIT_HEADS_URL", default="")
 check_heads_targets(
@@ -56,7 +56,7 @@ ARBOR_EXPORT_SPANS = bool(
     env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
     or env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default="")
 )
-#: Headers of the requests to the collector, NAME=VALUE by commas, which may have its key.
+#: Headers of the requests to the collector, NAME=VALUE separated by commas; they may contain its key.
 OTEL_EXPORTER_OTLP_HEADERS = secret("OTEL_EXPORTER_OTLP_HEADERS")
 
 # --- Logging --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from functools import partial
 from arbor.errors import ConfigurationInvalid
 from arbor.sealing import SESSION_PURPOSE
 from config import credentials
-from config.databases import database, is_nowhere
+from config.databases import database, is_missing
 from config.environment import data_dir, env, secret, server_urls
 from config.keys import KeySource
 
@@ -17,7 +17,7 @@ _SERVERS = server_urls(DATA_DIR)
 
 # --- Secrets: everything is derived from one master key -------------------------------------------------
 
-#: Where the master keys are; a rotation changes them while this process runs (`apps.tenants.keys`).
+#: The source of the master keys, which a rotation changes while this process runs (`apps.tenants.keys`).
 ARBOR_MASTER_KEYS = KeySource.of_environment()
 #: Names of secrets that the installation has and this process does not (`config.process_secrets`).
 ARBOR_WITHHELD = credentials.withheld()
@@ -36,7 +36,7 @@ DATABASE_URL = credentials.owner_url(_SERVERS)
 _ROLE_URLS = credentials.role_urls(DATABASE_URL)
 #: The roles whose passwords are derived from the master key, with the purposes of the derivations.
 ARBOR_DERIVED_ROLES = credentials.derived_roles()
-#: A folder with the passwords that a rotation of the master key gave to roles, a file each, for processes without the key.
+#: The folder with the passwords that a rotation of the master key gave to roles, one file each, for processes without the key.
 ARBOR_ROTATED_PASSWORDS = credentials.rotated_passwords()
 #: Whether each statement is planned once per connection. Workers enable it, because they repeat few statements at each
 #: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
@@ -52,7 +52,8 @@ DATABASES = {
     "accounts": _database(_ROLE_URLS["accounts"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
     "owner": _database(DATABASE_URL),
 }
-#: Limits of a statement and of an idle transaction of the serving roles, set by `arbor prepare`; and of a statement of a page.
+#: The limit of a statement and of an idle transaction of the serving roles, which `arbor prepare` sets, and that of a statement of
+#: a page.
 ARBOR_STATEMENT_TIMEOUT = timedelta(seconds=env.float("ARBOR_STATEMENT_TIMEOUT_S", default=300.0))
 ARBOR_PAGE_TIMEOUT = timedelta(seconds=env.float("ARBOR_PAGE_TIMEOUT_S", default=15.0))
 for _name, _limit in (
@@ -64,7 +65,7 @@ for _name, _limit in (
             f"{_name} must be above 0 and at most 86400 seconds, got {_limit.total_seconds():g}"
         )
 #: Whether a database is configured: `arbor up` runs from this data folder, or DATABASE_URL is set.
-ARBOR_HAS_DATABASE = not is_nowhere(DATABASES["default"])
+ARBOR_HAS_DATABASE = not is_missing(DATABASES["default"])
 #: Whether `arbor up` runs from this data folder, with an embedded or an external database.
 ARBOR_RUNS_HERE = bool(_SERVERS)
 DATABASE_ROUTERS = ["apps.tenants.routing.AccountsRouter"]

@@ -35,33 +35,33 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 SESSION_ENGINE = "apps.tenants.sessions"
-#: A session of the console ends after this time without a request, and in any case after the other.
+#: A session of the console ends after ARBOR_SESSION_IDLE without a request, and always after ARBOR_SESSION_AGE.
 ARBOR_SESSION_IDLE = timedelta(seconds=env.float("ARBOR_SESSION_IDLE_S", default=12 * 3600))
 ARBOR_SESSION_AGE = timedelta(seconds=env.float("ARBOR_SESSION_AGE_S", default=14 * 86_400))
 if not timedelta(minutes=1) <= ARBOR_SESSION_IDLE <= ARBOR_SESSION_AGE <= timedelta(days=365):
     raise ConfigurationInvalid(
         "ARBOR_SESSION_IDLE_S must be 60 seconds or more, and at most ARBOR_SESSION_AGE_S, which is at most a year"
     )
-#: Failed sign-ins to one account from one address, after which more are refused; and how long a failure counts.
+#: The failed sign-ins to one account from one address after which more are refused, and the time for which a failure counts.
 ARBOR_SIGN_IN_FAILURES = env.int("ARBOR_SIGN_IN_FAILURES", default=10)
 ARBOR_SIGN_IN_WINDOW = timedelta(seconds=env.float("ARBOR_SIGN_IN_WINDOW_S", default=900))
 if ARBOR_SIGN_IN_FAILURES < 1 or not timedelta(0) < ARBOR_SIGN_IN_WINDOW:
     raise ConfigurationInvalid(
         "ARBOR_SIGN_IN_FAILURES must be 1 or more, ARBOR_SIGN_IN_WINDOW_S above 0 seconds"
     )
-#: Pages that a person may open, and acts (posted forms) a minute in each web process; a tenant five times as many. 0: no limit.
+#: The most pages, and acts (posted forms), of a person a minute in each web process; a tenant has five times as many. 0: no limit.
 ARBOR_PAGES_PER_MINUTE = env.int("ARBOR_PAGES_PER_MINUTE", default=300)
 ARBOR_ACTS_PER_MINUTE = env.int("ARBOR_ACTS_PER_MINUTE", default=60)
 if ARBOR_PAGES_PER_MINUTE < 0 or ARBOR_ACTS_PER_MINUTE < 0:
     raise ConfigurationInvalid(
         "ARBOR_PAGES_PER_MINUTE and ARBOR_ACTS_PER_MINUTE must be 0 (no limit) or more"
     )
-#: Reverse proxies before the console. Each adds one to X-Forwarded-For; with none, that header is what anybody wrote.
+#: The reverse proxies before the console. Each adds an address to X-Forwarded-For, which anybody can write where there is none.
 ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)
 SESSION_COOKIE_AGE = int(ARBOR_SESSION_AGE.total_seconds())
 SESSION_COOKIE_HTTPONLY = True
 #: Whether people reach the console by https: TLS ends at a proxy. Cookies then go over https only, http is redirected,
-#: and browsers remember for `ARBOR_HSTS_S` that there is nothing else.
+#: and browsers use nothing but https for `ARBOR_HSTS_S`.
 ARBOR_TLS = env.bool(
     "ARBOR_TLS", default=any(origin.startswith("https://") for origin in CSRF_TRUSTED_ORIGINS)
 )
@@ -75,15 +75,15 @@ SECURE_HSTS_SECONDS = env.int("ARBOR_HSTS_S", default=31_536_000) if ARBOR_TLS e
 SECURE_CSP = applications.CONTENT_SECURITY_POLICY
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# An installation without a mail server is valid; its mails fail with an error that names the missing setting. HSTS for subdomains
-# and preloading are left out, because it is not known whether all subdomains of the console's host have https.
+# An installation without a mail server is valid; its mails fail with an error that names the missing setting. HSTS has neither
+# subdomains nor preloading, because other subdomains of the console's host may have no https.
 SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 
 # --- API ------------------------------------------------------------------------------------------------
 
 #: Threads of the API's process, each with at most one connection for each role. Streams need none while they wait.
 ARBOR_API_THREADS = whole_number("ARBOR_API_THREADS", default=16, least=1, most=500)
-#: Requests that a token may make a minute in each process; 0: no limit.
+#: The most requests of a token a minute in each process; 0: no limit.
 ARBOR_API_PER_MINUTE = env.int("ARBOR_API_PER_MINUTE", default=600)
 if ARBOR_API_PER_MINUTE < 0:
     raise ConfigurationInvalid(

@@ -61,13 +61,13 @@ class ForkServer:
         self._own_end.settimeout(_ANSWER_WITHIN_S)
 
     @property
-    def line(self) -> int:
+    def descriptor(self) -> int:
         """The descriptor that the fork server's process inherits."""
         assert self._server_end is not None
         return self._server_end.fileno()
 
     def is_ready(self) -> bool:
-        """Return whether the fork server has loaded everything; polled until then."""
+        """Return whether the fork server has loaded its first modules; polled until then."""
         if self._server_end is not None:
             self._server_end.close()  # the process has a copy; this one would hide its end
             self._server_end = None
@@ -80,10 +80,10 @@ class ForkServer:
 
     def spawn(self, launch: Launch, *, output: int) -> Child | None:
         """Fork the part's process; return None when the fork server cannot, so that the caller starts the process."""
-        if not launch.arbor or not self._ready or self._own_end is None:
+        if not launch.arbor_arguments or not self._ready or self._own_end is None:
             return None
         request = {
-            "arguments": launch.arbor,
+            "arguments": launch.arbor_arguments,
             "set": {name: value for name, value in launch.env.items() if self._env.get(name) != value},
             "unset": [name for name in self._env if name not in launch.env],
             "cwd": str(launch.cwd) if launch.cwd else None,

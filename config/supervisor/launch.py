@@ -48,14 +48,14 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
     #: The arguments of `arbor`, for one of its own commands, which the fork server can run.
-    arbor: tuple[str, ...] = ()
+    arbor_arguments: tuple[str, ...] = ()
     #: Descriptors of this process that the new process inherits, besides its output.
-    keep: tuple[int, ...] = ()
+    inherited: tuple[int, ...] = ()
     #: None: the current user.
     user: OsUser | None = None
     #: The signal that asks the process to end gracefully.
     stop_signal: signal.Signals = signal.SIGTERM
-    #: The signal that the kernel sends when this process has ended (Linux).
+    #: The signal that the kernel sends to the process when its parent, this process, has ended (Linux).
     orphan_signal: signal.Signals = signal.SIGTERM
 
 
@@ -77,7 +77,7 @@ def spawn(launch: Launch, *, output: Output = None) -> subprocess.Popen[bytes]:
             stdout=output,
             stderr=subprocess.STDOUT if output is not None else None,
             start_new_session=True,
-            pass_fds=launch.keep,
+            pass_fds=launch.inherited,
             user=None if user is None else user.uid,
             group=None if user is None else user.gid,
             extra_groups=None if user is None else (),

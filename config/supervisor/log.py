@@ -55,7 +55,7 @@ class Log:
         self._width = max([len(name) for name in names], default=0)
         self._color = {name: _COLORS[index % len(_COLORS)] for index, name in enumerate(names)}
 
-    def line(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> None:
         """Write one line of a part's output."""
         # A part's own escape codes could move the cursor or change later colors.
         text = self._mask(_CONTROL.sub("", text.rstrip()))

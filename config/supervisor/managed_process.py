@@ -22,7 +22,7 @@ LONGEST_DELAY_S = 30.0
 CRASH_LOOP_AFTER = 5
 
 
-class Status(StrEnum):
+class PartStatus(StrEnum):
     """The status of a part."""
 
     #: Not started: something it needs is not ready.
@@ -98,7 +98,7 @@ class Unit:
 
     def __init__(self, part: ManagedProcess) -> None:
         self.part = part
-        self.status = Status.WAITING
+        self.status = PartStatus.WAITING
         self.started_at = 0.0
         self.next_start_at = 0.0
         self.quick_ends = 0
@@ -138,7 +138,7 @@ class Unit:
         finally:
             os.close(writing)
         self.output = reading
-        self.status = Status.STARTING
+        self.status = PartStatus.STARTING
         self.started_at = now
         self.reported_late = False
 

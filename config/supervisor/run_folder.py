@@ -68,8 +68,9 @@ class RunFolder:
 
     def write_state(self, **fields: Any) -> None:
         """Write the state of this supervisor: its process, and further fields such as its parts."""
-        ourselves = psutil.Process()
-        write_private(self.state_file, {"pid": ourselves.pid, "created": ourselves.create_time(), **fields})
+        own_process = psutil.Process()
+        state = {"pid": own_process.pid, "created": own_process.create_time(), **fields}
+        write_private(self.state_file, state)
 
     def state(self) -> dict[str, Any]:
         """Return the state that the supervisor last wrote; empty without one."""
@@ -85,7 +86,8 @@ class RunFolder:
             file.unlink(missing_ok=True)
 
 
-_PATIENCE_S = 3.0
+#: The seconds in which an orphan must end before it is killed.
+_END_WITHIN_S = 3.0
 
 
 def mark(data_dir: Path) -> dict[str, str]:
@@ -113,7 +115,7 @@ def end_orphans(
     orphans: Iterable[psutil.Process],
     *,
     stop_signal: signal.Signals = signal.SIGTERM,
-    within_s: float = _PATIENCE_S,
+    within_s: float = _END_WITHIN_S,
 ) -> list[psutil.Process]:
     """Ask processes to end, then kill the others; return those that still run."""
     left = list(orphans)

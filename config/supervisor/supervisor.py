@@ -20,7 +20,7 @@ from config.supervisor.managed_process import (
     CRASH_LOOP_AFTER,
     STABLE_AFTER_S,
     ManagedProcess,
-    Status,
+    PartStatus,
     Unit,
     restart_delay_s,
 )
@@ -29,7 +29,7 @@ from config.supervisor.managed_process import (
 _BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
 #: The seconds in which killed orphans must end.
 _ORPHAN_EXIT_WITHIN_S = 2.0
-_SATISFIED = {Status.READY, Status.DONE}
+_SATISFIED = {PartStatus.READY, PartStatus.DONE}
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -97,17 +97,17 @@ class Supervisor:
     def _advance(self, unit: Unit) -> None:
         now = self._clock()
         match unit.status:
-            case Status.WAITING:
+            case PartStatus.WAITING:
                 if all(self._by_name[need].status in _SATISFIED for need in unit.part.needs):
                     self._start(unit)
-            case Status.BACKOFF | Status.CRASH_LOOP:
+            case PartStatus.BACKOFF | PartStatus.CRASH_LOOP:
                 if now >= unit.next_start_at:
                     unit.restarts += 1
                     self._start(unit)
-            case Status.STARTING | Status.READY:
+            case PartStatus.STARTING | PartStatus.READY:
                 if unit.has_ended():
                     self._handle_end(unit, now)
-                elif unit.status is Status.STARTING:
+                elif unit.status is PartStatus.STARTING:
                     self._await_ready(unit, now)
                 elif now - unit.started_at > STABLE_AFTER_S:
                     unit.quick_ends = 0
@@ -133,7 +133,7 @@ class Supervisor:
                 self._collect(unit)
                 self._handle_failure(unit, str(error))
                 return
-            unit.status = Status.READY
+            unit.status = PartStatus.READY
             unit.was_ready = True
         elif now - unit.started_at > unit.part.ready_within_s and not unit.reported_late:
             unit.reported_late = True
@@ -145,7 +145,7 @@ class Supervisor:
         duration_s = now - unit.started_at
         code = self._collect(unit)
         if unit.part.once and code == 0:
-            unit.status = Status.DONE
+            unit.status = PartStatus.DONE
             return
         if duration_s > STABLE_AFTER_S:
             unit.quick_ends = 0
@@ -154,7 +154,7 @@ class Supervisor:
     def _handle_failure(self, unit: Unit, what: str) -> None:
         first_time = not unit.was_ready
         if unit.part.once or (unit.part.essential and first_time):
-            unit.status = Status.FAILED
+            unit.status = PartStatus.FAILED
             # The log has the whole output; its last line is usually the reason.
             reason = f": {unit.last_line.strip()}" if unit.last_line else ""
             self._failure = f"{unit.name} {what}{reason}"
@@ -163,7 +163,7 @@ class Supervisor:
         delay = restart_delay_s(unit.quick_ends)
         unit.next_start_at = self._clock() + delay
         looping = unit.quick_ends >= CRASH_LOOP_AFTER
-        unit.status = Status.CRASH_LOOP if looping else Status.BACKOFF
+        unit.status = PartStatus.CRASH_LOOP if looping else PartStatus.BACKOFF
         times = f" ({unit.quick_ends} times in a row)" if looping else ""
         self._log.report(f"{what}{times}; starting again in {delay:g} s", name=unit.name, alarm=True)
 
@@ -222,13 +222,13 @@ class Supervisor:
             for unit in list(left):
                 if unit.has_ended():
                     self._collect(unit)
-                    unit.status = Status.STOPPED
+                    unit.status = PartStatus.STOPPED
                     left.remove(unit)
                 elif is_urgent or self._clock() - started > unit.part.stop_within_s:
                     self._log.report("does not end by itself and is killed", name=unit.name, alarm=True)
                     unit.signal_group(signal.SIGKILL)
                     self._collect(unit)
-                    unit.status = Status.STOPPED
+                    unit.status = PartStatus.STOPPED
                     left.remove(unit)
             self._relay_output(_BUSY_POLL_S)
 
@@ -245,7 +245,7 @@ class Supervisor:
     def _relay(self, unit: Unit) -> None:
         pipe = unit.output
         for line in unit.read_lines():
-            self._log.line(unit.name, line)
+            self._log.write(unit.name, line)
         if pipe is not None and unit.output is None:  # the process closed its output
             self._selector.unregister(pipe)
 

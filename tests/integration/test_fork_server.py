@@ -35,11 +35,11 @@ class OwnForkServer:
                     sys.executable,
                     "-m",
                     "config.cli.installation.fork_server",
-                    str(self.fork_server.line),
+                    str(self.fork_server.descriptor),
                 ),
                 env=self.env,
                 cwd=ROOT,
-                keep=(self.fork_server.line,),
+                inherited=(self.fork_server.descriptor,),
             ),
             prepare=self.fork_server.prepare,
             ready=self.fork_server.is_ready,
@@ -63,7 +63,7 @@ plan = OwnForkServer(env)
 arguments = tuple(sys.argv[2:])
 launch = Launch(
     argv=("/bin/false",),
-    arbor=arguments,
+    arbor_arguments=arguments,
     env={**{name: value for name, value in env.items() if name != "ONLY_BEFORE"}, "ONLY_AFTER": "yes"},
     cwd=folder,
 )

@@ -20,7 +20,7 @@ from arbor.errors import ServerError
 from config.supervisor import managed_process
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
-from config.supervisor.managed_process import ManagedProcess, Status
+from config.supervisor.managed_process import ManagedProcess, PartStatus
 from config.supervisor.run_folder import end_orphans, find_orphans, mark
 from config.supervisor.supervisor import Supervisor
 
@@ -78,7 +78,7 @@ def assert_gone(*seconds: str) -> None:
 
 
 def ready(*names: str) -> Callable[[dict[str, dict[str, Any]]], bool]:
-    return lambda parts: all(parts[name]["status"] == Status.READY for name in names)
+    return lambda parts: all(parts[name]["status"] == PartStatus.READY for name in names)
 
 
 def restarted(name: str, times: int) -> Callable[[dict[str, dict[str, Any]]], bool]:
@@ -92,8 +92,8 @@ def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
     )
     run = Run(server, sleeping("web", needs=("server",)), until=ready("server", "web"))
     for change in run.changes:
-        if change["server"]["status"] == Status.STARTING:
-            assert change["web"]["status"] == Status.WAITING
+        if change["server"]["status"] == PartStatus.STARTING:
+            assert change["web"]["status"] == PartStatus.WAITING
     assert run.ready_calls == 1
 
 
@@ -109,7 +109,7 @@ def test_only_awaited_parts_delay_readiness(awaited: bool, calls: int) -> None:
 def test_a_step_must_end_well_before_others_go_on() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo prepared"), once=True)
     run = Run(step, sleeping("web", needs=("prepare",)), until=ready("web"))
-    assert run.changes[-1]["prepare"]["status"] == Status.DONE
+    assert run.changes[-1]["prepare"]["status"] == PartStatus.DONE
     assert re.search(r"prepare \| prepared\n", run.log)
 
 
@@ -133,9 +133,9 @@ def test_a_part_that_ends_is_started_again_while_the_others_run_on() -> None:
 def test_a_killed_part_is_started_again() -> None:
     def kill_once(parts: dict[str, dict[str, Any]]) -> bool:
         web = parts["web"]
-        if web["status"] == Status.READY and web["restarts"] == 0:
+        if web["status"] == PartStatus.READY and web["restarts"] == 0:
             os.kill(web["pid"], signal.SIGKILL)
-        return bool(web["status"] == Status.READY and web["restarts"] == 1)
+        return bool(web["status"] == PartStatus.READY and web["restarts"] == 1)
 
     assert "by signal SIGKILL" in Run(sleeping("web"), until=kill_once).log
 
@@ -143,7 +143,7 @@ def test_a_killed_part_is_started_again() -> None:
 def test_a_crash_loop_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(managed_process, "FIRST_DELAY_S", 0.001)
     run = Run(ManagedProcess(name="beat", launch=shell("exit 1")), until=restarted("beat", 6))
-    assert any(change["beat"]["status"] == Status.CRASH_LOOP for change in run.changes)
+    assert any(change["beat"]["status"] == PartStatus.CRASH_LOOP for change in run.changes)
     assert "(5 times in a row)" in run.log
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from apps.queues import QUEUE_OF, Task
+
 ROOT = Path(__file__).resolve().parents[2]
 README_BYTES = 8_192
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -46,6 +48,15 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
         "# A page, of mine\n[a](page.md#a-page-of-mine) [b](other.md) [c](#nowhere) [d](https://x.org/e)"
     )
     assert list(broken_links(page)) == ["other.md", "#nowhere"]
+
+
+def test_the_table_of_jobs_lists_the_schedule() -> None:
+    scheduled = re.findall(r"\bTask\.(\w+):", (ROOT / "workers/schedule.py").read_text(encoding="utf-8"))
+    assert scheduled
+    guide = (ROOT / "docs/how-to/operate.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(arbor\.[\w.]+)` \| `(\w+)` \|", guide, flags=re.MULTILINE)
+    expected = {(Task[name].value, QUEUE_OF[Task[name]].value) for name in scheduled}
+    assert sorted(listed) == sorted(expected)
 
 
 def test_documents_that_files_name_exist() -> None:

@@ -9,7 +9,7 @@ from apps.agents.services.profile import own_model
 from apps.default_model import default_model
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 
 
 def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
@@ -27,4 +27,4 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
     )
     if level is not Degradation.HALT:
         return models
-    return tuple(handle for handle in models if handle.startswith(f"{REFLEX}/"))
+    return tuple(handle for handle in models if is_reflex(handle))

@@ -31,7 +31,7 @@ from apps.tenants.models import Role
 from arbor.agents.keys import KeyPurpose
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.models.handles import Provider
+from arbor.models.handles import is_reflex
 from arbor.selves.proposals import MAX_PENDING, ProposalStatus
 
 STRIP_CELLS = 60
@@ -107,7 +107,7 @@ class AgentOverview:
     @property
     def is_reflex(self) -> bool:
         """Return whether the reflex policy decides for the agent, not a language model."""
-        return self.model.startswith(f"{Provider.REFLEX}/")
+        return is_reflex(self.model)
 
     @property
     def last(self) -> Heartbeat | None:

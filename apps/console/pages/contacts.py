@@ -19,7 +19,7 @@ from apps.queues import Queue
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.contacts.delivery import MAX_TRIES
 from arbor.contacts.values import DELIVERY_TRANSITIONS, ChannelKind, DeliveryStatus
-from arbor.models.handles import Provider
+from arbor.models.handles import is_reflex
 
 TURNS_SHOWN = 60
 #: Seconds between two reloads of a page that waits for an answer.
@@ -66,7 +66,7 @@ def read_chat(
         has_worker=not waiting or _has_model_worker(),
         is_single=conversation is not None,
         may_talk=may_talk,
-        is_reflex=model_in_use(agent.model).startswith(f"{Provider.REFLEX}/"),
+        is_reflex=is_reflex(model_in_use(agent.model)),
         draft=draft,
         partial=_partial_reply(turn),
     )

@@ -25,7 +25,7 @@ from apps.heartbeats.services.reports.hourly_counts import count_by_hour
 from apps.tools.models import Tool
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.usage import Degradation
-from arbor.models.handles import Provider
+from arbor.models.handles import is_reflex
 from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
@@ -111,7 +111,7 @@ class FleetPage:
     @property
     def is_reflex(self) -> bool:
         """Return whether agents without a model of their own decide by rules."""
-        return self.model.startswith(f"{Provider.REFLEX}/")
+        return is_reflex(self.model)
 
 
 def read_fleet() -> FleetPage:

@@ -21,7 +21,7 @@ from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import explain_mode, mode_of
 from arbor.heartbeat.situation import Situation
-from arbor.models.handles import Provider
+from arbor.models.handles import is_reflex
 from arbor.selves.emotions import describe_mood
 
 
@@ -82,7 +82,7 @@ class HeartbeatPage:
     @property
     def is_reflex(self) -> bool:
         """Return whether the reflex policy decided, not a language model."""
-        return self.heartbeat.model.startswith(f"{Provider.REFLEX}/")
+        return is_reflex(self.heartbeat.model)
 
     @property
     def spent(self) -> float:

@@ -12,7 +12,7 @@ from apps.heartbeats.services.processes import fleet_model
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant
 from arbor.adapters.credentials import TENANT_PROVIDERS
-from arbor.models.handles import REFLEX, REFLEX_HANDLE, Provider
+from arbor.models.handles import REFLEX_HANDLE, Provider, is_reflex
 
 #: The names of providers as people know them.
 PROVIDER_NAMES: Mapping[Provider, str] = MappingProxyType(
@@ -61,7 +61,7 @@ class ModelsPage:
     @property
     def is_reflex(self) -> bool:
         """Return whether agents without a model of their own decide by rules."""
-        return self.in_use.startswith(f"{REFLEX}/")
+        return is_reflex(self.in_use)
 
 
 def read_models(parameters: Mapping[str, str]) -> ModelsPage:

@@ -34,7 +34,7 @@ from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored
 from arbor.memory.conversations.turns import Turn
 from arbor.memory.text.code import left_out_code
 from arbor.memory.values import NewMemory
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryMatch, may_proceed
@@ -126,7 +126,7 @@ def store_answer(
     # Lock in the order of heartbeats, to avoid deadlocks: schedule, mind, state.
     _resume_timer(session, now)
     # Answers by rule quote memories; stored as memories, they would be quoted again and again.
-    stored = slice(1) if by.startswith(f"{REFLEX}/") else slice(None)
+    stored = slice(1) if is_reflex(by) else slice(None)
     vectors = answer.embedded.vectors
     store(
         agent_id=agent_id,

@@ -52,7 +52,7 @@ from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
@@ -162,9 +162,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             ),
             temperature=TEMPERATURE,
             # Only the reflex policy reads what the prompt was rendered from.
-            context=view.model_dump(mode="json")
-            if any(handle.startswith(f"{REFLEX}/") for handle in models)
-            else {},
+            context=view.model_dump(mode="json") if any(is_reflex(handle) for handle in models) else {},
         ),
         model=models[0],
         models_left=models[1:],

@@ -25,7 +25,7 @@ from arbor.heartbeat.prompts.instructions import instructions
 from arbor.heartbeat.prompts.token_shares import reply_room
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.knowledge.skills import SkillRoom, check_room
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits
 
@@ -131,4 +131,4 @@ def _models(agent: Agent) -> list[str]:
             default=default_model(),
         )
     )
-    return [model for model in dict.fromkeys(models) if not model.startswith(f"{REFLEX}/")]
+    return [model for model in dict.fromkeys(models) if not is_reflex(model)]

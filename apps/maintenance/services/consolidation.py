@@ -47,7 +47,7 @@ from arbor.memory.maintenance.calls import Excerpt, left_out_of_prompt, maintena
 from arbor.memory.text.extraction import concepts_in
 from arbor.memory.text.facts import facts_in
 from arbor.memory.text.summary import Line, extractive_summary
-from arbor.models.handles import REFLEX, REFLEX_HANDLE
+from arbor.models.handles import REFLEX_HANDLE, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
 
 #: Episodes of one step, memories of one maintenance call (seed 004, 6.1), and memories of one step by rule.
@@ -249,7 +249,7 @@ def _enqueue_call(
 
 def _request(purpose: CallPurpose, excerpts: Sequence[Excerpt]) -> ModelRequest:
     # The nonce cannot be guessed, so no memory can close its data block and inject a prompt.
-    by_rule = maintenance_model().startswith(f"{REFLEX}/")
+    by_rule = is_reflex(maintenance_model())
     return maintenance_request(purpose, excerpts, nonce=secrets.token_hex(8), for_rules=by_rule)
 
 
@@ -266,7 +266,7 @@ def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     Tenants with open calls share ARBOR_MAX_MAINTENANCE_CALLS equally, new tenants at once. Calls that wait for a retry count
     only for their own agent.
     """
-    if not maintenance_model().startswith(f"{REFLEX}/") and not budget_status_of(agent_id).level.may_maintain:
+    if not is_reflex(maintenance_model()) and not budget_status_of(agent_id).level.may_maintain:
         return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})

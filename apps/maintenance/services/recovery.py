@@ -23,7 +23,7 @@ from apps.queues import enqueue
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.ports import ModelRequest
 
 #: Time after which an unanswered message is published again, at most.
@@ -70,9 +70,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
         lost = [row for row in rows if row[1] == CallStatus.RUNNING]
         if pending and not budget_status_of(agent_id).level.may_maintain:
             # Over the daily limit only conversations and rules continue; the rest stay due until the next day.
-            pending = [
-                row for row in pending if row[2].startswith(f"{REFLEX}/") or "chat" in json.loads(row[5])
-            ]
+            pending = [row for row in pending if is_reflex(row[2]) or "chat" in json.loads(row[5])]
         unsent = [(row[0], row[-1]) for row in pending]
         for row in lost:
             error = _WorkerLost(f"worker {row[4]} took it and did not come back")

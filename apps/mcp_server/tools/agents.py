@@ -77,17 +77,17 @@ def show_health(context: ToolContext) -> TenantHealth:
     """Show whether the agents and the workers are well: statuses, heartbeats of the last day, backlogs."""
     with caller_transaction(context) as caller:
         now, agents = datetime.now(UTC), served_agents(caller).order_by()
-        own = {} if caller.only_agent is None else {"agent_id": caller.only_agent}
-        recent = Heartbeat.objects.filter(started_at__gte=now - WINDOW, **own).order_by()
-        idle = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lt=now, **own)
-        active = Memory.objects.filter(status=MemoryStatus.ACTIVE, **own)
+        of_agent = {} if caller.only_agent is None else {"agent_id": caller.only_agent}
+        recent = Heartbeat.objects.filter(started_at__gte=now - WINDOW, **of_agent).order_by()
+        idle = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lt=now, **of_agent)
+        active = Memory.objects.filter(status=MemoryStatus.ACTIVE, **of_agent)
         statuses = dict(agents.values_list("status").annotate(Count("id")))
         heartbeats = dict(recent.values_list("status").annotate(Count("id")))
         figures = {
             "overdue": idle.exclude(paused_until__gt=now).count(),
             "memories": active.count(),
             "memories_without_vector": active.filter(embedding__isnull=True).count(),
-            "pending_proposals": Proposal.objects.filter(status=ProposalStatus.PENDING, **own).count(),
+            "pending_proposals": Proposal.objects.filter(status=ProposalStatus.PENDING, **of_agent).count(),
         }
     return TenantHealth(
         agents={status.value: statuses.get(status.value, 0) for status in AgentStatus},

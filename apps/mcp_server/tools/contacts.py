@@ -25,7 +25,7 @@ from arbor.contacts.chat import TURN_LENGTH
 from arbor.errors import NotFound, ServerError
 from arbor.heartbeat.views import PERCEPT_LENGTH
 
-#: The seconds between two looks for the answer of a worker.
+#: The seconds between two queries for the answer of a worker.
 _POLL_S = 0.3
 
 
@@ -105,7 +105,7 @@ def _find_reply(called: CalledAgent, turn: ChatMessage) -> AgentReply | None:
 
 
 def _reply(called: CalledAgent, answer: ChatMessage) -> AgentReply:
-    """Return the agent's turn. Raises ServerError for one without an answer."""
+    """Return the agent's turn as a reply. Raises ServerError for a turn with an error."""
     if answer.error:
         raise ServerError(f"{called.name} gave no answer: {answer.error}")
     return AgentReply(
@@ -146,7 +146,7 @@ def message_agent(
     called = called_agent(context, agent)
     with called.transaction():
         percept = send_message(agent_id=called.id, text=text, actor=called.actor)
-        return _sent(called, percept.id, urgent=True)
+        return _sent_percept(called, percept.id, urgent=True)
 
 
 def notify_agent(
@@ -168,10 +168,10 @@ def notify_agent(
         percept = perceive(
             agent_id=called.id, kind=kind, content=event, urgent=urgent, detail=detail, actor=called.actor
         )
-        return _sent(called, percept.id, urgent=percept.urgent)
+        return _sent_percept(called, percept.id, urgent=percept.urgent)
 
 
-def _sent(called: CalledAgent, percept_id: UUID, *, urgent: bool) -> SentPercept:
+def _sent_percept(called: CalledAgent, percept_id: UUID, *, urgent: bool) -> SentPercept:
     status = AgentStatus(Agent.objects.values_list("status", flat=True).get(id=called.id))
     return SentPercept(
         id=percept_id,

@@ -108,7 +108,7 @@ def add_goal(
             deadline=to_utc(deadline) if deadline else None,
             actor=called.actor,
         )
-        return _shown(called, goal)
+        return _changed_goal(called, goal)
 
 
 def update_goal(
@@ -132,7 +132,7 @@ def update_goal(
         )
         if change != GoalEdit(reason=reason):
             row = change_goal(agent_id=called.id, goal_id=row.id, change=change, actor=called.actor)
-        return _shown(called, row)
+        return _changed_goal(called, row)
 
 
 def _find_goal(called: CalledAgent, named: str) -> Goal:
@@ -149,7 +149,7 @@ def _find_goal(called: CalledAgent, named: str) -> Goal:
     return matching[0]
 
 
-def _shown(called: CalledAgent, goal: Goal) -> ChangedGoal:
+def _changed_goal(called: CalledAgent, goal: Goal) -> ChangedGoal:
     return ChangedGoal(
         id=goal.id, agent=called.name, title=goal.title, state=GoalState(goal.state), fraction=goal.fraction
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated
 from uuid import UUID
@@ -17,6 +17,7 @@ from apps.memories.services.recall.partial_recall import partial_recall_about
 from apps.memories.services.recall.recaller import recall as recall_memories
 from apps.memories.services.store.create import Creation, create_memories
 from apps.tenants.scope import tenant_transaction
+from arbor.clock import to_utc
 from arbor.errors import Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
@@ -25,6 +26,8 @@ from arbor.memory.values import MemoryType, Recalled, Retention
 
 #: The most memories of one answer: a client's model has to read them.
 MOST_RECALLED = 50
+#: The least value of a score component that is worth reading.
+_LEAST_COMPONENT = 0.005
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -42,7 +45,7 @@ class RecalledMemory(ToolResult):
     importance: float
     trust: float
     score: float
-    terms: dict[str, float] = Field(description="What each term adds to the score.")
+    terms: dict[str, float] = Field(description="The components of the score.")
 
 
 class RecallResult(ToolResult):
@@ -51,7 +54,7 @@ class RecallResult(ToolResult):
     agent: str
     memories: list[RecalledMemory]
     tip_of_the_tongue: list[str] = Field(
-        description="Themes that the query touches while no single memory is clear."
+        description="Themes that the query matches while no single memory is clear."
     )
 
 
@@ -84,8 +87,8 @@ def recall(
     called = called_agent(context, agent)
     only = RecallFilter(
         types=frozenset(types or ()),
-        since=_with_zone(since),
-        until=_with_zone(until),
+        since=to_utc(since) if since else None,
+        until=to_utc(until) if until else None,
         min_importance=min_importance,
         min_trust=min_trust,
     )
@@ -110,7 +113,7 @@ class RecallExplanation(ToolResult):
     reasons: list[str] = Field(
         description="Its rank, or what outranks or excludes it: expired, archived, filtered, unknown to this agent."
     )
-    terms: dict[str, float] | None = Field(description="What each term adds to its score; null: it has none.")
+    terms: dict[str, float] | None = Field(description="The components of its score; null: it has none.")
     compared: bool = Field(description="False: meanings were not compared, words alone decided.")
 
 
@@ -179,7 +182,7 @@ def remember(
     creation = Creation(
         content=content,
         detail=_DETAILS[type](tuple(steps or ())),
-        time=_with_zone(occurred_at),
+        time=to_utc(occurred_at) if occurred_at else None,
         importance=importance,
         retention=retention,
         source=called.actor,
@@ -201,11 +204,6 @@ _DETAILS: Mapping[MemoryType, Callable[[tuple[str, ...]], Detail]] = MappingProx
 )
 
 
-def _with_zone(moment: datetime | None) -> datetime | None:
-    """Return a moment with a time zone; one without is UTC."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
-
-
 def _memory(memory: Recalled) -> RecalledMemory:
     return RecalledMemory(
         id=memory.id,
@@ -219,10 +217,8 @@ def _memory(memory: Recalled) -> RecalledMemory:
         trust=round(memory.trust, 4),
         score=round(memory.score, 4),
         terms={
-            name: round(value, 4) for name, value in memory.terms.as_dict().items() if value >= _LEAST_TERM
+            name: round(value, 4)
+            for name, value in memory.terms.as_dict().items()
+            if value >= _LEAST_COMPONENT
         },
     )
-
-
-#: The least value of a term that is worth reading.
-_LEAST_TERM = 0.005

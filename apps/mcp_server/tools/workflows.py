@@ -84,18 +84,18 @@ def start_workflow(
                 workflow=find_workflow(workflow), input=values or {}, actor=caller.actor, key=key
             )
         )
-        return _state(run.id)
+        return _run_state(run.id)
 
 
 def show_workflow_run(context: ToolContext, run: Annotated[UUID, Field(description="Its id.")]) -> RunState:
     """Show a run of a workflow with its steps and their outputs."""
     with _tenant_transaction(context):
-        return _state(run)
+        return _run_state(run)
 
 
 @contextmanager
 def _tenant_transaction(context: ToolContext) -> Iterator[McpCaller]:
-    """Open a transaction of the caller's tenant. Raises PermissionDenied for a caller that reaches one agent only."""
+    """Open a transaction of the caller's tenant. Raises PermissionDenied for a caller who may use one agent only."""
     with caller_transaction(context) as caller:
         if caller.only_agent is not None:
             raise PermissionDenied(
@@ -114,7 +114,7 @@ def _line(row: Workflow) -> WorkflowLine:
     )
 
 
-def _state(run_id: UUID) -> RunState:
+def _run_state(run_id: UUID) -> RunState:
     run = runs.run_by_id(run_id)
     return RunState(
         id=run.id,

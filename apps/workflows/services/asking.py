@@ -30,7 +30,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.authority.grants import action_resource
 from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.quotations import shorten
 from arbor.workflows.definition import OF_AGENTS, StepSpec
 from arbor.workflows.prompts import step_prompt
@@ -148,7 +148,7 @@ def _models(agent: Agent, spec: StepSpec) -> Sequence[str]:
     if level.may_maintain:
         return (spec.model,) if spec.model else models_at(agent, level)
     free = [spec.model] if spec.model else list(models_at(agent, level))
-    return [handle for handle in free if handle.startswith(f"{REFLEX}/")]
+    return [handle for handle in free if is_reflex(handle)]
 
 
 def _delegate(

@@ -20,7 +20,7 @@ from arbor.memory.details import SemanticDetail
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Recalled
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
 from arbor.quotations import shorten
@@ -247,7 +247,7 @@ def _ask_model(
     heartbeat: HeartbeatState, inquiry: Inquiry, pages: Sequence[Page]
 ) -> NodeResult[HeartbeatState]:
     """Ask the model for the answer or the review, by the step of the inquiry."""
-    nonce, for_rule = heartbeat.nonce, heartbeat.model.startswith(f"{REFLEX}/")
+    nonce, for_rule = heartbeat.nonce, is_reflex(heartbeat.model)
     window = limits_of(heartbeat, [heartbeat.model]).window
     request: ModelRequest
     if inquiry.step == CallPurpose.ANSWER:

@@ -35,7 +35,7 @@ from arbor.heartbeat.steps.windows import (
     retry_messages,
 )
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
@@ -128,10 +128,10 @@ def _route(heartbeat: HeartbeatState) -> tuple[ThinkTier, tuple[str, ...]]:
 
 def _for_model(situation: Situation, model: str) -> Situation:
     """Return the situation with `model_is_reflex` set for the model."""
-    is_reflex = model.startswith(f"{REFLEX}/")
-    if is_reflex == situation.model_is_reflex:
+    by_rule = is_reflex(model)
+    if by_rule == situation.model_is_reflex:
         return situation
-    return situation.model_copy(update={"model_is_reflex": is_reflex})
+    return situation.model_copy(update={"model_is_reflex": by_rule})
 
 
 class Think:

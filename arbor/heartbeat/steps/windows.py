@@ -10,7 +10,7 @@ from arbor.heartbeat.prompts.cuts import without_room
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
 from arbor.heartbeat.state import HeartbeatState
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.models.ports import PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
@@ -78,7 +78,7 @@ def fault_without_room(
 ) -> str:
     """Return why the window has no room for a prompt of `asked_tokens` and a reply; empty if it has."""
     window = limits_of(heartbeat, [heartbeat.model]).window
-    if heartbeat.model.startswith(f"{REFLEX}/") or asked_tokens + LEAST_REPLY <= window:
+    if is_reflex(heartbeat.model) or asked_tokens + LEAST_REPLY <= window:
         return ""
     sizes = {section["name"]: section["tokens"] for section in sections}
     return without_room(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)

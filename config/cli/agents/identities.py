@@ -16,7 +16,7 @@ from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 def show(agent: ChosenAgent) -> Output:
     """Show the public half of an agent's identity: keys, keychain and endorsement, verified."""
     entry = identity_entry(agent.id)
-    return Output(_value(agent, entry), text=_text(agent, entry))
+    return Output(_identity_value(agent, entry), text=_identity_text(agent, entry))
 
 
 @in_agent_transaction
@@ -33,35 +33,35 @@ def show_profile(agent: ChosenAgent) -> Output:
 def suspend(agent: ChosenAgent, *, reason: str) -> Output:
     """Suspend an agent's identity: it has no heartbeats and answers nobody until the identity is reinstated."""
     suspend_identity(agent_id=agent.id, reason=reason, actor=actor())
-    return _changed(agent, "does not act until its identity is reinstated")
+    return _change_output(agent, "does not act until its identity is reinstated")
 
 
 @in_agent_transaction
 def reinstate(agent: ChosenAgent) -> Output:
     """End the suspension of an agent's identity."""
     reinstate_identity(agent_id=agent.id, actor=actor())
-    return _changed(agent, "may act again")
+    return _change_output(agent, "may act again")
 
 
 @in_agent_transaction
 def revoke(agent: ChosenAgent, *, reason: str) -> Output:
     """Revoke an agent's identity for good."""
     revoke_identity(agent_id=agent.id, reason=reason, actor=actor())
-    return _changed(agent, "never acts again; its data stays")
+    return _change_output(agent, "never acts again; its data stays")
 
 
 @in_agent_transaction
 def rotate(agent: ChosenAgent) -> Output:
     """Replace an agent's keys; the public id stays."""
     rotate_agent_key(agent_id=agent.id, actor=actor())
-    return _changed(agent, "has new keys, under the same public id")
+    return _change_output(agent, "has new keys, under the same public id")
 
 
-def _changed(agent: ChosenAgent, result: str) -> Output:
-    return Output(_value(agent, identity_entry(agent.id)), text=f"{agent.name} {result}.")
+def _change_output(agent: ChosenAgent, result: str) -> Output:
+    return Output(_identity_value(agent, identity_entry(agent.id)), text=f"{agent.name} {result}.")
 
 
-def _value(agent: ChosenAgent, entry: IdentityEntry) -> dict[str, object]:
+def _identity_value(agent: ChosenAgent, entry: IdentityEntry) -> dict[str, object]:
     return {
         "id": agent.id,
         "name": agent.name,
@@ -70,7 +70,7 @@ def _value(agent: ChosenAgent, entry: IdentityEntry) -> dict[str, object]:
     }
 
 
-def _text(agent: ChosenAgent, entry: IdentityEntry) -> str:
+def _identity_text(agent: ChosenAgent, entry: IdentityEntry) -> str:
     lines = [f"[bold]{escape(agent.name)}[/bold] of {agent.tenant_slug}", f"  {entry.agent_id}"]
     statement = entry.endorsement
     if statement is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.agents.services.percepts import perceive
 from apps.agents.services.publication import card_path, publish_agent, unpublish_agent
 from apps.fleet.contact import message_agent
@@ -167,14 +167,19 @@ def send_message(agent: ChosenAgent, *, text: str) -> Output:
     if text == "-":
         text = sys.stdin.read()
     percept = message_agent(agent_id=agent.id, text=text, actor=actor())
+    return _percept_output(agent, percept, is_due_now=True)
+
+
+def _percept_output(agent: ChosenAgent, percept: Percept, *, is_due_now: bool, **details: Any) -> Output:
+    """Return the output about a percept that waits for the agent's next heartbeat."""
     status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
-    value: dict[str, Any] = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug}
-    then = (
-        "will see it at its next heartbeat, which is due now"
-        if status == "active"
-        else f"is {status} and will see it when its heartbeats go on"
-    )
-    return Output({**value, "agent_status": status}, text=f"{agent.name} {then}.")
+    if status == AgentStatus.ACTIVE:
+        when = f"at its next heartbeat{', which is due now' if is_due_now else ''}"
+        text = f"{agent.name} will perceive it {when}."
+    else:
+        text = f"{agent.name} is {status} and will perceive it when its heartbeats go on."
+    value = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug, **details}
+    return Output({**value, "agent_status": status}, text=text)
 
 
 def _quote_name(name: str) -> str:
@@ -185,31 +190,18 @@ def _quote_name(name: str) -> str:
 def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, detail: str) -> Output:
     """Add an event to what an agent perceives. TEXT - is standard input."""
     try:
-        known = json.loads(detail)
+        parsed_detail = json.loads(detail)
     except ValueError as error:
         raise click.BadParameter(f"not JSON: {error}", param_hint="--detail") from error
-    if not isinstance(known, dict):
-        raise click.BadParameter('an object is wanted, like \'{"sensor": "river"}\'', param_hint="--detail")
+    if not isinstance(parsed_detail, dict):
+        raise click.BadParameter('give an object, like \'{"sensor": "river"}\'', param_hint="--detail")
     if text == "-":
         text = sys.stdin.read()
-    percept = perceive(agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=known, actor=actor())
-    status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
-    when = "its next heartbeat, which is due now" if percept.urgent else "its next heartbeat"
-    then = (
-        f"will see it at {when}"
-        if status == "active"
-        else f"is {status} and will see it when its heartbeats go on"
+    percept = perceive(
+        agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=parsed_detail, actor=actor()
     )
-    return Output(
-        {
-            "id": percept.id,
-            "agent": agent.name,
-            "tenant": agent.tenant_slug,
-            "kind": percept.kind,
-            "urgent": percept.urgent,
-            "agent_status": status,
-        },
-        text=f"{agent.name} {then}.",
+    return _percept_output(
+        agent, percept, is_due_now=percept.urgent, kind=percept.kind, urgent=percept.urgent
     )
 
 

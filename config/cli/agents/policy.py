@@ -20,9 +20,12 @@ from config.cli.kit.output import table
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.kit.values import NONE
 
+#: The daily limits with their names for people.
+_DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
+
 
 def energy_changes(given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of energy from the given ones, and return them as changes of an `EnergyPolicy`."""
+    """Pop the energy options from `given`, and return them as changes of an `EnergyPolicy`."""
     changes = {
         field: None if value == NONE else value
         for field, option in (("regeneration", "regeneration"), ("maximum", "max_energy"))
@@ -30,10 +33,6 @@ def energy_changes(given: dict[str, Any]) -> dict[str, Any]:
     }
     costs = dict(given.pop("costs", ()))
     return changes | ({"costs": costs} if costs else {})
-
-
-#: The daily limits with their names for people.
-_DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 @in_agent_transaction
@@ -77,8 +76,11 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
     tenant = Tenant.objects.get(id=policy.tenant_id)
     for field, what in _DAILY.items():
         yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
-    installed = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
-    yield "further turns of a heartbeat", installed if policy.follow_ups is None else str(policy.follow_ups)
+    default = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
+    yield (
+        "further round trips of a heartbeat",
+        default if policy.follow_ups is None else str(policy.follow_ups),
+    )
     yield "voices before a hard decision", str(policy.voices or "none")
 
 

@@ -18,7 +18,7 @@ from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.trace import Step, steps_of
 from arbor.heartbeat.decision import DecisionVerdict
-from arbor.models.handles import Provider
+from arbor.models.handles import is_reflex
 from config.cli.kit.output import short, stamp
 
 _COLORS = {
@@ -64,11 +64,6 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     }
 
 
-def is_reflex(model: str) -> bool:
-    """Return whether a handle names the rule policy instead of a language model."""
-    return model.partition("/")[0] == Provider.REFLEX
-
-
 def step_line(step: Step) -> dict[str, Any]:
     """Return one step of a trace."""
     return {
@@ -93,7 +88,7 @@ def _call(call: ExternalCall, ledger_entry: LedgerEntry | None) -> dict[str, Any
         "cost_usd": _dollars(ledger_entry.cost_usd)
         if ledger_entry and ledger_entry.cost_usd is not None
         else None,
-        # Estimates by section, with the number of entries without room.
+        # The estimated tokens of each section, and the number of its entries that had no room.
         "sections": [
             {"name": section["name"], "tokens": section["tokens"], "cut": section.get("cut", 0)}
             for section in call.sections
@@ -156,8 +151,8 @@ def _head(trace: dict[str, Any]) -> RenderableType:
     ]
     facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
     if trace["tier"]:
-        turns = f", {trace['turns']} turns" if trace["turns"] > 1 else ""
-        facts.append(f"{trace['tier']} thinking{turns}")
+        round_trips = f", {trace['turns']} round trips" if trace["turns"] > 1 else ""
+        facts.append(f"{trace['tier']} thinking{round_trips}")
     if trace["energy_start"] is not None:
         end = trace["energy_end"]
         facts.append(f"energy {trace['energy_start']:g}" + (f" → {end:g}" if end is not None else ""))

@@ -57,9 +57,9 @@ def _load_agents() -> list[Agent]:
     agents = list(
         Agent.objects.select_related("state", "schedule", "tenant").order_by("tenant__slug", "name")
     )
+    # Read once, for all agents without a model of their own.
     model = fleet_model()
     for agent in agents:
-        # Read once for all that have none of their own.
         agent.model = own_model(agent) or model
     return agents
 

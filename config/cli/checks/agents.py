@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from apps.fleet.disagreements import Disagreement, DisagreementKind, find_disagreements
-from config.cli.checks.finding import Finding, ok, warn
+from config.cli.checks.finding import Finding, name_first, ok, warn
 
-#: What is wrong with the agents, and what a person can do.
+#: The problem of each kind of disagreement, and its remedy.
 _FAULTS: Mapping[DisagreementKind, tuple[str, str]] = MappingProxyType(
     {
         DisagreementKind.NO_HEARTBEATS: (
@@ -34,6 +34,4 @@ def check_agents() -> Finding:
 
 
 def _fault(disagreement: Disagreement) -> str:
-    others = disagreement.agents - len(disagreement.first)
-    named = ", ".join(disagreement.first) + (f" and {others} more" if others else "")
-    return f"{_FAULTS[disagreement.kind][0]}: {named}"
+    return f"{_FAULTS[disagreement.kind][0]}: {name_first(disagreement.first, total=disagreement.agents)}"

@@ -11,15 +11,15 @@ from apps.fleet.audit_seals import all_chains, verify_audit
 from arbor.errors import ArborError
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 
-#: Seals of each chain that are verified, and chains that are.
+#: The latest seals of each chain that are verified, and the most chains.
 SEALS_CHECKED = 20
 _CHAINS_CHECKED = 50
-#: Periods after which what is not sealed is worth a warning.
+#: The number of sealing periods after which unsealed records are worth a warning.
 _LATE_PERIODS = 10
 
 
 def check_audit() -> Finding:
-    """Check the latest seals of the first chains, and that what was committed is sealed in time."""
+    """Check the latest seals of the first chains, and that committed records are sealed in time."""
     late = timedelta(minutes=1) + _LATE_PERIODS * settings.ARBOR_AUDIT_SEAL_PERIOD
     waiting: list[str] = []
     seals = 0

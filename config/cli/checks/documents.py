@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from apps.knowledge.services.document_faults import DocumentFault, DocumentFaultKind, find_document_faults
-from config.cli.checks.finding import Finding, ok, warn
+from config.cli.checks.finding import Finding, name_first, ok, warn
 
-#: What is wrong with the documents, and what a person can do.
+#: The problem of each kind of fault, and its remedy.
 _FAULTS: Mapping[DocumentFaultKind, tuple[str, str]] = MappingProxyType(
     {
         DocumentFaultKind.FAILED: (
@@ -37,6 +37,4 @@ def check_documents() -> Finding:
 
 
 def _fault(fault: DocumentFault) -> str:
-    others = fault.documents - len(fault.first)
-    named = ", ".join(fault.first) + (f" and {others:,} more" if others else "")
-    return f"{_FAULTS[fault.kind][0]}: {named}"
+    return f"{_FAULTS[fault.kind][0]}: {name_first(fault.first, total=fault.documents)}"

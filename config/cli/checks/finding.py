@@ -28,10 +28,11 @@ class Finding:
     remedy: str = ""
 
 
-def name_first(names: Sequence[str], *, most: int) -> str:
-    """Return the first names in words, with the number of the others."""
-    others = len(names) - most
-    return ", ".join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
+def name_first(names: Sequence[str], *, most: int | None = None, total: int | None = None) -> str:
+    """Return the first names, with the number of the others; `total` counts all where `names` has only the first ones."""
+    first = names[:most]
+    others = (len(names) if total is None else total) - len(first)
+    return ", ".join(first) + (f" and {others:,} more" if others else "")
 
 
 def ok(check: str, detail: str) -> Finding:

@@ -21,13 +21,16 @@ from arbor.agents.identity import open_private_key
 from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
-from arbor.models.handles import Handle
+from arbor.models.handles import is_reflex
 from arbor.models.windows import MOST_RATIO
 from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
 
-#: The most embedding models, besides the settings', whose embedders are tried.
+#: The most embedding models, besides that of the settings, whose embedders are tried.
 _MODELS_TRIED = 5
+#: The most tenants, and keys of each, whose sealed keys are opened.
+_TENANTS_TRIED, _KEYS_TRIED = 20, 3
+#: The age from which a text without a vector is worth a warning.
 _BACKLOG_WITHIN = timedelta(minutes=5)
 _EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, ARBOR_EMBEDDING_URL and its key"
 
@@ -46,7 +49,7 @@ def check_model() -> Finding:
         model_for(handle)
     except ArborError as error:
         return fail("model", str(error), "set ARBOR_DEFAULT_MODEL=provider/model and that provider's key")
-    if Handle.parse(handle).provider == "reflex":
+    if is_reflex(handle):
         return warn(
             "model",
             "none: agents act by the reflex policy (fixed rules, no language model)",
@@ -89,8 +92,7 @@ def _fleet_model(own: str) -> str:
     try:
         return fleet_model()
     except DatabaseError:
-        # A finding of its own.
-        return own
+        return own  # `check_database` reports this error
 
 
 def check_embedder() -> Finding:
@@ -151,9 +153,6 @@ def check_backlog() -> Finding:
 
 def _milliseconds(check: embedders.EmbedderCheck) -> str:
     return f"answered in {check.latency_s * 1000:.1f} ms"
-
-
-_TENANTS_TRIED, _KEYS_TRIED = 20, 3
 
 
 def check_master_key() -> Finding:

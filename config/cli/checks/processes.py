@@ -15,7 +15,6 @@ from apps.fleet.history import history_sizes
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
-from apps.web import web_missing
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
@@ -26,7 +25,7 @@ from config.supervisor.run_folder import RunFolder
 _BROKER_WITHIN_S = 1
 #: More than the API itself waits for its servers.
 _API_WITHIN_S = 5.0
-#: The seconds after which a due message waits for a worker rather than for its receiver.
+#: A message that has been due for more seconds than this waits for a worker, not for its receiver.
 _OUTBOX_BEHIND_S = 300
 
 
@@ -134,7 +133,7 @@ def check_api() -> Finding:
 
 def check_web() -> Finding:
     """Check the settings of the web; a closed web is no failure."""
-    if missing := web_missing():
+    if missing := web.web_missing():
         return ok("web", f"closed: {missing}; no agent inquires")
     try:
         web.search()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from apps.knowledge.services.global_skills import compare_global_skills
 from config.cli.checks.finding import Finding, name_first, ok, warn
 
-#: Agents that a message lists.
-_NAMED = 5
+#: The most agents that a finding names.
+_MOST_NAMED = 5
 
 
 def check_skills() -> Finding:
-    """Check that every file of a skill is valid and loaded, and that agents use the latest version, of a file that exists."""
+    """Check that every file of a skill is valid and loaded, and that agents use latest versions, whose files exist."""
     found = compare_global_skills()
     faults = [f"{file.path}: {' '.join(file.fault.split())}" for file in found.unreadable]
     if found.outdated:
@@ -18,7 +18,7 @@ def check_skills() -> Finding:
     if found.withdrawn_in_use:
         faults.append(f"used by agents, but without a file: {', '.join(found.withdrawn_in_use)}")
     if found.retained:
-        agents = name_first(found.retained, most=_NAMED)
+        agents = name_first(found.retained, most=_MOST_NAMED)
         faults.append(f"too large for the models of agents, which keep an earlier version: {agents}")
     if not faults:
         return ok("skills", f"{found.loaded} global skills are loaded")

@@ -36,7 +36,7 @@ def _lifecycle(name: str, summary: str) -> click.Command:
 
 _policy = group(
     "policy",
-    "Manage an agent's budget, active hours, rhythm, models and daily limits.",
+    "Manage an agent's budget, active hours, schedule, models and daily limits.",
     agent_command(
         "show",
         "Show an agent's policy.",
@@ -45,7 +45,7 @@ _policy = group(
     ),
     agent_command(
         "set",
-        "Change an agent's policy; what is not named stays.",
+        "Change an agent's policy; fields without an option stay as they are.",
         option("--budget", type=one_of(BudgetKind), help="What heartbeats are paid in."),
         option("--allowance", type=LimitType(int), help="Actions of a heartbeat, or ticks of a cycle."),
         *energy_options(),
@@ -57,7 +57,11 @@ _policy = group(
         option("--daily-beats", type=LimitType(int), help="Heartbeats per day (UTC); none: no limit."),
         option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
         option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
-        option("--follow-ups", type=LimitType(int), help="Times a heartbeat goes on after seeing results."),
+        option(
+            "--follow-ups",
+            type=LimitType(int),
+            help="Further round trips of a heartbeat, with the results of its actions.",
+        ),
         option(
             "--voices",
             type=int,
@@ -112,7 +116,7 @@ _capability = group(
         option("--resource", default="", help="A part of its resource.  [default: all of it]"),
         *_LIMITS,
         run="agents.capabilities:delegate",
-        details="What is not named is inherited; a delegate never has more than the capability that it comes from.",
+        details="Limits without an option are inherited; a delegated capability never exceeds the one that it comes from.",
         examples=("arbor agent capability delegate Vega 3f2a9c01 --to Lyra --expires 2d",),
     ),
     agent_command(
@@ -282,7 +286,9 @@ _agent = group(
         "Delete an agent and all its data, for good. The audit of its acts stays.",
         option("--confirm", metavar="NAME", help="The agent's name once more.  [default: asked for]"),
         option(
-            "--no-seed", is_flag=True, help="Save no seed of the agent, which is there for 30 days otherwise."
+            "--no-seed",
+            is_flag=True,
+            help="Save no seed of the agent; without this option one stays for 30 days.",
         ),
         run="agents.lifecycle:destroy",
         examples=("arbor agent destroy Vega --confirm Vega",),
@@ -316,7 +322,7 @@ _agent = group(
         option(
             "--here",
             is_flag=True,
-            help="Run it in this process even if workers run.  [default: without workers]",
+            help="Run it in this process even if workers run.  [default: only if no workers run]",
         ),
         option(
             "--timeout",
@@ -338,8 +344,8 @@ _agent = group(
             help="Allocate this many ticks first.  [default: those left]",
         ),
         run="agents.heartbeats:run_cycle",
-        details="Each action costs a tick, and so does a heartbeat that does nothing; a model that cannot be reached costs none,"
-        " and ends the cycle. Exit code 1 when the last heartbeat failed.",
+        details="Each action costs a tick, and so does a heartbeat that does nothing. A model that does not answer costs none and"
+        " ends the cycle. Exit code 1 when the last heartbeat failed.",
         examples=("arbor agent cycle Vega --ticks 12",),
     ),
     agent_command(
@@ -355,7 +361,7 @@ _agent = group(
         argument("heartbeat_id", metavar="ID"),
         option("--model", help="Ask this model too, as provider/model, and show its decisions."),
         run="agents.replay:replay",
-        details="It renders the prompt, reads the recorded replies and decides again. ID is an id, or the last characters of one;"
+        details="Renders the prompt, reads the recorded replies and decides again. ID is an id, or the last characters of one;"
         " `arbor agent trace AGENT` shows them. Exit code 0 when all is the same, 1 when something differs.",
         examples=("arbor agent replay 3f2a9c01 --model ollama/qwen3",),
     ),

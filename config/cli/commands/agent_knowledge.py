@@ -1,4 +1,4 @@
-"""The commands about what agents work with: their active skills, and the signals that they are subscribed to."""
+"""The commands about the active skills of agents and their subscriptions to signals."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ SUBSCRIPTION = group(
         option("--peer", metavar="NAME", help="Signals about this agent."),
         option("--own", is_flag=True, help="Signals about the agent itself."),
         run="subscriptions:add",
-        details="SIGNAL is a name, or a pattern such as `memory.goal_*`; `arbor signals --names` lists all. Each prompt has what is new since"
-        " the one before, counted by name and source.",
+        details="SIGNAL is a name, or a pattern such as `memory.goal_*`; `arbor signals --names` lists all. Each prompt has the signals since the"
+        " prompt before, counted by name and source.",
         examples=(
             'arbor agent subscription add Vega "memory.goal_*" --peer Lyra',
             "arbor agent subscription add Vega memory.proposal_created --own",

@@ -1,11 +1,11 @@
-"""The commands about what agents ask people to approve, and about the rules by which they ask."""
+"""The commands about requests for approval, and about the trust rules that decide which actions need one."""
 
 from __future__ import annotations
 
 from arbor.authority.modes import TrustMode, TrustPreset
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
 
-_APPROVAL = "An ID is the id of a request, or its last characters."
+_ID_DETAILS = "An ID is the id of a request, or its last characters."
 
 
 _rule = group(
@@ -23,8 +23,8 @@ _rule = group(
         argument("prefix", metavar="URI"),
         argument("mode", type=one_of(TrustMode)),
         run="approvals:set_rule",
-        details="block: never; ask: a person approves each time; allow: without asking; auto: without suggestions too. A rule of an"
-        " agent for the same URI goes before it. The longest URI decides.",
+        details="block: never runs; ask: a person approves each request; allow, auto: runs (allow counts as the stricter). The"
+        " longest URI decides; a rule of an agent takes precedence over a rule of the tenant for the same URI.",
         examples=("arbor approval rule set arbor://actions/execute/reach_out_public ask",),
     ),
     tenant_command(
@@ -52,7 +52,7 @@ _approval = group(
         "Show a request with its complete parameters.",
         argument("approval_id", metavar="ID"),
         run="approvals:show",
-        details=_APPROVAL,
+        details=_ID_DETAILS,
         examples=("arbor approval show 0c5512aa",),
     ),
     tenant_command(
@@ -62,7 +62,7 @@ _approval = group(
         option("--reason", default="", help="The reason, for the audit log."),
         option("--always", is_flag=True, help="Allow the action without asking from now on."),
         run="approvals:approve_one",
-        details=_APPROVAL,
+        details=_ID_DETAILS,
         examples=("arbor approval approve 0c5512aa", "arbor approval approve 0c5512aa --always"),
     ),
     tenant_command(
@@ -71,11 +71,11 @@ _approval = group(
         argument("approval_id", metavar="ID"),
         option("--reason", default="", help="The reason, which the agent reads."),
         run="approvals:deny_one",
-        details=_APPROVAL,
+        details=_ID_DETAILS,
         examples=('arbor approval deny 0c5512aa --reason "not before Monday"',),
     ),
     _rule,
-    details="Which actions wait for a person is decided by `arbor agent trust` and `arbor approval rule`."
+    details="`arbor agent trust` and `arbor approval rule` decide which actions wait for a person."
     " docs/how-to/approve-actions.md.",
 )
 
@@ -93,8 +93,8 @@ TRUST = group(
         "Set the preset that decides about resources without a rule.",
         argument("preset", type=one_of(TrustPreset)),
         run="approvals:choose_preset",
-        details="cautious: whatever leaves the installation waits for a person; balanced: publishing and tools do; hands_off: nothing"
-        " that the agent may do at all; full_trust: nothing, suggestions neither.",
+        details="cautious: all that leaves the installation waits for a person; balanced: publishing and tools wait; hands_off: every"
+        " action runs that the agent may do at all; full_trust: everything runs that no ceiling makes wait.",
         examples=("arbor agent trust preset Vega balanced",),
     ),
     agent_command(

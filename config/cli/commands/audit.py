@@ -93,7 +93,7 @@ _audit = group(
             help="Exported heads that the chain must contain: ARBOR_AUDIT_HEADS_FILE, or lines `audit_head_sealed` of a log in JSON.",
         ),
         run="audit:verify",
-        details="Reads all sealed rows again. The exit code is 1 if a link is broken. A cut-off end is found with --heads alone.",
+        details="Reads all sealed rows again. The exit code is 1 if a link is broken. Only --heads finds a cut-off end.",
         examples=("arbor audit verify --tenant acme", "arbor audit verify --all --heads heads.jsonl --json"),
     ),
     tenant_command(

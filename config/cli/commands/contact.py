@@ -356,8 +356,8 @@ _contact = group(
         "peers",
         "List an agent's peers and its present trust in each.",
         run="selves.inner_state:list_peers",
-        details="Everybody who writes to the agent is listed. A meeting counts once the agent judges it in a heartbeat; so does a"
-        " conversation.",
+        details="Everybody who writes to the agent is listed. A message or a conversation counts once a heartbeat of"
+        " the agent has judged it.",
         examples=("arbor contact peers Vega",),
     ),
 )

@@ -11,7 +11,7 @@ from config.cli.commands.options import limit_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option, tenant_command
 
 _CATEGORY = option(
-    "--category", metavar="NAME", help="File them under this category.  [default: as it is, or none]"
+    "--category", metavar="NAME", help="File them under this category.  [default: their own, or none]"
 )
 _PUBLISH = option(
     "--publish", is_flag=True, help="Let agents find them. Otherwise a new document is a draft."
@@ -43,7 +43,7 @@ _document = group(
         argument("folder", type=click.Path(path_type=Path)),
         option("--category", metavar="NAME", help="File new documents under this category.  [default: none]"),
         option("--draft", is_flag=True, help="Add new documents as drafts instead of publishing them."),
-        option("--once", is_flag=True, help="Take the folder over as it is now, and end."),
+        option("--once", is_flag=True, help="Add and withdraw documents once, and end."),
         option(
             "--allow-empty", is_flag=True, help="Withdraw all documents of a folder that has no file left."
         ),
@@ -123,7 +123,7 @@ _document = group(
     ),
     tenant_command(
         "withdraw",
-        "Take a document from agents. Its versions stay, and it can be published again.",
+        "Hide a document from agents. Its versions stay, and it can be published again.",
         argument("document"),
         run="documents:withdraw",
         examples=("arbor document withdraw handbook.md",),

@@ -62,7 +62,7 @@ _plan = group(
     ),
     _goal_command(
         "met",
-        "Record that something a goal's active plan depends on has come about; its steps wait until then.",
+        "Record that a dependency of a goal's active plan is met; the plan's steps wait for all dependencies.",
         argument("dependency"),
         run="goals.plans:meet",
         examples=('arbor goal plan met Vega "Map the river" "the pilots are back"',),

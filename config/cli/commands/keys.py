@@ -28,10 +28,10 @@ _authority = group(
         option(
             "--force",
             is_flag=True,
-            help="Give up what is still signed by it: it authorizes nothing any more.",
+            help="Retire it although rows in force are signed by it; they authorize nothing any more.",
         ),
         run="authority_keys:retire",
-        details="Whatever the old key signed is valid no more: a leaked key, or a copy of an old row, is worth nothing then. Seeds from"
+        details="Nothing that the old key signed is valid any more, so a leaked key or a copy of an old row is useless. Seeds from"
         " before the rotation count as those of another installation. Exit code 1 while it has signed something in force.",
     ),
 )

@@ -63,13 +63,13 @@ _FILTERS = (
 
 _recall = agent_command(
     "recall",
-    "Recall an agent's memories about QUERY, best first, with what each term adds to the score.",
+    "Recall an agent's memories about QUERY, best first, with the components of each score.",
     argument("query"),
     limit_option(MAX_LIMIT, 10),
     option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries."),
     *_FILTERS,
     run="memory.recall:recall_memories",
-    details="It does not count as the agent's own recall. Terms: meaning, words, neighbours (what was said just before and after),"
+    details="It does not count as the agent's own recall. Components: meaning, words, neighbours (what was said just before and after),"
     " association (what comes to mind with it), session, episode, speaker, time (the query names one), recency, importance,"
     " trust, activation (what is in mind), mood.",
     examples=(

@@ -5,11 +5,7 @@ from __future__ import annotations
 import click
 
 from arbor.memory.relations import MAX_HOPS, Relation
-from config.cli.commands.options import (
-    SHARE,
-    hops_option,
-    limit_option,
-)
+from config.cli.commands.options import SHARE, hops_option, limit_option
 from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 
 #: The most edges of a search for evidence (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).

@@ -6,10 +6,7 @@ import click
 
 from arbor.memory.activation import MOST_KEPT
 from arbor.memory.buffer import LASTS
-from config.cli.commands.options import (
-    SHARE,
-    limit_option,
-)
+from config.cli.commands.options import SHARE, limit_option
 from config.cli.kit.declarations import agent_command, argument, command, group, option, tenant_command
 from config.cli.kit.values import DurationType, format_duration
 
@@ -137,9 +134,10 @@ UPKEEP = (
         ),
         option("--no-seed", is_flag=True, help="Do not save a seed of each agent first."),
         run="memory.maintenance:reembed",
-        details="A seed of each agent is saved first, with its present vectors. New vectors are computed beside the present ones and replace them all at once for each agent, so recall works"
-        " throughout. Ctrl-C is safe: run it again, and it resumes. New agents get the model of the settings anyway; set"
-        " ARBOR_EMBEDDING_MODEL and ARBOR_EMBEDDING_DIMENSION, restart, then run this.",
+        details="A seed of each agent is saved first, with its present vectors. New vectors are computed beside the present ones, and"
+        " replace them all at once for each agent, so recall works throughout. Ctrl-C is safe: run it again, and it resumes. New"
+        " agents get the model of the settings anyway; set ARBOR_EMBEDDING_MODEL and ARBOR_EMBEDDING_DIMENSION, restart, then"
+        " run this.",
         examples=(
             "arbor memory reembed",
             "arbor memory reembed --to wordllama --dimension 128 --agent Vega",

@@ -88,8 +88,8 @@ _pipeline = group(
         run="ops:draw",
         examples=("arbor ops pipeline viz -o heartbeat.svg",),
     ),
-    details="FILE is a DOT file, `-` standard input; AGENT an agent, which may have a graph of its own. Without either it is the"
-    " graph of every agent that has none.",
+    details="FILE is a DOT file, or `-` for standard input; AGENT is an agent, which may have a graph of its own. Without either, the"
+    " graph of all agents that have none of their own is used.",
 )
 
 _ops = group(
@@ -99,10 +99,10 @@ _ops = group(
         "calls",
         "List and retry failed maintenance calls.",
         option("--agent", metavar="NAME", help="Only this agent's."),
-        option("--retry", is_flag=True, help="Ask again at the next round."),
+        option("--retry", is_flag=True, help="Retry them in the next job run."),
         run="ops:list_failed_calls",
-        details="They are calls that failed for good: missing summaries, concepts and appraisals. With --retry the next round asks"
-        " again, with the model that is set then; the failed calls stay on record.",
+        details="A call that failed for good leaves a summary, concepts or an appraisal missing. With --retry the next job run asks the"
+        " model that is configured then; the failed calls stay on record.",
         examples=("arbor ops calls --retry",),
     ),
     _pipeline,

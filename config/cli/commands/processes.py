@@ -17,7 +17,7 @@ _up = command(
     "up",
     "Run everything from this terminal: servers, workers, scheduler, console, API, Flower. Ctrl-C stops it.",
     option("--only", metavar="PARTS", help="Parts to run, such as web,worker,scheduler.  [default: all]"),
-    option("--no-demo", is_flag=True, help="Make no demo tenants and agents."),
+    option("--no-demo", is_flag=True, help="Create no demo tenants and agents."),
     option("--port", type=click.IntRange(1, 65_535), help="Port of the console.  [default: 8000]"),
     run="installation.up:up",
     details="With DATABASE_URL or CELERY_BROKER_URL set, that server is yours and none is started here.",
@@ -106,7 +106,7 @@ _worker = command(
 
 _scheduler = command(
     "scheduler",
-    "Run the scheduler, which sends the periodic tasks. One per installation is enough; two do no harm.",
+    "Run the scheduler, which publishes the periodic tasks. One per installation is enough; two do no harm.",
     run="installation.celery_process:scheduler",
     json=False,
     needs_django=False,

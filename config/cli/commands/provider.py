@@ -19,7 +19,7 @@ _provider = group(
     ),
     tenant_command(
         "add",
-        "Try a key of a provider and store it encrypted, instead of an earlier one.",
+        "Try a key of a provider and store it encrypted; it replaces an earlier one.",
         argument("provider"),
         option(
             "--key-file",

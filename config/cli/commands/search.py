@@ -12,7 +12,7 @@ _search = agent_command(
     option(
         "--term",
         default="",
-        help="What messages of the audit log and outputs of workflows must have.  [default: a part of QUERY]",
+        help="A word that messages of the audit log and outputs of workflows must have.  [default: a part of QUERY]",
     ),
     limit_option(25, 5),
     run="search:search_all",

@@ -28,7 +28,7 @@ _signals = tenant_command(
     option("--follow", is_flag=True, help="Go on with each new signal until Ctrl-C; with --json one a line."),
     option("--names", "catalogue", is_flag=True, help="List all names with their meaning and data instead."),
     run="signals:list_signals",
-    details="Without --after the latest are listed. The answer's cursor is what the next --after takes.",
+    details="Without --after the latest are listed. Pass the cursor of the answer to the next --after.",
     examples=(
         "arbor signals --agent Vega --follow",
         "arbor signals --name 'memory.goal_*' --json --after 0000000000002af00006a1c5c2d1e001.2",

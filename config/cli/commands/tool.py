@@ -72,7 +72,7 @@ _tool = group(
         option(
             "--cost",
             type=click.IntRange(0, 1000),
-            help="Its price in energy.  [default: as it is; at first 3]",
+            help="Its cost in energy.  [default: as it is; at first 3]",
         ),
         option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent. Can be repeated."),
         run="tools:allow",
@@ -88,7 +88,7 @@ _tool = group(
         run="tools:deny",
         examples=("arbor tool deny weather.forecast",),
     ),
-    details="A tool is an action of agents, with a price; what its server says about it is data. docs/how-to/use-mcp-tools.md.",
+    details="A tool is an action of agents, with a cost; what its server says about it is data. docs/how-to/use-mcp-tools.md.",
 )
 
 COMMANDS = (_tool,)

@@ -7,20 +7,20 @@ import click
 from arbor.workflows.values import WorkflowRunStatus
 from config.cli.kit.declarations import argument, group, one_of, option, tenant_command
 
-_STEP = "An ID is the id of a step, or its last characters."
+_ID_DETAILS = "An ID is the id of a step, or its last characters."
 _FILE = click.File(encoding="utf-8")
 _INPUT = "One value of the input. Can be repeated."
 
 
 def _options(*, new: bool) -> tuple[click.Option, ...]:
-    stays = "" if new else "  [default: as it is]"
+    unchanged = "" if new else "  [default: as it is]"
     return (
-        option("--description", help=f"What it is for.{stays}"),
-        option("--agent", metavar="NAME", help=f"The agent of steps that name none; '' for none.{stays}"),
+        option("--description", help=f"What it is for.{unchanged}"),
+        option("--agent", metavar="NAME", help=f"The agent of steps that name none; '' for none.{unchanged}"),
         option(
             "--cron",
             metavar="FIELDS",
-            help=f"Its schedule: minute, hour, day, month, weekday; '' for none.{stays}",
+            help=f"Its schedule: minute, hour, day, month, weekday; '' for none.{unchanged}",
         ),
         option("--zone", metavar="ZONE", default=None, help="The time zone of the schedule.  [default: UTC]"),
         option(
@@ -140,7 +140,7 @@ _workflow = group(
         argument("step_id", metavar="ID"),
         option("--reason", default="", help="The reason, which later steps can read."),
         run="workflows:approve_step",
-        details=_STEP,
+        details=_ID_DETAILS,
         examples=("arbor workflow approve 0c5512aa",),
     ),
     tenant_command(
@@ -149,7 +149,7 @@ _workflow = group(
         argument("step_id", metavar="ID"),
         option("--reason", default="", help="The reason, which later steps can read."),
         run="workflows:deny_step",
-        details=_STEP,
+        details=_ID_DETAILS,
         examples=('arbor workflow deny 0c5512aa --reason "not before Monday"',),
     ),
     details="docs/how-to/run-workflows.md.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from uuid import UUID
 
 from rich.markup import escape
 
@@ -21,13 +20,13 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import short
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
     choose_tenant,
     only_tenant,
-    tenant_having,
     tenant_or_all,
     with_optional_agent,
 )
@@ -99,14 +98,14 @@ def add(
 
 def remove(name: str, tenant_slug: str | None) -> Output:
     """Remove a channel. Its pending messages fail with that reason."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Channel, name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
         line = row_to_dict(removed, CHANNEL_COLUMNS)
     return Output({"removed": line}, text=f"[bold]{escape(removed.name)}[/bold] is removed.")
 
 
 def _switch(name: str, tenant_slug: str | None, *, enabled: bool) -> Output:
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Channel, name, tenant_slug)):
         switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
         line = row_to_dict(switched, CHANNEL_COLUMNS)
     word = "enabled" if enabled else "disabled"
@@ -125,17 +124,11 @@ def disable(name: str, tenant_slug: str | None) -> Output:
 
 def send_test(name: str, tenant_slug: str | None) -> Output:
     """Send a test message once, and report the result."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Channel, name, tenant_slug)):
         channel = channel_by_name(name)
         message = trial_message(channel, actor=actor())
     deliver_test_message(ChannelKind(channel.kind), message)
     return Output(
         {"channel": channel.name, "sent": True, "key": message.key},
         text=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",
-    )
-
-
-def _tenant_of(name: str, slug: str | None) -> UUID:
-    return tenant_having(
-        lambda: Channel.objects.filter(name=name.strip()), what=f"a channel {name!r}", slug=slug
     )

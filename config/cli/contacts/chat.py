@@ -31,7 +31,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from config.cli.background import run_in_background
 from config.cli.kit.output import console, print_note, show
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
@@ -78,7 +78,7 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
 def _converse(agent: ChosenAgent) -> None:
     session = _open(agent)
     print_note(f"talking to {agent.name}; Ctrl-D ends it")
-    if _model_of(agent).startswith(f"{REFLEX}/"):
+    if is_reflex(_model_of(agent)):
         print_note("no language model answers: the agent answers by rule, from memory")
     while (text := _read_line()) is not None:
         # A conversation that was idle, or ended elsewhere, starts again.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TextIO
-from uuid import UUID
 
 import click
 from rich.markup import escape
@@ -27,13 +26,12 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH, HookKind
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_in_tenant, tenant_of_row
+from config.cli.kit.lookup import find_in_tenant, tenant_of_name, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
     choose_tenant,
-    tenant_having,
     tenant_or_all,
     with_optional_agent,
 )
@@ -114,7 +112,7 @@ def create(
         secret=_read_secret(secret_file),
     )
     with tenant_transaction(choose_tenant(tenant_slug).id):
-        return _with_secret(create_hook(new, actor=actor()), "is ready")
+        return _secret_output(create_hook(new, actor=actor()), "is ready")
 
 
 def change(
@@ -128,7 +126,7 @@ def change(
     tenant_slug: str | None,
 ) -> Output:
     """Change the mapping, the events and the urgency of a hook; what is not given stays."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         hook = hook_by_name(name)
         changed = change_hook(
             hook_id=hook.id,
@@ -145,7 +143,7 @@ def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenan
     """Show the message that a mapping would give for a body; nothing is stored."""
     known: dict[str, str] = {}
     if name:
-        with tenant_transaction(_tenant_of(name, tenant_slug)):
+        with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
     message = try_mapping(mapping={**known, **_mapping_of(mappings)}, sample=sample.read())
     shown = {
@@ -172,16 +170,16 @@ def disable(name: str, tenant_slug: str | None) -> Output:
 
 def rotate(name: str, *, secret_file: TextIO | None, tenant_slug: str | None) -> Output:
     """Give a hook a new secret, which is shown once; the one before is valid for a day more."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         new = rotate_hook_secret(
             hook_id=hook_by_name(name).id, actor=actor(), secret=_read_secret(secret_file)
         )
-        return _with_secret(new, "has a new secret; the one before is valid for a day more")
+        return _secret_output(new, "has a new secret; the one before is valid for a day more")
 
 
 def delete(name: str, tenant_slug: str | None) -> Output:
     """Delete a hook, with the log of its deliveries."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         deleted = delete_hook(hook_id=hook_by_name(name).id, actor=actor())
         line = row_to_dict(deleted, HOOK_COLUMNS)
     return Output({"deleted": line}, text=f"[bold]{escape(deleted.name)}[/bold] is deleted.")
@@ -227,14 +225,14 @@ def _deliveries(
 
 
 def _switch(name: str, tenant_slug: str | None, *, active: bool) -> Output:
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
         switched = switch_hook(hook_id=hook_by_name(name).id, active=active, actor=actor())
         line = row_to_dict(switched, HOOK_COLUMNS)
     word = "on" if active else "off: its deliveries are refused"
     return Output(line, text=f"[bold]{escape(switched.name)}[/bold] is {word}.")
 
 
-def _with_secret(made: HookWithSecret, state: str) -> Output:
+def _secret_output(made: HookWithSecret, state: str) -> Output:
     line = row_to_dict(made.hook, HOOK_COLUMNS)
     text = (
         f"[bold]{escape(made.hook.name)}[/bold] {state}. The sender posts to the path [bold]{line['path']}[/bold] of the"
@@ -258,7 +256,3 @@ def _mapping_of(mappings: Sequence[str]) -> dict[str, str]:
 
 def _read_secret(file: TextIO | None) -> str:
     return file.read().strip() if file is not None else ""
-
-
-def _tenant_of(name: str, slug: str | None) -> UUID:
-    return tenant_having(lambda: Hook.objects.filter(name=name.strip()), what=f"a hook {name!r}", slug=slug)

@@ -22,7 +22,7 @@ OUTBOX_COLUMNS = (
     OutputColumn("status", "status"),
     OutputColumn("attempts", "tries", cell=lambda attempts: attempts or ""),
     OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),
-    OutputColumn("last_error", "trouble", cell=cut),
+    OutputColumn("last_error", "error", cell=cut),
     *(OutputColumn(key) for key in ("audience", "subject", "content", "due_at", "sent_at")),
     OutputColumn("heartbeat", value=lambda message: message.heartbeat_id),
     OutputColumn("key", value=lambda message: message.idempotency_key),

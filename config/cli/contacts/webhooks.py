@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import UUID
 
 from rich.markup import escape
 
@@ -19,12 +18,12 @@ from apps.tenants.scope import tenant_transaction
 from arbor.adapters.webhook import redact_url
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
+from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import short
 from config.cli.kit.tenancy import (
     ChosenAgent,
     actor,
     choose_tenant,
-    tenant_having,
     tenant_or_all,
     with_optional_agent,
 )
@@ -84,7 +83,7 @@ def create(
 
 
 def _switch(name: str, tenant_slug: str | None, *, active: bool) -> Output:
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(SignalWebhook, name, tenant_slug)):
         switched = switch_webhook(webhook_id=webhook_by_name(name).id, active=active, actor=actor())
         line = row_to_dict(switched, WEBHOOK_COLUMNS)
     word = "resumed: it continues after the last confirmed signal" if active else "paused"
@@ -103,7 +102,7 @@ def resume(name: str, tenant_slug: str | None) -> Output:
 
 def rotate(name: str, tenant_slug: str | None) -> Output:
     """Give a webhook a new secret, which is shown once."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(SignalWebhook, name, tenant_slug)):
         new = rotate_webhook_secret(webhook_id=webhook_by_name(name).id, actor=actor())
         line = row_to_dict(new.webhook, WEBHOOK_COLUMNS)
     text = (
@@ -115,13 +114,7 @@ def rotate(name: str, tenant_slug: str | None) -> Output:
 
 def delete(name: str, tenant_slug: str | None) -> Output:
     """Delete a webhook."""
-    with tenant_transaction(_tenant_of(name, tenant_slug)):
+    with tenant_transaction(tenant_of_name(SignalWebhook, name, tenant_slug)):
         deleted = delete_webhook(webhook_id=webhook_by_name(name).id, actor=actor())
         line = row_to_dict(deleted, WEBHOOK_COLUMNS)
     return Output({"deleted": line}, text=f"[bold]{escape(deleted.name)}[/bold] is deleted.")
-
-
-def _tenant_of(name: str, slug: str | None) -> UUID:
-    return tenant_having(
-        lambda: SignalWebhook.objects.filter(name=name.strip()), what=f"a webhook {name!r}", slug=slug
-    )

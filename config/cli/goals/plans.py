@@ -58,7 +58,7 @@ def start(agent: ChosenAgent, *, goal_name: str) -> Output:
 
 @in_agent_transaction
 def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
-    """Record that something a goal's active plan depends on has come about; its steps go on when nothing is left."""
+    """Record that a dependency of a goal's active plan is met; the plan's steps wait for all dependencies."""
     goal = find_goal(agent, goal_name)
     return _show(meet_dependency(agent_id=agent.id, goal_id=goal.id, dependency=dependency, actor=actor()))
 

@@ -22,11 +22,9 @@ from config.cli.installation.serving_role import refuse_unsafe_role
 from config.environment import env
 from config.pools import PoolKind, model_connections
 from config.process_secrets import remove_foreign_secrets, secrets_of, secrets_of_queues
+from config.supervisor import READY_FILE
 from config.supervisor.launch import end_with_parent
 
-#: The environment variable with the path of the file that a process touches when it is ready and, every few seconds, while
-#: it lives. The supervisor and `compose.yaml` set the variable; health checks read the age of the file.
-READY_FILE = "ARBOR_READY_FILE"
 TOUCHED_EVERY_S = 5.0
 
 

@@ -151,7 +151,7 @@ def run_part(request: dict[str, Any]) -> None:
 
 
 def run(descriptor: int) -> None:
-    """Load everything, then fork on request."""
+    """Load the first modules, then fork on request; in each forked process, run the requested part."""
     channel = socket.socket(fileno=descriptor)
     os.set_inheritable(channel.fileno(), False)
     load(LOADED_FIRST)

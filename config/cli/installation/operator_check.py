@@ -13,10 +13,10 @@ from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_si
 from apps.tenants.models import User
 from arbor.errors import LimitReached
 
-#: A page of Flower asks every few seconds; the account is looked up again after this time.
+#: A page of Flower sends a request every few seconds; the account is read again after this time.
 CHECKED_EVERY_S = 5.0
-#: People whose passwords are known to a process.
-_KNOWN = 100
+#: The most credentials that a process remembers.
+_MOST_KNOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class OperatorCheck:
         self._known: dict[bytes, _CheckedCredentials] = {}
 
     def accepts(self, username: str, password: str, address: str) -> bool:
-        """Return whether they are an active superuser's. Failures count as failed sign-ins."""
+        """Return whether the name and password are those of an active superuser. A failure counts as a failed sign-in."""
         digest = hashlib.sha256(f"{username}\0{password}".encode("utf-8", "replace")).digest()
         known = self._known.get(digest)
         if known is not None and time.monotonic() - known.at < CHECKED_EVERY_S:
@@ -44,14 +44,14 @@ class OperatorCheck:
             self._remember(digest, known.user_id, known.password_hash)
             return True
         self._known.pop(digest, None)
-        user = _signed_in(username, password, address)
+        user = _sign_in(username, password, address)
         if user is None:
             return False
         self._remember(digest, user.pk, user.password)
         return True
 
     def _remember(self, digest: bytes, user_id: int, password_hash: str) -> None:
-        if len(self._known) >= _KNOWN:
+        if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = _CheckedCredentials(
             user_id=user_id, password_hash=password_hash, at=time.monotonic()
@@ -64,7 +64,7 @@ def _is_unchanged(known: _CheckedCredentials) -> bool:
     ).exists()
 
 
-def _signed_in(username: str, password: str, address: str) -> User | None:
+def _sign_in(username: str, password: str, address: str) -> User | None:
     if "\0" in username:
         return None
     try:

@@ -18,19 +18,18 @@ from config.servers.ports import LOOPBACK
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.process import EmbeddedServer
 from config.servers.valkey import EmbeddedValkey
+from config.supervisor import READY_FILE
 from config.supervisor.fork_server import ForkServer
 from config.supervisor.launch import Launch
 from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import RunFolder, mark
 
-#: The file that a worker or the scheduler touches when it is ready (the same name in `celery_process`).
-READY_FILE = "ARBOR_READY_FILE"
 #: The parts of `--only worker`.
 WORKERS = tuple(pool.name for pool in POOLS)
 NAMES = (*WORKERS, "scheduler", "web", "api", "flower")
 
 _PROBE_WITHIN_S = 0.5
-#: Extends the fork server's arguments, whose memory a forked process overwrites with its own.
+#: Pads the fork server's arguments, because a forked process writes its own title into their memory.
 _ROOM_FOR_TITLES = " " * 120
 #: The messages of PostgreSQL at every healthy start and end.
 _POSTGRES_NOISE = re.compile(
@@ -59,7 +58,7 @@ class InstallationPlan:
     demo: bool
     only: frozenset[str]
     fork_server: ForkServer | None
-    #: Every secret of the installation by the name of its setting, of which each part gets its own.
+    #: Every secret of the installation by the name of its setting; each part gets only those that it uses.
     secrets: Mapping[str, str] = field(repr=False)
 
     @property
@@ -98,27 +97,15 @@ def reached_at(host: str) -> str:
 
 
 def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:
-    """Return the parts in starting order: servers, the preparing step, then the selected processes."""
+    """Return the parts in starting order: servers, the step `prepare`, then the selected processes."""
     servers = []
     if plan.postgres is not None:
         servers.append(_server_part("postgres", plan.postgres, noise=_POSTGRES_NOISE))
     if plan.valkey is not None:
         servers.append(_server_part("valkey", plan.valkey, noise=_VALKEY_NOISE))
-    arguments = ["prepare", "--report", str(plan.run.prepared_file)]
     if plan.fork_server is not None:
         servers.append(_fork_server_part(plan, plan.fork_server))
-    prepare = ManagedProcess(
-        name="prepare",
-        launch=_arbor(
-            plan,
-            "prepare",
-            *arguments,
-            *(() if plan.demo else ("--no-demo",)),
-            secrets=secrets_of("prepare"),
-        ),
-        needs=tuple(part.name for part in servers),
-        once=True,
-    )
+    prepare = _prepare_part(plan, needs=tuple(part.name for part in servers))
     processes = [_pool_part(plan, pool) for pool in worker_pools()]
     processes += [_scheduler_part(plan), _web_part(plan), _api_part(plan), _flower_part(plan)]
     return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
@@ -136,6 +123,16 @@ def _server_part(
         essential=True,
         stop_within_s=4.0,
         noise=noise,
+    )
+
+
+def _prepare_part(plan: InstallationPlan, *, needs: tuple[str, ...]) -> ManagedProcess:
+    arguments = ["prepare", "--report", str(plan.run.prepared_file), *([] if plan.demo else ["--no-demo"])]
+    return ManagedProcess(
+        name="prepare",
+        launch=_arbor(plan, "prepare", *arguments, secrets=secrets_of("prepare")),
+        needs=needs,
+        once=True,
     )
 
 
@@ -208,7 +205,7 @@ def _api_part(plan: InstallationPlan) -> ManagedProcess:
             f"--port={plan.api_port}",
             secrets=secrets_of("api"),
         ),
-        # It starts last, two seconds after the rest: agents and the console do not need it.
+        # The API starts last, two seconds after the rest, because agents and the console do not need it.
         needs=("prepare", *(name for name in (*WORKERS, "scheduler", "web") if name in plan.only)),
         awaited=False,
         ready=_http_probe(reached_at(plan.api_host), plan.api_port, "/healthz"),
@@ -233,12 +230,18 @@ def _flower_part(plan: InstallationPlan) -> ManagedProcess:
 
 def _fork_server_part(plan: InstallationPlan, fork_server: ForkServer) -> ManagedProcess:
     def launch() -> Launch:
-        line = fork_server.line
+        descriptor = fork_server.descriptor
         return Launch(
-            argv=(sys.executable, "-m", "config.cli.installation.fork_server", str(line), _ROOM_FOR_TITLES),
+            argv=(
+                sys.executable,
+                "-m",
+                "config.cli.installation.fork_server",
+                str(descriptor),
+                _ROOM_FOR_TITLES,
+            ),
             env=base_env(plan.run),
             cwd=BASE_DIR,
-            keep=(line,),
+            inherited=(descriptor,),
         )
 
     return ManagedProcess(
@@ -256,7 +259,7 @@ def base_env(run: RunFolder) -> dict[str, str]:
     return {
         # Agents are many and each computes little, so threads inside one computation only slow the others.
         "OPENBLAS_NUM_THREADS": "1",
-        # Threads would otherwise spread what they free over eight pools per core, of which each keeps its own.
+        # By default glibc gives threads up to eight memory pools per core, each of which retains what is freed in it.
         "MALLOC_ARENA_MAX": "2",
         **own_environment(secrets_of("fork-server"), secrets={}, environment=os.environ),
         "ARBOR_DATA_DIR": str(data_dir),
@@ -275,7 +278,7 @@ def _arbor(
     own = own_environment(secrets, secrets=plan.secrets, environment=base_env(plan.run))
     launch = Launch(
         argv=(sys.executable, "-m", "config.cli", *arguments),
-        arbor=arguments,
+        arbor_arguments=arguments,
         env={**own, "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
         cwd=BASE_DIR,
         # The servers end with the supervisor, and a worker would wait forever for its broker.

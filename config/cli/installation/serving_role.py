@@ -16,7 +16,7 @@ from arbor.errors import ConfigurationInvalid
 
 
 def refuse_unsafe_role() -> None:
-    """Raise ConfigurationInvalid when the role would see every tenant's rows.
+    """Raise ConfigurationInvalid if the serving role would see the rows of all tenants.
 
     A database that does not answer is reported only: workers wait for it, and the console shows the problem.
     """
@@ -27,10 +27,12 @@ def refuse_unsafe_role() -> None:
     try:
         faults = unsafe_role()
     except OperationalError as error:
-        reason = str(error).strip().partition("\n")[0] if settings.ARBOR_HAS_DATABASE else "none is named"
-        click.echo(
-            f"arbor: the serving role is not checked: the database does not answer: {reason}", err=True
+        reason = (
+            f"the database does not answer: {str(error).strip().partition('\n')[0]}"
+            if settings.ARBOR_HAS_DATABASE
+            else "no database is configured"
         )
+        click.echo(f"arbor: the serving role is not checked: {reason}", err=True)
         return
     finally:
         # Children are forked later and must inherit neither a connection nor a pool.

@@ -16,6 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from arbor.models.handles import is_reflex
 from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.cli.kit.output import console
 from config.credentials import installation_secrets
@@ -194,10 +195,6 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     )
 
 
-#: The provider of the reflex policy, which decides where no model is configured.
-REFLEX = "reflex"
-
-
 @dataclass(frozen=True, kw_only=True)
 class PanelSummary:
     """The contents of the panel."""
@@ -216,7 +213,7 @@ class PanelSummary:
 
 
 def panel(summary: PanelSummary) -> Panel:
-    """Return the closing panel."""
+    """Return the panel that `arbor up` shows once everything is ready."""
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")
     rows.add_column()
@@ -240,7 +237,7 @@ def panel(summary: PanelSummary) -> Panel:
 
 
 def _model(handle: str) -> Text:
-    if handle.partition("/")[0] != REFLEX:
+    if not is_reflex(handle):
         return Text(handle)
     return Text.assemble(
         ("none: agents act by the reflex policy (fixed rules, no language model). ", "yellow"),

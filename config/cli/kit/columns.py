@@ -17,7 +17,7 @@ from config.cli.kit.output import table
 class OutputColumn:
     """One value of a row: under `key` in JSON and under `head` in a table.
 
-    An empty `key` leaves it out of the JSON, no `head` out of the table.
+    Without a `key` the value is not in the JSON, without a `head` not in the table.
     """
 
     key: str = ""
@@ -84,7 +84,7 @@ def bounded_listing(
 
 
 def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:
-    """Return the columns of rows of several tenants, or of one, without the column that names it."""
+    """Return the columns for rows of several tenants; with `one`, the table has no column for the tenant."""
     return [replace(column, head=None) if one and column.key == "tenant" else column for column in columns]
 
 

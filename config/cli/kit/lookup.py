@@ -11,7 +11,7 @@ from django.db.models import CharField, Model, QuerySet
 from django.db.models.functions import Cast
 
 from apps.goals.models import Goal
-from apps.memories.models import Cluster, Concept, Episode, Memory
+from apps.memories.models import Concept, Memory
 from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
 from arbor.goals.values import GoalState, title_key
@@ -59,13 +59,26 @@ def find_in_tenant(model: type[Model], text: str) -> UUID:
 
 def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
     """Return the named tenant, the only one, or the one with the row that a text names. Raises NotFound."""
-    name = str(model._meta.verbose_name)
     return tenant_having(
         lambda: _filter_rows(model._default_manager.all(), text),
-        what=f"{'an' if name[0] in 'aeiou' else 'a'} {name} {text!r}",
+        what=f"{_with_article(model)} {text!r}",
         slug=slug,
         hint=_HINT,
     )
+
+
+def tenant_of_name(model: type[Model], name: str, slug: str | None) -> UUID:
+    """Return the named tenant, the only one, or the one with a row of that name. Raises NotFound."""
+    return tenant_having(
+        lambda: model._default_manager.filter(name=name.strip()),
+        what=f"{_with_article(model)} {name!r}",
+        slug=slug,
+    )
+
+
+def _with_article(model: type[Model]) -> str:
+    name = str(model._meta.verbose_name)
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
@@ -95,16 +108,6 @@ def find_node(agent: ChosenAgent, text: str) -> GraphNode:
         several = ", ".join(f"{node.kind}:{node.id}" for node in found)
         raise click.UsageError(f"{text!r} names several: give one of {several}")
     return found[0]
-
-
-def find_episode(agent: ChosenAgent, text: str) -> UUID:
-    """Return the id of the agent's episode that a text names. Raises NotFound."""
-    return find_id(agent, Episode, text)
-
-
-def find_cluster(agent: ChosenAgent, text: str) -> UUID:
-    """Return the id of the agent's theme that a text names. Raises NotFound."""
-    return find_id(agent, Cluster, text)
 
 
 def _ids_of_agent(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:

@@ -9,7 +9,7 @@ import re
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 #: The replacement of a control character.
 _REPLACEMENT = "\ufffd"
-#: The longest line of an error, and the parts of a longer one that are shown: it quotes an input.
+#: The longest line of an error, and the first and last characters that are shown of a longer line, which quotes an input.
 _LONGEST_LINE, _HEAD, _TAIL = 1_000, 600, 300
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
@@ -105,14 +106,14 @@ class LimitType(click.ParamType[Any]):
 
 
 class CostType(click.ParamType[tuple[str, Any]]):
-    """The price of an action, `recall=2`, or `recall=none` for its default."""
+    """The cost of an action, `recall=2`, or `recall=none` for its default."""
 
     name = "cost"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, Any]:
-        """Parse the value; the price is None where the default is meant."""
+        """Parse the value; the cost is None for the default."""
         action, _, cost = str(value).partition("=")
         if action and cost.lower() == NONE:
             return action.strip(), None
@@ -136,6 +137,14 @@ class HoursType(click.ParamType[Any]):
             return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
         except ValueError:
             self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
+
+
+def json_or_text(text: str) -> Any:
+    """Return a value that is written as JSON, such as `2` or `true`; anything else is a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def format_duration(span: timedelta) -> str:

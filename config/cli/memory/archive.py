@@ -75,8 +75,8 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
     """Show the memories that maintenance would archive next, and why. It changes nothing."""
     if not dry_run:
         raise click.UsageError(
-            "maintenance forgets by the clock: ask with --dry-run what it would archive,"
-            " or archive single memories with `arbor memory archive`"
+            "only maintenance forgets: --dry-run shows the memories that it would archive,"
+            " and `arbor memory archive` archives single ones"
         )
     plan = plan_forgetting(agent_id=agent.id)
     return listing(

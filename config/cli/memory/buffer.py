@@ -14,6 +14,7 @@ from apps.memories.services.retention.buffer import BufferSearch, add_buffer_ite
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
+from arbor.memory.importance import OPERATOR
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
@@ -22,9 +23,6 @@ from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_trans
 from config.cli.kit.values import format_duration
 
 log = structlog.get_logger(__name__)
-
-#: The source of items that a person adds.
-SOURCE = "operator"
 
 
 @with_agent
@@ -82,7 +80,7 @@ def _search(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
 @in_agent_transaction
 def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
     """Add an item to an agent's buffer; adding it again extends its time."""
-    item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
+    item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=OPERATOR)
     (item_id,) = add_buffer_items(agent_id=agent.id, items=[item])
     audit_act(agent, f"added an item to the buffer of {agent.name}", item_id=item_id)
     value = {"agent": agent.name, "id": item_id, "importance": item.weight}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group
 from rich.markup import escape
 
-from apps.memories.models import Cluster
+from apps.memories.models import Cluster, Memory
 from apps.memories.services.clusters.clusters import (
     assign_memory_to_clusters,
     cluster_members,
@@ -18,7 +18,7 @@ from apps.memories.services.recall.partial_recall import partial_recall_about
 from arbor.memory.recall.recall_request import check_query
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict, signed, table_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_cluster, find_memories
+from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
 from config.cli.memory.recall import cluster_line
@@ -48,8 +48,7 @@ RELATED_COLUMNS = (
     OutputColumn("relation", "relation"),
     OutputColumn("name", "related theme"),
 )
-
-
+#: The most active clusters whose activation is shown.
 _MOST_ACTIVE = 20
 
 
@@ -79,7 +78,7 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
 @in_agent_transaction
 def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
     """Show a theme with its memories and related themes."""
-    cluster = Cluster.objects.defer("centroid").get(id=find_cluster(agent, reference))
+    cluster = Cluster.objects.defer("centroid").get(id=find_id(agent, Cluster, reference))
     members = cluster_members(cluster_id=cluster.id, limit=limit)
     related = find_related_clusters(cluster_id=cluster.id, limit=limit)
     value = {
@@ -111,7 +110,7 @@ def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
 @in_agent_transaction
 def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
     """Name a theme. A named theme stays while it has a memory."""
-    cluster_id = find_cluster(agent, reference)
+    cluster_id = find_id(agent, Cluster, reference)
     name_cluster(cluster_id=cluster_id, name=name)
     audit_act(agent, f"named the theme {cluster_id} {name!r}")
     return Output({"agent": agent.name, "theme": cluster_id, "name": name}, text="Named.")
@@ -120,7 +119,7 @@ def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
 @in_agent_transaction
 def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
     """Recompute a theme's center, keywords and feeling from its memories."""
-    cluster_id = find_cluster(agent, reference)
+    cluster_id = find_id(agent, Cluster, reference)
     recalculate_cluster(cluster_id=cluster_id)
     return Output({"agent": agent.name, "theme": cluster_id}, text="Recomputed the theme.")
 
@@ -128,7 +127,7 @@ def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
 @in_agent_transaction
 def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
     """Assign a memory to its themes now, before maintenance does."""
-    (memory_row_id,) = find_memories(agent, [memory_id])
+    memory_row_id = find_id(agent, Memory, memory_id)
     clusters = assign_memory_to_clusters(memory_id=memory_row_id, max_clusters=most)
     value = {
         "agent": agent.name,

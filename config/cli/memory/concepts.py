@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.tree import Tree
 
+from apps.memories.models import Memory
 from apps.memories.services.graph.concepts import (
     ConceptNode,
     concept_tree,
@@ -19,7 +20,7 @@ from apps.memories.services.graph.concepts import (
 )
 from config.cli.kit.columns import OutputColumn, listing, number
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_memories
+from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction
 
@@ -46,7 +47,7 @@ def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output
 @in_agent_transaction
 def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: float) -> Output:
     """Link a memory to a concept by name; a missing concept is created."""
-    (memory_row_id,) = find_memories(agent, [memory_id])
+    memory_row_id = find_id(agent, Memory, memory_id)
     link_memory_to_concept(
         agent_id=agent.id, memory_id=memory_row_id, concept_name=concept, strength=strength
     )

@@ -22,15 +22,13 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
+from arbor.memory.importance import OPERATOR
 from arbor.memory.relations import Relation
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id, find_memories
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
-
-#: The source of memories that a person adds.
-SOURCE = "operator"
 
 #: The options that belong to each type.
 PARTS: Mapping[MemoryType, tuple[str, ...]] = {
@@ -46,6 +44,8 @@ PARTS: Mapping[MemoryType, tuple[str, ...]] = {
     MemoryType.PROCEDURAL: ("steps", "needs"),
     MemoryType.STRATEGIC: ("pattern", "confidence", "evidence", "applies_to"),
 }
+#: The options whose parameter has another name, because they can be repeated.
+_REPEATED = {"sources": "source", "steps": "step"}
 
 
 @with_agent
@@ -63,7 +63,7 @@ def add_memory(
     type_ = MemoryType(kind)
     given_names = {name for name, value in parts.items() if value not in (None, "", ())}
     if wrong := sorted(given_names - set(PARTS[type_])):
-        options = ", ".join(f"--{name.rstrip('s').replace('_', '-')}" for name in wrong)
+        options = ", ".join(f"--{_REPEATED.get(name, name).replace('_', '-')}" for name in wrong)
         raise click.UsageError(f"a memory that is {kind} has no {options}")
     with tenant_transaction(agent.tenant_id):
         contradicted = find_memories(agent, parts["contradicts"])
@@ -79,7 +79,7 @@ def add_memory(
         content=text,
         detail=_DETAILS[type_](parts, contradicted),
         importance=importance,
-        source=SOURCE,
+        source=OPERATOR,
         concepts=dict.fromkeys(concepts, 1.0),
         beliefs=beliefs,
     )
@@ -148,7 +148,7 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
     memory_row_id = find_id(agent, Memory, memory_id)
     practice = record_outcome(agent_id=agent.id, memory_id=memory_row_id, success=success)
     audit_act(
-        agent, f"told {agent.name} how a procedure worked out", memory_id=memory_row_id, success=success
+        agent, f"recorded an outcome of a procedure of {agent.name}", memory_id=memory_row_id, success=success
     )
     value = {
         "agent": agent.name,
@@ -171,7 +171,7 @@ def add_another_source(
     trust_now = add_source(agent_id=agent.id, memory_id=memory_row_id, source=new_source)
     audit_act(
         agent,
-        f"noted another source of what {agent.name} knows",
+        f"added a source to a fact of {agent.name}",
         memory_id=memory_row_id,
         kind=kind,
         reference=reference,

@@ -9,7 +9,7 @@ from apps.memories.models import Episode
 from apps.memories.services.jobs.episodes import episode_memories
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict, table_of
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_episode
+from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
 
@@ -34,7 +34,7 @@ def _show_all(agent: ChosenAgent, limit: int) -> Output:
 
 
 def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
-    episode = Episode.objects.defer("embedding", "lexical").get(id=find_episode(agent, episode_id))
+    episode = Episode.objects.defer("embedding", "lexical").get(id=find_id(agent, Episode, episode_id))
     members = episode_memories(episode_id=episode.id, limit=limit)
     text = Group(
         f"[bold]{escape(episode.summary) or _unsummarized(episode)}[/bold]",

@@ -84,12 +84,12 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         "agent": agent.name,
         "contradictions": [
             {
-                "first": {"kind": answer.first.kind, "id": answer.first.id, "text": answer.first.label},
-                "second": {"kind": answer.second.kind, "id": answer.second.id, "text": answer.second.label},
-                "weight": answer.weight,
-                "note": answer.note,
+                "first": {"kind": pair.first.kind, "id": pair.first.id, "text": pair.first.label},
+                "second": {"kind": pair.second.kind, "id": pair.second.id, "text": pair.second.label},
+                "weight": pair.weight,
+                "note": pair.note,
             }
-            for answer in result.found
+            for pair in result.found
         ],
         "bounded": result.bounded,
     }
@@ -97,14 +97,14 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         ("weight", "id", "node", "id", "contradicts", "note"),
         (
             (
-                f"{answer.weight:.2f}",
-                short(answer.first.id),
-                cut(answer.first.label, 70),
-                short(answer.second.id),
-                cut(answer.second.label, 70),
-                cut(answer.note, 60),
+                f"{pair.weight:.2f}",
+                short(pair.first.id),
+                cut(pair.first.label, 70),
+                short(pair.second.id),
+                cut(pair.second.label, 70),
+                cut(pair.note, 60),
             )
-            for answer in result.found
+            for pair in result.found
         ),
         title=bounded_note(result),
     )
@@ -117,19 +117,19 @@ def _output_of(agent: str, result: TraversalResult[TraversedNode], nothing: str)
         ("edges", "kind", "id", "text", "relations"),
         (
             (
-                answer.hops,
-                answer.kind,
-                short(answer.id),
-                cut(answer.label),
-                " · ".join(edge.relation.replace("_", " ") for edge in answer.path),
+                node.hops,
+                node.kind,
+                short(node.id),
+                cut(node.label),
+                " · ".join(edge.relation.replace("_", " ") for edge in node.path),
             )
-            for answer in result.found
+            for node in result.found
         ),
         title=bounded_note(result),
     )
     value = {
         "agent": agent,
-        "found": [found_value(answer) for answer in result.found],
+        "found": [found_value(node) for node in result.found],
         "bounded": result.bounded,
     }
     return Output(value, text=text if result.found else nothing)

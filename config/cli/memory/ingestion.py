@@ -12,13 +12,12 @@ from rich.markup import escape
 from apps.memories.services.store.create import teach_agent
 from apps.memories.services.store.ingest import IngestResult, ingest
 from arbor.memory.conversations.conversation import ConversationFormat
+from arbor.memory.importance import OPERATOR
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import progress_bar, table
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
-#: The source of memories that a person adds.
-SOURCE = "operator"
 #: The most unreadable lines that are shown.
 _BAD_SHOWN = 20
 
@@ -63,7 +62,7 @@ def remember(
         importance=importance,
         occurred_at=datetime.now(UTC),
         expires_at=expires_at,
-        source=SOURCE,
+        source=OPERATOR,
     )
     stored = teach_agent(tenant_id=agent.tenant_id, agent_id=agent.id, memory=memory, actor=actor())
     value = {
@@ -79,7 +78,7 @@ def remember(
 
 
 def render_ingested(ingested: IngestResult, *, file: str, agent: str) -> RenderableType:
-    """Return the result of an ingestion, for a terminal."""
+    """Return the result of an ingestion for a terminal."""
     if not ingested.turns and not ingested.bad:
         return f"{escape(file)} has no turns ({ingested.format})."
     sessions = "1 session" if ingested.sessions == 1 else f"{ingested.sessions:,} sessions"

@@ -27,16 +27,20 @@ _QUOTA_COLUMNS = (
 _CANDIDATE_COLUMNS = (
     OutputColumn("id", "id", value=lambda candidate: candidate.memory_id, cell=short),
     OutputColumn("trust", "trust", cell=number),
-    OutputColumn("relevance", "relevance", value=lambda found: round(found.relevance, 4), cell=number),
+    OutputColumn(
+        "relevance", "relevance", value=lambda candidate: round(candidate.relevance, 4), cell=number
+    ),
     OutputColumn("recalled", "recalled"),
     OutputColumn("content", "fact", cell=cut),
     OutputColumn(
         head="missing",
-        value=lambda found: found.proposal or "; ".join(found.missing) or "nothing: it is proposed next",
+        value=lambda candidate: (
+            candidate.proposal or "; ".join(candidate.missing) or "nothing: it is proposed next"
+        ),
     ),
-    OutputColumn("age_days", value=lambda found: round(found.age_days, 2)),
+    OutputColumn("age_days", value=lambda candidate: round(candidate.age_days, 2)),
     *(OutputColumn(key) for key in ("recalled_at", "evidenced", "proposal")),
-    OutputColumn("missing", value=lambda found: list(found.missing)),
+    OutputColumn("missing", value=lambda candidate: list(candidate.missing)),
 )
 
 

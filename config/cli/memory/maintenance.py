@@ -7,10 +7,7 @@ from uuid import UUID
 
 from rich.console import Group
 from rich.markup import escape
-from rich.progress import (
-    Task,
-    TextColumn,
-)
+from rich.progress import Task, TextColumn
 
 from apps.fleet.seeds.saving import save_seed
 from apps.memories.services.embedding.minds import check_dimension, installation_model

@@ -73,7 +73,7 @@ def _table(memory: WorkingMemory) -> Any:
     rows += [("concern", line) for line in memory.concerns]
     rows += [("curious about", line) for line in memory.curiosity]
     rows.append(("engagement", f"{memory.engagement:.2f} of 1"))
-    rows.append(("asked since it tended its memory", str(memory.talked)))
+    rows.append(("questions since the last consolidation", str(memory.talked)))
     return table(("what", ""), rows)
 
 
@@ -81,7 +81,7 @@ def _describe_rebuilt(rebuilt_memory: RebuiltWorkingMemory, dry_run: bool) -> An
     head = "It would be" if dry_run else "It is"
     after = rebuilt_memory.after
     return (
-        f"{head} made of {rebuilt_memory.beats} heartbeats and {rebuilt_memory.turns} turns: {len(after.thoughts)} thoughts,"
+        f"{head} rebuilt from {rebuilt_memory.beats} heartbeats and {rebuilt_memory.turns} turns: {len(after.thoughts)} thoughts,"
         f" {len(after.concerns)} concerns, {len(after.curiosity)} questions, engagement {after.engagement:.2f}"
         f" (before: {len(rebuilt_memory.before.thoughts)}, {len(rebuilt_memory.before.concerns)}, {len(rebuilt_memory.before.curiosity)},"
         f" {rebuilt_memory.before.engagement:.2f})."

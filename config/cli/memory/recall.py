@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.memories.models import Memory
+from apps.memories.models import Episode, Memory
 from apps.memories.services.clusters.clusters import find_cluster
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
 from apps.memories.services.recall.explanation import explain_recall
@@ -23,7 +23,7 @@ from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.recall.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from config.cli.kit.declarations import Output
-from config.cli.kit.lookup import find_concept, find_episode, find_id
+from config.cli.kit.lookup import find_concept, find_id
 from config.cli.kit.output import console, short, stamp
 from config.cli.kit.tenancy import ChosenAgent, with_agent
 
@@ -32,7 +32,7 @@ from config.cli.kit.tenancy import ChosenAgent, with_agent
 def recall_memories(
     agent: ChosenAgent, /, *, query: str, limit: int, episodes: bool, **filters: Any
 ) -> Output:
-    """Recall an agent's memories about QUERY, best first, with what each term adds to the score."""
+    """Recall an agent's memories about QUERY, best first, with the components of each score."""
     only = _filter(agent, **filters)
     if episodes:
         if only != EVERYTHING:
@@ -113,7 +113,7 @@ def _filter(
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
         cluster_id = find_cluster(agent_id=agent.id, named=cluster)[0] if cluster is not None else None
-        episode_id = find_episode(agent, episode) if episode is not None else None
+        episode_id = find_id(agent, Episode, episode) if episode is not None else None
     return RecallFilter(
         types=frozenset(MemoryType(name) for name in types),
         since=since,
@@ -128,7 +128,7 @@ def _filter(
 
 
 def _recall_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
-    """Recall whole episodes, best first, with what each term adds to the score."""
+    """Recall whole episodes, best first, with the components of each score."""
     recalled = recall_episodes(
         tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=min(limit, MAX_LIMIT)
     )
@@ -168,8 +168,8 @@ def _render_episodes(recalled: list[RecalledEpisode]) -> RenderableType:
     return table
 
 
-#: The terms of a score in the order of a table, with the head of each column.
-TERMS = {
+#: The components of a score in the order of a table, with the head of each column.
+COMPONENT_HEADS = {
     "meaning": "mean",
     "words": "words",
     "neighbours": "neigh",
@@ -184,14 +184,14 @@ TERMS = {
     "activation": "mind",
     "mood": "mood",
 }
-#: Below this width of the terminal, the terms are printed under the memory instead of in columns of their own.
+#: Below this width of the terminal, the components are printed under the memory instead of in columns of their own.
 _WIDE_COLUMNS = 140
-#: The least value of a term that is shown.
+#: The least value of a score component that is shown.
 _LEAST_SHOWN = 0.005
 
 
 def recalled_line(memory: Recalled) -> dict[str, Any]:
-    """Return a recalled memory with its terms, for JSON."""
+    """Return a recalled memory with the components of its score, for JSON."""
     return {
         "id": str(memory.id),
         "score": round(memory.score, 4),
@@ -219,7 +219,7 @@ def cluster_line(cluster: PartialActivation) -> dict[str, Any]:
 def render_recalled(
     recalled: Sequence[Recalled], clusters: Sequence[PartialActivation] = ()
 ) -> RenderableType:
-    """Return recalled memories for a terminal: a column for each term where there is room, else a line.
+    """Return recalled memories for a terminal, with a column for each score component if there is room, else a line.
 
     Partial recalls follow below.
     """
@@ -233,7 +233,7 @@ def render_recalled(
 def _render_wide(recalled: Sequence[Recalled]) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
     table.add_column("score", justify="right", style="bold")
-    for head in TERMS.values():
+    for head in COMPONENT_HEADS.values():
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("when", no_wrap=True, style="dim")
     table.add_column("memory", overflow="fold", ratio=1)
@@ -241,7 +241,7 @@ def _render_wide(recalled: Sequence[Recalled]) -> RenderableType:
         terms = memory.terms.as_dict()
         table.add_row(
             f"{memory.score:.2f}",
-            *(_number(terms[name], of=memory.score) for name in TERMS),
+            *(_number(terms[name], of=memory.score) for name in COMPONENT_HEADS),
             f"{memory.occurred_at:%Y-%m-%d}",
             _utterance(memory),
         )
@@ -272,7 +272,7 @@ def _utterance(memory: Recalled) -> Text:
 
 
 def _number(value: float, *, of: float) -> Text:
-    """Return a term as a cell: a dot for a negligible one, green for a quarter of the score or more."""
+    """Return a score component as a cell: a dot if it is negligible, green from a quarter of the score on."""
     if value < _LEAST_SHOWN:
         return Text("·", style="dim")
     return Text(_short(value), style="green" if value >= of / 4 else "")

@@ -7,12 +7,7 @@ from rich.markup import escape
 
 from apps.selves.models import Belief
 from apps.selves.services.beliefs import add_belief, change_filters, drop_belief, revise_belief
-from arbor.selves.values import (
-    BeliefCategory,
-    BeliefRevision,
-    BeliefStatus,
-    NewBelief,
-)
+from arbor.selves.values import BeliefCategory, BeliefRevision, BeliefStatus, NewBelief
 from config.cli.kit.columns import OutputColumn, listing, number, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
@@ -28,9 +23,6 @@ BELIEF_COLUMNS = (
     OutputColumn("source", "from"),
     OutputColumn("statement", "belief", cell=cut),
 )
-
-
-share = click.FloatRange(0, 1)
 
 
 @in_agent_transaction

@@ -77,7 +77,7 @@ def add(
         source=actor(),
     )
     row = add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=new, actor=actor())
-    text = f"[bold]{escape(row.name)}[/bold] holds for {escape(agent.name)} from its next heartbeat on."
+    text = f"[bold]{escape(row.name)}[/bold] applies to {escape(agent.name)} from its next heartbeat on."
     return Output(
         {"agent": agent.name, "name": row.name, "response": row.response, "embedded": bool(row.vectors)},
         text=text,
@@ -96,7 +96,7 @@ def remove(agent: ChosenAgent, *, name: str) -> Output:
 def restore(agent: ChosenAgent, *, name: str) -> Output:
     """Reset a common boundary to Arbor's default."""
     restore_boundary(agent_id=agent.id, name=name, actor=actor())
-    text = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
+    text = f"[bold]{escape(name)}[/bold] applies again, as to every agent."
     return Output({"agent": agent.name, "name": name, "done": "restored"}, text=text)
 
 
@@ -108,7 +108,7 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
         match_boundaries(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
         BOUNDARY_MATCH_COLUMNS,
         about={"agent": agent.name},
-        empty="It crosses no boundary.",
+        empty="It matches no boundary.",
     )
 
 

@@ -104,7 +104,7 @@ def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:
 
     dry = arbor("memory", "mind", "rebuild", vega, "--dry-run", "--json").json
     assert (dry["turns"], dry["dry_run"]) == (1, True)
-    assert "It is made of 0 heartbeats and 1 turns" in arbor("memory", "mind", "rebuild", vega).out
+    assert "It is rebuilt from 0 heartbeats and 1 turns" in arbor("memory", "mind", "rebuild", vega).out
     assert "has not thought anything yet" in arbor("memory", "thoughts", vega).out
     arbor("agent", "run", vega)
     assert arbor("memory", "thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"

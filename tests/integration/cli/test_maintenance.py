@@ -79,6 +79,6 @@ def test_failed_calls_are_retried_for_one_agent_or_all(
     assert arbor("ops", "calls", "--agent", "Vega", "--retry", "--json").json["retried"] == 1
     assert arbor("ops", "calls", "--json").json["failed"][0]["agent"] == "Altair"
     assert "1 failed calls are retried" in arbor("ops", "calls", "--retry").out
-    assert "No call of maintenance has failed." in arbor("ops", "calls").out
+    assert "No maintenance call has failed." in arbor("ops", "calls").out
     with tenant_transaction(tenant.id):
         assert {call.status for call in ExternalCall.objects.all()} == {CallStatus.RETRIED}

@@ -201,7 +201,12 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
     ("options", "code", "message"),
     [
         (("--type", "procedural"), 2, "a procedure has steps"),
-        (("--type", "semantic", "--step", "x"), 2, "a memory that is semantic has no --step"),
+        (("--type", "semantic", "--step", "x", "--needs", "y"), 2, "that is semantic has no --needs, --step"),
+        (
+            ("--type", "episodic", "--contradicts", "x", "--source", "a:b"),
+            2,
+            "has no --contradicts, --source",
+        ),
         (("--type", "semantic", "--source", "log"), 2, "write KIND:NAME or KIND:NAME@TRUST"),
         (("--type", "semantic", "--source", "log:x@7"), 2, "a source's trust must be a number from 0 to 1"),
         (("--type", "semantic", "--contradicts", "nothing"), 1, "has no memory"),
@@ -251,7 +256,7 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
     refused = arbor("memory", "practise", vega, fact, "--success")
     assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
-        acts = AuditEvent.objects.filter(message="told Vega how a procedure worked out")
+        acts = AuditEvent.objects.filter(message="recorded an outcome of a procedure of Vega")
         assert [act.detail["success"] for act in acts.order_by("id")] == [True, False]
 
 
@@ -287,4 +292,4 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")
     assert (refused.code, "only a semantic memory has sources" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
-        assert AuditEvent.objects.filter(message__startswith="noted another source").count() == 2
+        assert AuditEvent.objects.filter(message__startswith="added a source to a fact").count() == 2

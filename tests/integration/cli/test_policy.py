@@ -84,7 +84,7 @@ def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) ->
         "active at any hour",
         "while nothing happens heartbeats get rarer",
         "US dollars a day unlimited",
-        "further turns of a heartbeat 9, the installation's",
+        "further round trips of a heartbeat 9, the installation's",
     ):
         assert line in shown
     assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
@@ -94,7 +94,7 @@ def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) ->
         "ticks a cycle",
         "active 22:00 to 06:00 UTC",
         "US dollars a day 0.5; its tenant's agents together 25",
-        "further turns of a heartbeat 0",
+        "further round trips of a heartbeat 0",
     ):
         assert line in shown
 

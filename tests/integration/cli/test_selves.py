@@ -154,7 +154,7 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
     assert [(match["boundary"], match["why"]) for match in matches] == [("no_gossip", "it says “gossip”")]
     by_meaning = arbor("self", "boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
     assert [match["boundary"] for match in by_meaning] == ["no_gossip"]
-    assert "crosses no boundary" in arbor("self", "boundary", "test", vega, "Good morning.").out
+    assert "matches no boundary" in arbor("self", "boundary", "test", vega, "Good morning.").out
     assert arbor("self", "boundary", "remove", vega, "no_gossip").code == 0
     assert arbor("self", "boundary", "remove", vega, "no_harm", "--json").json["done"] == "switched off"
     assert arbor("self", "boundary", "list", vega, "--json").json["switched_off"] == ["no_harm"]

@@ -56,7 +56,7 @@ def test_the_story_runs_step_by_step_and_leaves_no_agent(prepared: Arbor) -> Non
     assert "reflex: no language model" in ran.out
     assert "no workers run" in ran.out
     assert "A hundred and forty-seven seals" in ran.out
-    assert "is gone again" in ran.out
+    assert "is deleted again" in ran.out
     assert remaining_agents() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,6 +11,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from django.db import connections
+from mcp.shared.exceptions import MCPError
 
 from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent
@@ -18,11 +20,12 @@ from apps.fleet.identities import suspend_identity
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.knowledge.services.categories import set_categories
+from apps.mcp_server import callers
 from apps.mcp_server.tools import TOOLS
 from apps.memories.models import Memory, MemoryAccess
 from apps.selves.services.proposals import propose
 from apps.tenants.models import Role, Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory
 from tests.factories.memories import MemoryFactory
@@ -57,6 +60,20 @@ class TestMemories:
         found = client.tool("recall", query="the quince tree", types=["episodic"])["memories"]
         assert [memory["type"] for memory in found] == ["episodic"]
         assert client.tool("recall", query="the quince tree", until="2001-01-01T00:00:00")["memories"] == []
+
+    def test_times_of_any_offset_are_read_as_utc(self, client: MemoryClient, tenant: Tenant) -> None:
+        # PostgreSQL itself refuses offsets of 16 hours or more.
+        stored = client.tool(
+            "remember", content="The quince tree blooms.", occurred_at="2026-05-01T12:00:00+20:43"
+        )
+        with tenant_transaction(tenant.id):
+            occurred_at = Memory.objects.get(id=stored["id"]).occurred_at
+        assert occurred_at == datetime(2026, 4, 30, 15, 17, tzinfo=UTC)
+        for bound, is_found in (("since", False), ("until", True)):
+            recalled = client.tool("recall", query="the quince tree", **{bound: "2026-05-01T12:00:01+20:43"})
+            assert (stored["id"] in [memory["id"] for memory in recalled["memories"]]) is is_found
+        with pytest.raises(ToolFailed, match="years 1 to 9999 in UTC"):
+            client.tool("recall", query="the quince tree", until="9999-12-31T23:59:59-10:00")
 
     def test_a_recall_changes_nothing(self, client: MemoryClient, tenant: Tenant) -> None:
         client.tool("remember", content="The ferry leaves at noon.")
@@ -96,6 +113,28 @@ class TestMemories:
         (node,) = client.tool("show_connections", node=flood, relations=["causes"])["nodes"]
         assert (node["id"], node["hops"]) == (rain, 1)
         assert messages(tenant)[-1].startswith("related two things of Ada: memory:")
+
+    def test_a_text_that_cannot_be_stored_is_explained(self, client: MemoryClient) -> None:
+        with pytest.raises(ToolFailed, match="a character that cannot be stored, such as NUL"):
+            client.tool("list_agents", name="Ada\0")
+
+    def test_a_statement_that_takes_too_long_is_explained(
+        self, client: MemoryClient, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def sleep(_reference: str) -> None:
+            with connections[APP].cursor() as cursor:
+                cursor.execute("SET LOCAL statement_timeout = 1")
+                cursor.execute("SELECT pg_sleep(5)")
+
+        async def read(session: SessionCalls) -> str:
+            with pytest.raises(MCPError) as failed:
+                await session.resource("agent://Ada/goals")
+            return str(failed.value)
+
+        monkeypatch.setattr(callers, "find_agent", sleep)
+        with pytest.raises(ToolFailed, match="the database needed too long for it"):
+            client.tool("list_goals", agent="Ada")
+        assert "the database needed too long for it" in client.run(read)
 
     def test_an_unknown_node_is_explained(self, client: MemoryClient) -> None:
         with pytest.raises(ToolFailed, match="Ada has nothing with the id"):

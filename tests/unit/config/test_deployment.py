@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -81,6 +83,40 @@ def test_the_example_names_every_setting_and_no_other() -> None:
     read = settings_read()
     assert "ARBOR_MASTER_KEY" in read, "the search finds what it should"
     assert set(settings_shown()) - COMPOSE_ONLY == read
+
+
+def defaults_of(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Yield the settings that a module reads with a default, and their defaults."""
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+        if isinstance(node, ast.Call) and re.match(r"env\.|whole_number$", ast.unparse(node.func)):
+            for keyword in node.keywords:
+                if keyword.arg == "default":
+                    expression = compile(ast.Expression(keyword.value), module.__name__, "eval")
+                    yield ast.literal_eval(node.args[0]), eval(expression, vars(module))
+
+
+def as_shown(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return (
+        f"{value:g}"
+        if isinstance(value, float)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
+
+
+@pytest.mark.parametrize("topic", sorted(file.stem for file in (ROOT / "config/settings").glob("[a-z]*.py")))
+def test_the_example_shows_the_defaults(topic: str) -> None:
+    shown = settings_shown()
+    # An example of a setting without a default may show the form of its value.
+    defaults = {
+        name: as_shown(default)
+        for name, default in defaults_of(importlib.import_module(f"config.settings.{topic}"))
+        if default not in ("", [], {}) and shown[name]
+    }
+    assert defaults == {name: shown[name] for name in defaults}
 
 
 def test_the_example_sets_nothing_and_shows_no_secret() -> None:

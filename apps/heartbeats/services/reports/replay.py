@@ -25,7 +25,7 @@ from arbor.heartbeat.prompts.questions import request_of, sections_of
 from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.history import Record, setting_of
-from arbor.models.handles import REFLEX, Handle
+from arbor.models.handles import Handle, is_reflex
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import window_of
@@ -99,7 +99,7 @@ def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
             "context": found.heartbeat.situation.model_copy(
                 update={"terms": None, "model_is_reflex": True}
             ).model_dump(mode="json")
-            if handle.startswith(f"{REFLEX}/")
+            if is_reflex(handle)
             else {},
         }
     )

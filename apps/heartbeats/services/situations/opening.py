@@ -32,7 +32,7 @@ from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situatio
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.detail_text import detail_lines
 from arbor.memory.values import MemoryType
-from arbor.models.handles import REFLEX
+from arbor.models.handles import is_reflex
 from arbor.selves.memory_filters import filters_of
 
 #: Stale goals named in a notice.
@@ -96,7 +96,7 @@ def situation_of(
             "name": columns["name"],
             "public_id": columns["public_id"],
             "tenant": columns["tenant"],
-            "model_is_reflex": model.startswith(f"{REFLEX}/"),
+            "model_is_reflex": is_reflex(model),
             "beat_number": columns["beats"] + 1,
             "environment": _environment(columns, now),
             "energy": budget.begin(holdings),

@@ -28,7 +28,7 @@ _GC_THRESHOLD = 50_000
 
 
 @worker_init.connect
-def _warm_up(sender: Any, **_: Any) -> None:
+def _preload(sender: Any, **_: Any) -> None:
     if Queue.HEARTBEAT.value not in sender.app.amqp.queues.consume_from:
         return
     load_graph(heartbeat_text(), handlers=HANDLERS)
