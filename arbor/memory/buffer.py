@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from arbor.errors import Invalid
-from arbor.memory.content import check_content
+from arbor.memory.content import check_content, check_line
 from arbor.memory.importance import appraise, appraised_role
 from arbor.memory.text.lexical import MAX_TERM_WEIGHT, query_terms
 from arbor.memory.trust import check_unit
@@ -49,12 +49,8 @@ class NewBufferItem:
         if self.importance is not None:
             check_unit("importance", self.importance)
         check_unit("trust", self.trust)
-        for name, value, longest in (
-            ("role", self.role, ROLE_LENGTH),
-            ("source", self.source, SOURCE_LENGTH),
-        ):
-            if len(value) > longest or "\0" in value:
-                raise Invalid(f"{name} must have at most {longest} characters and no NUL, got {len(value)}")
+        check_line("role", self.role, ROLE_LENGTH)
+        check_line("source", self.source, SOURCE_LENGTH)
 
     @property
     def appraised_importance(self) -> float:

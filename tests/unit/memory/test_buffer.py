@@ -26,6 +26,7 @@ from arbor.memory.text.lexical import document_vector
         {"importance": 1.1},
         {"role": "x" * 101},
         {"source": "\0"},
+        {"source": "\ud800"},
     ],
 )
 def test_an_invalid_buffer_item_is_refused(parts: dict[str, Any]) -> None:
