@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, MOST, SMALL_TALK, appraise, at_least
+from arbor.memory.importance import (
+    DEFAULT_WORDS,
+    EXPLICIT,
+    HIGHEST_BY_FACTORS,
+    SMALL_TALK,
+    appraise,
+    at_least,
+)
 from arbor.memory.text.phrases import Phrases, WordLists, read_word_lists
 from arbor.memory.values import MemoryType, Retention
 
@@ -133,7 +140,7 @@ def test_the_reasons_name_what_was_found() -> None:
 @given(st.text(max_size=300), st.text(max_size=20), st.sampled_from(MemoryType))
 def test_importance_is_always_from_0_to_1(text: str, role: str, kind: MemoryType) -> None:
     appraisal = appraise(text, role=role, type=kind)
-    assert SMALL_TALK <= appraisal.importance <= MOST or appraisal.importance == EXPLICIT
+    assert SMALL_TALK <= appraisal.importance <= HIGHEST_BY_FACTORS or appraisal.importance == EXPLICIT
 
 
 @given(st.sampled_from([text for _, text, _, _ in CASES]), st.sampled_from(["", "user", "assistant"]))
