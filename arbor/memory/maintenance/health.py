@@ -38,12 +38,12 @@ class Metric(StrEnum):
     UNEXTRACTED = "unextracted"
     UNWEIGHED = "unweighed"
     STALE_CLUSTERS = "stale_clusters"
-    FAILED_MAINTENANCE_CALLS = "failed_errands"
+    FAILED_MAINTENANCE_CALLS = "failed_maintenance_calls"
     OTHER_EMBEDDER = "other_embedder"
     FAILING_EMBEDDERS = "failing_embedders"
     EXPIRED = "expired"
     BUFFER_EXPIRED = "buffer_expired"
-    UNTENDED = "untended"
+    OVERDUE_FORGETTING = "overdue_forgetting"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ METRIC_RULES: Mapping[Metric, MetricRule] = MappingProxyType(
             by_age=True,
             remedy=_WORKERS.format(queue="cleanup"),
         ),
-        Metric.UNTENDED: MetricRule(
+        Metric.OVERDUE_FORGETTING: MetricRule(
             title="agents whose daily forgetting is late",
             limit=Limit(warn=_DAY, critical=7 * _DAY),
             by_age=True,
