@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.errors import Invalid
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 #: The share of a memory's activation that reaches its closest neighbor; other neighbors get less.
 SPREAD = 0.5
@@ -96,5 +96,5 @@ def spread(
     reached: dict[UUID, float] = dict(levels)
     for memory_id, level in levels.items():
         for other, weight in neighborhoods.get(memory_id, {}).items():
-            reached[other] = reached.get(other, 0.0) + level * SPREAD * weight / HIGHEST
+            reached[other] = reached.get(other, 0.0) + level * SPREAD * weight / HIGHEST_WEIGHT
     return {memory_id: min(CAP, level) for memory_id, level in reached.items() if level >= FLOOR}

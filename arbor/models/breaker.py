@@ -34,7 +34,7 @@ class BreakerVerdict(StrEnum):
     #: The provider failed or did not answer.
     FAULT = "fault"
     #: No evidence: a rate limit, Arbor's own full pool, or a call that the caller ended.
-    UNTOLD = "untold"
+    NO_EVIDENCE = "no_evidence"
 
 
 def verdict_of(error: BaseException | None, *, is_slow: bool = False) -> BreakerVerdict:
@@ -46,13 +46,13 @@ def verdict_of(error: BaseException | None, *, is_slow: bool = False) -> Breaker
         case None:
             return BreakerVerdict.ANSWERED
         case ModelTimeout():
-            return BreakerVerdict.UNTOLD if is_slow else BreakerVerdict.FAULT
+            return BreakerVerdict.NO_EVIDENCE if is_slow else BreakerVerdict.FAULT
         case ModelUnavailable():
-            return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.UNTOLD
+            return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.NO_EVIDENCE
         case ModelError():
             return BreakerVerdict.ANSWERED
         case _:
-            return BreakerVerdict.UNTOLD
+            return BreakerVerdict.NO_EVIDENCE
 
 
 class Breaker:

@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.mind.rows import UNNAMED, Halves
-from arbor.memory.recall.candidates import Flags, Places
-
-#: The distance between the keys of two sessions' first turns, so that no turn has a neighbor of another session.
-_SESSION_ROOM = 1 << 33
+from arbor.memory.recall.candidates import SESSION_ROOM, Flags, Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,4 +172,4 @@ class TurnLookup:
 
 def turn_keys(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> Places:
     """Return a number for each turn; the numbers of two turns of one session differ as their positions do."""
-    return session.astype(np.int64) * _SESSION_ROOM + position
+    return session.astype(np.int64) * SESSION_ROOM + position

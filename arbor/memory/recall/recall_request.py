@@ -29,7 +29,7 @@ class RecallFilter:
     until: datetime | None = None
     session: str = ""
     without_session: str = ""
-    #: Leaves out only what happened in that session from then on.
+    #: With `without_session`: memories of that session from before this time are not left out.
     without_since: datetime | None = None
     #: From 0 to 1.
     min_importance: float = 0.0
@@ -37,7 +37,7 @@ class RecallFilter:
     #: A concept, by id or name, that the memory is a case of, directly or through a narrower one.
     concept: UUID | str | None = None
     episode: UUID | None = None
-    #: A cluster that it is a member of: its id or its name, in any case.
+    #: A cluster that the memory belongs to: its id or its name, in any case.
     cluster: UUID | str | None = None
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The weights of score components, and their parsing from a setting. docs/explanation/recall.md explains their derivation."""
+"""The weights of score components, and the parser of their setting. docs/explanation/recall.md explains their derivation."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ class Weights:
 
 
 DEFAULT_WEIGHTS = Weights()
-NAMES = tuple(field.name for field in fields(Weights))
+WEIGHT_NAMES = tuple(field.name for field in fields(Weights))
 
 
 def parse_weights(text: str) -> Weights:
-    """Parse weights such as `association=0.1, mood=0`; weights that are not named have their defaults.
+    """Parse weights such as `association=0.1, mood=0`; other weights have their defaults.
 
     Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is no weight.
     """
     weights: dict[str, float] = {}
     for part in filter(None, (entry.strip() for entry in text.split(","))):
         name, _, value = (side.strip() for side in part.partition("="))
-        if name not in NAMES:
+        if name not in WEIGHT_NAMES:
             raise ConfigurationInvalid(
-                f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(NAMES)}"
+                f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(WEIGHT_NAMES)}"
             )
         if name in weights:
             raise ConfigurationInvalid(f"ARBOR_RECALL_WEIGHTS names {name} twice")

@@ -34,7 +34,7 @@ from arbor.memory.clusters.clusters import (
     emotional_signature,
 )
 from arbor.memory.clusters.links import ClusterLink
-from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 from arbor.memory.values import MemoryStatus
 
 #: The largest limit of a listing.
@@ -121,7 +121,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     Cluster.objects.filter(id=cluster_id).update(
         centroid=HalfVector(center) if center is not None else None,
         keywords=list(words),
-        name=name if name != name_of(previous_keywords) else name_of(words),
+        name=name if name != default_name(previous_keywords) else default_name(words),
         emotional_valence=feeling.valence,
         emotional_intensity=feeling.intensity,
         importance=feeling.importance,

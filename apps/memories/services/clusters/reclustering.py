@@ -39,7 +39,7 @@ from arbor.memory.clusters.links import (
 )
 from arbor.memory.clusters.reclustering import recluster
 from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 
 #: A membership is written again when its strength has changed by more.
 _CHANGED_BY = 0.005
@@ -57,7 +57,7 @@ class ExistingCluster:
     @property
     def named(self) -> bool:
         """Return whether somebody named the cluster: its name is not the one from its keywords."""
-        return self.name != name_of(self.keywords)
+        return self.name != default_name(self.keywords)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +261,7 @@ class ReclusteringPlan:
             rows.append(
                 {
                     "id": str(cluster_id),
-                    "name": name_of(self._keywords[cluster_id]),
+                    "name": default_name(self._keywords[cluster_id]),
                     "centroid": centroid,
                     "keywords": self._keywords[cluster_id],
                     "valence": feeling.valence,

@@ -6,7 +6,7 @@ from apps.memories.services.embedding.queries import QUERY_VECTOR
 from apps.memories.services.store.queries import TERM_COUNTS
 from arbor.memory.activation import CAP, FLOOR, MOST_ACTIVATED, MOST_ACTIVE, MOST_FOR_CLUSTERS, SPREAD
 from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 _OF_CONCEPT = """id IN (
     SELECT k.memory_id FROM memories_concept named
@@ -69,7 +69,7 @@ WITH recalled AS MATERIALIZED (
 ), reached AS (
     SELECT agent_id, id, level FROM recalled
     UNION ALL
-    SELECT r.agent_id, near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST}
+    SELECT r.agent_id, near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST_WEIGHT}
     FROM memories_upkeep u JOIN recalled r ON r.agent_id = u.agent_id AND r.id = u.memory_id
     CROSS JOIN LATERAL jsonb_each_text(u.neighbors) near
     WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[])
@@ -179,7 +179,7 @@ END"""  # noqa: S608 (no external input)
 MEMORY_STATE = f"""
 SELECT (
     SELECT string_agg(
-        uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST}), ''::bytea
+        uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST_WEIGHT}), ''::bytea
     )
     FROM unnest(%(sources)s::uuid[]) AS source (id)
     CROSS JOIN LATERAL (SELECT memory_id, neighbors FROM memories_upkeep

@@ -38,7 +38,7 @@ from arbor.memory.clusters.links import (
 )
 from arbor.memory.clusters.reclustering import recluster
 from arbor.memory.relations import Relation
-from arbor.memory.text.keywords import keywords, name_of, terms_in
+from arbor.memory.text.keywords import default_name, keywords, terms_in
 from arbor.memory.text.lexical import term_index, term_of
 
 IDS = [UUID(int=number) for number in range(400)]
@@ -252,8 +252,8 @@ def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
     texts = ["She was baking bread, and it smelled.", "We bake on Sundays.", "Baking bread, we talked."]
     df = {term_index(term_of(word)): count for word, count in (("bake", 3), ("bread", 2), ("talked", 90))}
     assert keywords(texts, df, 100) == ("baking", "bread")
-    assert name_of(("baking", "bread", "oven", "crust")) == "baking, bread, oven"
-    assert name_of(()) == "(no words)"
+    assert default_name(("baking", "bread", "oven", "crust")) == "baking, bread, oven"
+    assert default_name(()) == "(no words)"
     assert keywords([], {}, 0) == keywords(["of the and 42"], {}, 5) == ()
     assert keywords(["Bread."], {}, 0) == ()
     assert term_index(term_of("bread")) in terms_in(texts)
