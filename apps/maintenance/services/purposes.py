@@ -114,7 +114,9 @@ def _propose_stated(
     """Propose the facts that a model found in people's turns; return why others were left out."""
     turns = turns_of_people(agent_id, [ids[place] for place in stated])
     facts = [
-        ConversationFact(text=fact, confidence=STATED_CONFIDENCE, memory_id=ids[place], conversation=turns[ids[place]])
+        ConversationFact(
+            text=fact, confidence=STATED_CONFIDENCE, memory_id=ids[place], conversation=turns[ids[place]]
+        )
         for place, found in stated.items()
         if ids[place] in turns
         for fact in found
