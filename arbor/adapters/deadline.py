@@ -73,8 +73,8 @@ class _DeadlineStream(httpcore.NetworkStream):
 class DeadlineBackend(httpcore.NetworkBackend):
     """Opens connections whose waits all end with the deadline, the DNS look-up included.
 
-    `permits` decides which IP addresses may be connected to; it checks the very address that is used, so a name
-    that resolves to another address the second time does not pass.
+    `permits` decides which IP addresses may be connected to. It checks the address that is then used, so a name that resolves
+    to another address the second time does not pass.
     """
 
     def __init__(self, permits: Callable[[str], bool] | None = None) -> None:

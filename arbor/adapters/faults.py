@@ -80,7 +80,7 @@ def error_for(
         return ModelRefused(f"{endpoint.provider} declined the content: {quote}")
     if fault.status == _TOO_MANY and fault.code not in _EXHAUSTED:
         return ModelUnavailable(
-            f"{endpoint.provider} limits our rate: {quote}",
+            f"{endpoint.provider} limits the rate of calls: {quote}",
             retry_after_s=_retry_after_s(headers),
             provider_fault=False,
         )

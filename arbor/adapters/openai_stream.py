@@ -6,10 +6,9 @@ from typing import Any
 
 import httpx
 
+from arbor.adapters.event_stream import DONE
 from arbor.adapters.exchange import HttpReply, encode_json
 from arbor.models.ports import TextSink
-
-DONE = "[DONE]"
 
 
 class ChunkAssembly:

@@ -38,9 +38,8 @@ def check_url(
 ) -> None:
     """Raise Invalid unless a webhook can have the URL: absolute, https (or http, if allowed), no user in it.
 
-    `what` names the URL of something else, and `setting` what would allow http there.
-
-    The error shows no more of the URL than `redact_url` does, because records and prompts contain the error.
+    `what` names the URL in errors, and `setting` the setting that allows http. The error shows no more of the URL than
+    `redact_url` does, because records and prompts contain the error.
     """
     schemes = ("https", "http") if allow_http else ("https",)
     try:

@@ -102,7 +102,7 @@ def parse_storable(text: str) -> Any:
     except RecursionError as error:
         raise ValueError(f"nested deeper than {MAX_DEPTH}") from error
     if repairs:
-        raise ValueError("it has a number that is none (NaN, Infinity), or characters that cannot be stored")
+        raise ValueError("it has NaN, Infinity or characters that cannot be stored")
     return value
 
 
@@ -157,7 +157,7 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
     if isinstance(value, list):
         return [_clean(item, depth + 1, repairs) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        repairs.append("a number that is none (NaN, Infinity) was taken as null")
+        repairs.append("NaN or Infinity was taken as null")
         return None
     return value
 
@@ -232,7 +232,7 @@ class _JsonWriter:
 
     @property
     def depth(self) -> int:
-        """Return how many objects and lists are open."""
+        """The number of open objects and lists."""
         return len(self._closing)
 
     def _mark(self, lexeme: str) -> bool:

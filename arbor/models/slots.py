@@ -12,8 +12,8 @@ from types import MappingProxyType
 from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
 
-#: Calls that a server of one's own answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
-OWN_SERVER_CALLS = 2
+#: Calls that a self-hosted server answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
+SELF_HOSTED_CALLS = 2
 VLLM_CALLS = 32
 #: Calls to a hosted provider: its own rate limits come first.
 HOSTED_CALLS = 1000
@@ -54,7 +54,7 @@ class Slots:
 
     @property
     def figures(self) -> SlotFigures:
-        """Return how many calls are sent and how many wait."""
+        """The numbers of sent and waiting calls."""
         with self._changed:
             waiting = len(self._urgent) + len(self._others)
             return SlotFigures(limit=self._limit, sent=self._sent, waiting=waiting)
@@ -63,8 +63,8 @@ class Slots:
     def slot(self, *, may_wait: Callable[[], bool], every_s: float, first: bool = False) -> Iterator[bool]:
         """Wait for a slot and occupy it; yield whether there is one.
 
-        While it waits, `may_wait` is called every `every_s` seconds, and once when the wait is over: where it returns False
-        the caller lost its work meanwhile, and gets no slot. With `first`, the call is urgent.
+        During the wait, `may_wait` is called every `every_s` seconds, and once at its end: if it returns False, the caller has
+        lost its work and gets no slot. With `first`, the call is urgent.
         """
         if not self._occupy(may_wait, every_s, first=first):
             yield False
@@ -75,7 +75,7 @@ class Slots:
             self._release()
 
     def _occupy(self, may_wait: Callable[[], bool], every_s: float, *, first: bool) -> bool:
-        """Wait for a slot and occupy it; False where the caller lost its work meanwhile."""
+        """Wait for a slot and occupy it; return False if the caller has lost its work."""
         ticket = object()
         with self._changed:
             if not self._line and self._sent < self._limit:

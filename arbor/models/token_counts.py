@@ -1,4 +1,4 @@
-"""The choice of a tokenizer for models, by the setting that names their files."""
+"""The choice of a tokenizer for models, by the setting that names the files of tokenizers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parse_tokenizers(text: str) -> Mapping[str, Path]:
 
 
 def shared_tokenizer(handles: Sequence[str], tokenizers: Mapping[str, CountTokens]) -> str:
-    """Return the name of the tokenizer that all these models share; empty if one has none or another one."""
+    """Return the name of the tokenizer that all these models share; empty if there is none."""
     if not tokenizers:
         return ""
     names = [_name_for(handle, tokenizers) for handle in handles]
