@@ -39,7 +39,7 @@ class Rate:
         return f"{self.uses} in {self.seconds} s"
 
     def includes(self, narrower: Rate) -> bool:
-        """Return whether nobody who observes the other rate can exceed this one."""
+        """Return whether uses within the other rate are always within this one."""
         # A period of this rate is covered by this number of periods of the other one.
         periods = -(-self.seconds // narrower.seconds)
         return periods * narrower.uses <= self.uses

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 from arbor.tools.names import is_tool_action
 from arbor.web.addresses import is_address, is_public
 
-#: Actions that look something up on a network; their texts name no private host.
+#: Actions that look something up on a network, so that their texts must not name a private host.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
 #: An answer in a conversation, which is no action of a heartbeat.
 REPLY = "reply"
@@ -20,7 +20,7 @@ REPLY = "reply"
 OUTWARD = INQUIRIES | {"reach_out_user", "reach_out_agent", "reach_out_public", REPLY}
 #: Arguments of tools that are run as a command.
 COMMAND_NAMES = frozenset({"command", "cmd", "commands", "script", "shell", "bash", "args", "argv"})
-#: Characters of the shortest token that is compared with the installation's own secrets.
+#: The length of the shortest token that is compared with the installation's own secrets.
 SECRET_LENGTH = 16
 
 
@@ -52,11 +52,11 @@ class ReflexMatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReflexTerms:
-    """The facts about an installation that reflexes depend on."""
+    """The facts about an installation that reflexes need."""
 
     #: Digests of the installation's own secrets (`secret_digest`).
     own_secrets: frozenset[bytes] = frozenset()
-    #: Tools may be given hosts of private networks.
+    #: Whether arguments of tools may name hosts of private networks.
     private_tools: bool = False
 
 

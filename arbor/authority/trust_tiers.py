@@ -1,7 +1,7 @@
 """Trust tiers: the score of an agent, and the rules by which its tier rises and falls.
 
-Weights, tiers and the grace period are those of the origin of seed 000. Its part "tests" is the share of accepted proposals
-that proved right here, because no tests run.
+Weights, tiers and the grace period are those of the origin of seed 000. The origin's part "tests" is replaced by the share of
+accepted proposals that proved right.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.agents.capabilities import CapabilityUri
 from arbor.authority.constraints import Constraints, Rate, TimeWindow, entered_constraints
-from arbor.authority.grants import CapabilityUri, is_subset, matches, read_uri, widening
+from arbor.authority.grants import is_subset, matches, read_uri, widening
 from arbor.errors import CapabilityInvalid
 from tests.support.authority import OTHER_KEY, SYSTEM, grant_of
 
