@@ -75,9 +75,8 @@ class Cycle:
     ticks: Sequence[Tick]
     allocated: int
     left: int
-    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot run now: …` (the fleet runs a heartbeat of the
-    #: agent), the state of the day's budget, or the reason for which the last heartbeat failed before it did anything, which
-    #: costs no tick.
+    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot run now: …` (a worker runs a heartbeat of the agent),
+    #: the state of the day's budget, or the reason why the last heartbeat failed before it did anything, which costs no tick.
     ended: str
 
     @property

@@ -1,4 +1,4 @@
-"""Subscriptions of agents to signals, as values: the sources, and what is coalesced for the next prompt."""
+"""Subscriptions of agents to signals, as values: the sources, and signals coalesced for the next prompt."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from arbor.errors import Invalid
 
-#: Subscriptions of one agent at most.
+#: The most subscriptions of one agent.
 MOST_SUBSCRIPTIONS = 20
-#: Names or patterns of one subscription at most, and characters of one.
+#: The most names or patterns of one subscription, and characters of one of them.
 MOST_NAMES = 20
 NAME_LENGTH = 80
 #: The latest subjects that a line of the prompt names.
@@ -24,8 +24,6 @@ SUBJECTS_SHOWN = 3
 SHARED = UUID(int=0)
 #: The fields of signals that say in words what they are about, the best first.
 _SUBJECTS = ("title", "workflow", "step", "skill", "name", "action", "resource", "status")
-
-
 #: The beginnings of the names of signals about what the agents of a tenant share.
 SHARED_PREFIXES = ("document.", "workflow.")
 
@@ -90,7 +88,7 @@ class CoalescedSignals:
 def coalesce(signals: Iterable[ReadSignal]) -> list[CoalescedSignals]:
     """Return one entry for each name and source: the source with the oldest signal first, its latest signals first.
 
-    A prompt without room for all sources shows the first ones, so that none waits forever.
+    A prompt without room for all sources shows the first ones, so that no source waits forever.
     """
     groups: dict[tuple[str, str], list[ReadSignal]] = {}
     for found in signals:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from arbor.errors import Invalid
+from arbor.quotations import shorten
 
 #: The most edges of a path, the most nodes of a traversal, and its longest time in the database.
 MAX_HOPS = 6
@@ -191,8 +192,7 @@ def within_bound[T](found: Sequence[T], most: int) -> TraversalResult[T]:
 
 def label_of(text: str) -> str:
     """Return a node's label: the beginning of its text on one line, at most LABEL_LENGTH characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
+    return shorten(" ".join(text.split()), LABEL_LENGTH)
 
 
 def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[ReachedNode]:

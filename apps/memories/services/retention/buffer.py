@@ -42,7 +42,7 @@ from arbor.memory.forgetting import effective_importance
 from arbor.memory.recall.recall_request import check_query
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import NewMemory
-from arbor.signals import SignalName, listed, signal
+from arbor.signals import SignalName, memory_data, signal
 
 _MATTERING = Q(promoted_to=None) & (
     Q(importance__gte=PROMOTION_IMPORTANCE) | Q(accesses__gte=PROMOTION_ACCESSES)
@@ -254,7 +254,7 @@ def _promote(
             item.promoted_to_id = memory_id
         BufferItem.objects.bulk_update(items, ["promoted_to"])
         if ids:
-            emit(signal(SignalName.MEMORY_PROMOTED, agent_id, **listed(ids)))
+            emit(signal(SignalName.MEMORY_PROMOTED, agent_id, **memory_data(ids)))
         if actor is not None:
             record(
                 action=AuditAction.OPERATOR_ACT,
