@@ -12,6 +12,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import REFLEX_HANDLE, Provider
 from arbor.models.slots import HOSTED_CALLS, SELF_HOSTED_CALLS, VLLM_CALLS
 
+OPENAI_BASE_URL = "https://api.openai.com/v1"
 #: Seconds for a whole call. A self-hosted server that computes two replies on a few cores takes minutes for each.
 HOSTED_DEADLINE_S = 90.0
 SELF_HOSTED_DEADLINE_S = 300.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from arbor.clock import check_time_zone
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
 
@@ -50,8 +51,7 @@ class Source:
                 raise Invalid(f"{name} must be a text, got {value!r}")
             check_line(name, value, longest)
         check_unit("a source's trust", self.trust)
-        if self.observed_at is not None and self.observed_at.tzinfo is None:
-            raise Invalid(f"a source's observed_at must have a time zone, got {self.observed_at.isoformat()}")
+        check_time_zone("a source's observed_at", self.observed_at)
 
     @property
     def key(self) -> str:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
+from arbor.clock import check_time_zone
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid
-from arbor.memory.recall.timespan import TimeSpan, check_moment, mentioned_span
+from arbor.memory.recall.timespan import TimeSpan, mentioned_span
 from arbor.memory.text.lexical import named_speakers, query_terms, query_vector, words_of
 from arbor.memory.values import MemoryType
 
@@ -57,9 +58,7 @@ class RecallFilter:
 
     def _check_times(self) -> None:
         for name in ("since", "until", "without_since"):
-            moment = getattr(self, name)
-            if moment is not None:
-                check_moment(name, moment)
+            check_time_zone(name, getattr(self, name))
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise Invalid(
                 f"since must be before until, got {self.since.isoformat()} and {self.until.isoformat()}"
