@@ -27,8 +27,13 @@ def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
         timeout=TIMEOUT,
         follow_redirects=False,
         trust_env=False,
-        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        cookies=no_cookies(),
     )
+
+
+def no_cookies() -> CookieJar:
+    """Return a jar that stores no cookie."""
+    return CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
 
 
 @contextmanager

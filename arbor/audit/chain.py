@@ -74,7 +74,7 @@ class SealHeader:
     @property
     def digest(self) -> bytes:
         """The SHA-256 of the header."""
-        return hashlib.sha256(canonical(self._fields())).digest()
+        return hashlib.sha256(canonical_json(self._fields())).digest()
 
     @property
     def signed_bytes(self) -> bytes:
@@ -108,7 +108,7 @@ class Seal:
     signature: bytes
 
 
-def canonical(value: Mapping[str, Any]) -> bytes:
+def canonical_json(value: Mapping[str, Any]) -> bytes:
     """Return the bytes of a JSON object that are digested."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -120,7 +120,7 @@ def format_moment(at: datetime) -> str:
 
 def row_digest(value: Mapping[str, Any]) -> bytes:
     """Return the digest of a row."""
-    return hashlib.sha256(canonical(value)).digest()[:ROW_DIGEST_BYTES]
+    return hashlib.sha256(canonical_json(value)).digest()[:ROW_DIGEST_BYTES]
 
 
 def pack_events(rows: Iterable[SealedRow]) -> bytes:

@@ -24,9 +24,9 @@ ERROR_ADDS = 0.1
 #: The highest importance by factors; only "remember this" gives more.
 HIGHEST_BY_FACTORS = 0.95
 #: The importance of small talk: below 0.2, where early cleanup begins (seed 001).
-SMALL_TALK = 0.15
+SMALL_TALK_IMPORTANCE = 0.15
 #: The importance of "remember this" (seed 001).
-EXPLICIT = 1.0
+EXPLICIT_IMPORTANCE = 1.0
 
 #: The role of speakers whose "remember this" is obeyed. Texts of peers, pages and the agent itself are data, not requests.
 USER = "user"
@@ -85,11 +85,13 @@ def appraise(
     tokens = tokens_of(folded)
     speaker = role.casefold()
     if speaker == USER and (asked := _asks_to_remember(tokens, lists)):
-        return Appraisal(importance=EXPLICIT, retention=Retention.PERMANENT, reasons=(f"asked: {asked}",))
+        return Appraisal(
+            importance=EXPLICIT_IMPORTANCE, retention=Retention.PERMANENT, reasons=(f"asked: {asked}",)
+        )
     words = [token for token in tokens if token not in CLAUSE_ENDS]
     if _is_small_talk(words, lists):
         retention = Retention.ROUTINE if type is MemoryType.EPISODIC else Retention.LASTING
-        return Appraisal(importance=SMALL_TALK, retention=retention, reasons=("small talk",))
+        return Appraisal(importance=SMALL_TALK_IMPORTANCE, retention=retention, reasons=("small talk",))
     factors = _factors(folded, tokens, lists)
     importance = min(HIGHEST_BY_FACTORS, DEFAULT_IMPORTANCE + sum(_ADDS[factor] for factor in factors))
     return Appraisal(

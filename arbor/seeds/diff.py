@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from arbor.quotations import shorten
-from arbor.seeds.manifest import canonical
+from arbor.seeds.manifest import canonical_json
 from arbor.seeds.reading import SeedRow
 
 #: Differences of each section that are shown with their values.
@@ -158,7 +158,7 @@ def _key(row: SeedRow, same_agent: bool) -> bytes | None:
     names = _NATURAL.get(row.section)
     if names is None and same_agent:
         names = tuple(sorted(name for name in row.values if name.endswith("_id") or name == "relation"))
-    return None if names is None else canonical([row.values.get(name) for name in names])
+    return None if names is None else canonical_json([row.values.get(name) for name in names])
 
 
 def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:
 
 
 def _digest(values: dict[str, Any], same_agent: bool) -> bytes:
-    return hashlib.blake2b(canonical(_compared(values, same_agent)), digest_size=16).digest()
+    return hashlib.blake2b(canonical_json(_compared(values, same_agent)), digest_size=16).digest()
 
 
 def _fields(before: dict[str, Any], after: dict[str, Any], same_agent: bool) -> dict[str, tuple[Any, Any]]:

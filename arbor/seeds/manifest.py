@@ -36,7 +36,7 @@ class _Part(BaseModel):
 
     def encoded(self) -> bytes:
         """Return the part as canonical JSON."""
-        return canonical(self.model_dump(mode="json"))
+        return canonical_json(self.model_dump(mode="json"))
 
 
 class VectorModel(_Part):
@@ -129,11 +129,11 @@ class SeedManifest(_Part):
         return {section.name: section.rows for section in self.trailer.sections}
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     """Return a value as JSON with sorted keys: equal values have equal bytes."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def state_digest(sections: Mapping[str, str]) -> str:
     """Return the digest of a state from the digests of its sections; their order does not matter."""
-    return hashlib.sha256(canonical(dict(sections))).hexdigest()
+    return hashlib.sha256(canonical_json(dict(sections))).hexdigest()

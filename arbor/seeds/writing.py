@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from backports.zstd import CompressionParameter, ZstdCompressor
 
 from arbor.seeds.digests import RunningDigests
-from arbor.seeds.manifest import SeedHeader, SeedManifest, SeedSignatures, canonical
+from arbor.seeds.manifest import SeedHeader, SeedManifest, SeedSignatures, canonical_json
 
 MAGIC = b"ARBORSEED"
 SECTION, TRAILER, SIGNATURES, VECTORS = b"#", b"=", b"!", b"\t"
@@ -50,13 +50,13 @@ class SeedWriter:
     def begin_section(self, name: str, *, digested: bool = True) -> None:
         """Begin a section; one that is not digested is no part of the agent's state."""
         self._digests.begin_section(name, digested=digested)
-        self._line(SECTION + canonical({"section": name, "digested": digested}))
+        self._line(SECTION + canonical_json({"section": name, "digested": digested}))
 
     def write_row(self, row: Mapping[str, Any], vectors: Mapping[str, str] | None = None) -> None:
         """Write a row, and its vectors as base64 of half-precision numbers by column."""
-        text = canonical(row)
+        text = canonical_json(row)
         self._digests.add_row(text)
-        self._line(text + VECTORS + canonical(vectors) if vectors else text)
+        self._line(text + VECTORS + canonical_json(vectors) if vectors else text)
 
     def finish(self, sign: Callable[[bytes], SeedSignatures]) -> SeedManifest:
         """Write the trailer and its signatures, and return the manifest."""

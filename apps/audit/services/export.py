@@ -15,7 +15,7 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.positions import audit_horizon
 from apps.audit.services.search import AuditFilter
 from apps.tenants.scope import tenant_transaction
-from arbor.audit.chain import canonical
+from arbor.audit.chain import canonical_json
 from arbor.audit.changes import plain
 
 #: Records that are read at once, in a transaction of their own.
@@ -60,4 +60,4 @@ def _parts(tenant_id: UUID, wanted: AuditFilter) -> Iterator[str]:
 
 def line_of(exported: dict[str, Any]) -> str:
     """Return a line of an export: the text that the digest of the record is over, and a line feed."""
-    return canonical(exported).decode() + "\n"
+    return canonical_json(exported).decode() + "\n"

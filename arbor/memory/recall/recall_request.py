@@ -116,7 +116,7 @@ class ReadQuery:
 
 
 def read_query(text: str, *, df: Mapping[int, int], documents: int, now: datetime) -> ReadQuery:
-    """Parse a query; `df` are the document frequencies of `lexical.looked_up`, `documents` the number of memories."""
+    """Parse a query; `df` are the document frequencies of `lexical.counted_indices`, `documents` the number of memories."""
     terms = query_terms(text)
     speakers = named_speakers(terms, df)
     return ReadQuery(

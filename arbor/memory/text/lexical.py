@@ -226,8 +226,8 @@ def query_terms(text: str) -> tuple[QueryTerm, ...]:
     return tuple(terms.values())
 
 
-def looked_up(terms: tuple[QueryTerm, ...]) -> frozenset[int]:
-    """Return the indices whose document frequencies `query_vector` and `named_speakers` need."""
+def counted_indices(terms: tuple[QueryTerm, ...]) -> frozenset[int]:
+    """Return the indices of terms whose document frequencies `query_vector` and `named_speakers` need."""
     return frozenset({term.index for term in terms} | {term.speaker_index for term in terms}) - {0}
 
 
