@@ -11,6 +11,7 @@ from uuid import UUID
 from arbor.clock import check_time_zone
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid
+from arbor.memory.content import check_text
 from arbor.memory.recall.timespan import TimeSpan, mentioned_span
 from arbor.memory.text.lexical import named_speakers, query_terms, query_vector, words_of
 from arbor.memory.values import MemoryType
@@ -48,13 +49,14 @@ class RecallFilter:
         for name, value in (("min_importance", self.min_importance), ("min_trust", self.min_trust)):
             if not 0 <= value <= 1:
                 raise Invalid(f"{name} must be 0 to 1, got {value}")
-        for name, text in (("session", self.session), ("without_session", self.without_session)):
-            if "\0" in text:
-                raise Invalid(f"{name} must have no NUL, got {text!r}")
+        check_text("session", self.session)
+        check_text("without_session", self.without_session)
         self._check_times()
         for name, named in (("concept", self.concept), ("theme", self.cluster)):
-            if isinstance(named, str) and (not named.strip() or "\0" in named):
-                raise Invalid(f"a {name} is named by its id or its name, without NUL; got {named!r}")
+            if isinstance(named, str):
+                check_text(f"a {name}", named)
+                if not named.strip():
+                    raise Invalid(f"a {name} is named by its id or its name, got {named!r}")
 
     def _check_times(self) -> None:
         for name in ("since", "until", "without_since"):
