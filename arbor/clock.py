@@ -59,7 +59,7 @@ def check_time_zone(name: str, at: datetime | None) -> None:
         raise Invalid(f"{name} must have a time zone, got {at.isoformat()}")
 
 
-def when(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """Format a time for prompts, in UTC, to the minute."""
     # `strftime` takes twice as long, and a prompt contains about thirty times.
     return at.astimezone(UTC).isoformat(" ", "minutes").removesuffix("+00:00")
