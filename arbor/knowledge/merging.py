@@ -12,6 +12,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import query_terms, term_index, term_of, words_of
 from arbor.memory.values import DEFAULT_IMPORTANCE
+from arbor.setting_lists import parse_weights_of
 
 #: The actions of heartbeats that search.
 SEARCH_MY_MEMORIES = "search_my_memories"
@@ -205,20 +206,5 @@ def word_share(query: str, text: str) -> float:
 
 
 def parse_merge_weights(text: str) -> MergeWeights:
-    """Parse weights such as `recency=0.4,similarity=0.3`; other weights have their defaults.
-
-    Raises ConfigurationInvalid for an unknown name, and for a value that is no weight.
-    """
-    names = [field.name for field in fields(MergeWeights)]
-    weights: dict[str, float] = {}
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, value = (side.strip() for side in part.partition("="))
-        try:
-            weights[name] = float(value)
-        except ValueError:
-            weights[name] = math.nan
-        if name not in names or math.isnan(weights[name]):
-            raise ConfigurationInvalid(
-                f"ARBOR_SEARCH_WEIGHTS has NAME=NUMBER, separated by commas, got {part!r}; names are {', '.join(names)}"
-            )
-    return replace(DEFAULT_WEIGHTS, **weights)
+    """Parse weights such as `recency=0.4,similarity=0.3`; other weights have their defaults. Raises ConfigurationInvalid."""
+    return parse_weights_of(text, setting="ARBOR_SEARCH_WEIGHTS", default=DEFAULT_WEIGHTS, highest=1)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.values import MemoryType, Retention
+from arbor.setting_lists import name_values
 
 _SECONDS_PER_DAY = 86_400
 _DAYS_PER_WEEK = 7
@@ -109,12 +110,10 @@ class ForgettingPolicy:
 def parse_quotas(text: str) -> Mapping[MemoryType, int]:
     """Parse quotas such as `semantic=2000, procedural=200`; other types have their defaults. Raises ConfigurationInvalid."""
     quotas = dict(KNOWLEDGE_QUOTAS)
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, value = part.partition("=")
-        name, value = name.strip(), value.strip()
+    for entry, name, value in name_values(text):
         if name not in KNOWLEDGE_QUOTAS or not value.isascii() or not value.isdecimal() or int(value) < 1:
             raise ConfigurationInvalid(
-                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {part!r};"
+                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {entry!r};"
                 f" names are {', '.join(KNOWLEDGE_QUOTAS)} (ARBOR_MEMORY_QUOTA is the quota of episodic memories)"
             )
         quotas[MemoryType(name)] = int(value)

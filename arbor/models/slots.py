@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
+from arbor.setting_lists import name_values
 
 #: Calls that a self-hosted server answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
 SELF_HOSTED_CALLS = 2
@@ -22,11 +23,10 @@ HOSTED_CALLS = 1000
 def parse_provider_calls(text: str) -> Mapping[Provider, int]:
     """Parse `ollama=2,openai=64`: calls sent at once, by provider. Raises ConfigurationInvalid."""
     calls: dict[Provider, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, number = (word.strip() for word in part.partition("="))
+    for entry, name, number in name_values(text):
         if name not in set(Provider) or not number.isascii() or not number.isdigit() or int(number) < 1:
             raise ConfigurationInvalid(
-                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {part!r}"
+                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {entry!r}"
             )
         calls[Provider(name)] = int(number)
     return MappingProxyType(calls)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
+from arbor.setting_lists import name_values
 
 
 class HealthState(StrEnum):
@@ -225,17 +226,16 @@ def judge_job(
 
 
 def parse_limits(text: str) -> dict[Metric, Limit]:
-    """Read limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
+    """Parse limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
     limits: dict[Metric, Limit] = {}
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, values = part.partition("=")
+    for entry, name, values in name_values(text):
         warn, _, critical = values.partition(":")
         try:
-            limits[Metric(name.strip())] = Limit(warn=float(warn), critical=float(critical))
+            limits[Metric(name)] = Limit(warn=float(warn), critical=float(critical))
         except ValueError as error:
             known = ", ".join(Metric)
             raise ConfigurationInvalid(
-                f"ARBOR_HEALTH_LIMITS has NAME=WARN:CRITICAL, separated by commas, got {part!r}; names are {known}"
+                f"ARBOR_HEALTH_LIMITS has NAME=WARN:CRITICAL, separated by commas, got {entry!r}; names are {known}"
             ) from error
     return limits
 
