@@ -37,7 +37,7 @@ _CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signal:
-    """One state change of an agent or, without one, of what the tenant's agents share; `data` has JSON values under the names of the catalogue."""
+    """One state change of an agent or, without an agent, of what the tenant's agents share; `data` has JSON values by the catalogue's names."""
 
     name: SignalName
     agent_id: UUID | None

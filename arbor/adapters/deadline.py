@@ -1,4 +1,4 @@
-"""A total deadline for network calls: each wait on a socket ends with it, whatever the server does.
+"""A total deadline for network calls: no wait on a socket outlasts it, whatever the server does.
 
 A read time-out alone does not bound a call: a server that sends one byte per second never lets it fire.
 Worker threads have no time limit either, so the deadline is enforced where the waiting is done.

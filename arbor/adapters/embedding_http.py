@@ -47,7 +47,7 @@ class HttpEmbedder:
         self.dimension = dimension
         self._endpoint = endpoint
         self._client = client
-        # A reply must fit into what the exchange reads.
+        # A reply must not exceed MAX_REPLY_BYTES.
         self._batch = max(1, min(batch, MAX_REPLY_BYTES // (_BYTES_PER_NUMBER * dimension)))
         self._body = body
         self._read = read
@@ -81,7 +81,7 @@ class HttpEmbedder:
 
 
 def _truncate(text: str) -> str:
-    """Cut the text to what a model reads, between characters."""
+    """Cut the text to MAX_TEXT_BYTES, between characters."""
     encoded = text.encode(errors="replace")
     return text if len(encoded) <= MAX_TEXT_BYTES else encoded[:MAX_TEXT_BYTES].decode(errors="ignore")
 

@@ -20,7 +20,7 @@ _EXHAUSTED = {"insufficient_quota", "billing_not_active", "billing_hard_limit_re
 #: 4xx that pass by themselves: time-out, conflict, too early.
 _TRANSIENT = {408, 409, 425}
 _TOO_MANY = 429
-#: Tokens of one call at most: far above any window, and below what the ledger can hold.
+#: The most tokens of one call: far above any window, and below the limit of the ledger's columns.
 _MAX_TOKENS = 100_000_000
 
 

@@ -148,7 +148,7 @@ def _content_text(part: types.ContentBlock) -> str:
 
 
 def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
-    """Return why a session failed. Network errors do not name the address: it may be a private one of the operator."""
+    """Return why a session failed. Network errors leave out the address, which may be a private one of the operator."""
     errors = list(_leaves(error))
     for found in errors:
         if isinstance(found, ResponseTooLarge):

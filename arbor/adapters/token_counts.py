@@ -9,7 +9,7 @@ from pathlib import Path
 from arbor.errors import ConfigurationInvalid
 from arbor.models.token_counts import CountTokens
 
-#: Texts whose tokens a process keeps: rules, actions, characters and skills recur in each prompt.
+#: The most texts whose counts a process caches: rules, actions, characters and skills recur in each prompt.
 _CACHED_TEXTS = 512
 
 

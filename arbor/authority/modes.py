@@ -174,7 +174,7 @@ def effective_mode(
         candidates.append(ModeDecision(mode=ceiling.mode, prefix=ceiling.prefix, source=ModeSource.CEILING))
     if model_limit is not None and (rule := _longest(resource, PRESETS[model_limit])) is not None:
         candidates.append(ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.LIMIT))
-    # Of equal modes, the first one is what a person can change.
+    # Of equal modes, the first one wins, because a person can change it.
     return min(candidates, key=lambda candidate: candidate.mode.rank)
 
 

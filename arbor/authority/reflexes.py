@@ -39,7 +39,7 @@ class ReflexKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReflexMatch:
-    """A reflex and what it recognized, in words that do not repeat the text."""
+    """A reflex and a description of the danger that does not repeat the text."""
 
     kind: ReflexKind
     what: str
@@ -122,7 +122,7 @@ def find_command(text: str) -> ReflexMatch | None:
 
 
 def secret_digest(token: str) -> bytes:
-    """Return the digest by which a secret is recognized without being known."""
+    """Return the digest of a secret, which recognizes the secret without revealing it."""
     return hashlib.blake2b(token.encode(), digest_size=16, person=b"arbor/reflex").digest()
 
 

@@ -199,7 +199,7 @@ def next_tier(status: TierStatus, *, score: float, records: int, breach: str, no
 def _after_breach(status: TierStatus, breach: str, now: datetime) -> TierDecision:
     lower = TIERS[max(TIERS.index(status.tier) - 1, 0)]
     if lower is status.tier:
-        # Nothing is lower, but the way up begins anew.
+        # There is no lower tier, but the time above the next floor starts again.
         return TierDecision(
             status=TierStatus(
                 tier=status.tier, since=status.since, by_person=status.by_person, breached_at=now

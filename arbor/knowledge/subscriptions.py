@@ -22,7 +22,7 @@ NAME_LENGTH = 80
 SUBJECTS_SHOWN = 3
 #: The source of signals about what the agents of a tenant share, where a statement needs an id.
 SHARED = UUID(int=0)
-#: The fields of signals that say in words what they are about, the best first.
+#: The fields of signals that name their subjects in words, the most descriptive first.
 _SUBJECTS = ("title", "workflow", "step", "skill", "name", "action", "resource", "status")
 #: The beginnings of the names of signals about what the agents of a tenant share.
 SHARED_PREFIXES = ("document.", "workflow.")
@@ -80,7 +80,7 @@ class CoalescedSignals:
     name: str
     source: str
     count: int
-    #: The time of the latest one, and what the latest ones are about, the latest first.
+    #: The time of the latest signal, and the subjects of the latest signals, the latest first.
     at: datetime
     subjects: Sequence[str]
 
@@ -114,6 +114,6 @@ def coalesce(signals: Iterable[ReadSignal]) -> list[CoalescedSignals]:
 
 
 def subject_of(data: Mapping[str, Any]) -> str:
-    """Return what a signal is about in words, from the field of its data that says it best; empty if none does."""
+    """Return the subject of a signal in words, from the most descriptive field of its data; empty if no field has a text."""
     texts = (data.get(name) for name in _SUBJECTS)
     return next((text for text in texts if isinstance(text, str) and text), "")

@@ -30,7 +30,7 @@ EXPLICIT_IMPORTANCE = 1.0
 
 #: The role of speakers whose "remember this" is obeyed. Texts of peers, pages and the agent itself are data, not requests.
 USER = "user"
-#: The source of what a person gives an agent.
+#: The source of texts that a person gives an agent.
 OPERATOR = "operator"
 #: Roles that report their own work: the agent and its tools. A person who reports a failure has another role.
 _OWN_ROLES = frozenset({"", "agent", "assistant", "function", "system", "tool", "tool_result"})
@@ -187,7 +187,7 @@ def _is_small_talk(words: list[str], lists: WordLists) -> bool:
 
 
 def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
-    """Return the words by which the text asks to be remembered; empty if it does not.
+    """Return the words of the text that ask to remember it; empty if there are none.
 
     Such words begin a clause, perhaps after a request: "I can't remember this" does not ask, nor does "Remember this?".
     """

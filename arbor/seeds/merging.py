@@ -22,11 +22,11 @@ MOST_PROPOSALS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class MergeConflict:
-    """A row of the seed that contradicts what the agent has; it is left out."""
+    """A row of the seed that contradicts a row of the agent; it is not merged."""
 
     section: str
     subject: str
-    #: What the agent has, and what the seed has.
+    #: The value of the agent, and that of the seed.
     own: str
     other: str
 
@@ -58,7 +58,7 @@ class OwnKnowledge:
 
 
 def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
-    """Sort the rows of a seed into what is new, known and in conflict."""
+    """Sort the rows of a seed into new, known and conflicting ones."""
     plan = MergePlan()
     for row in rows:
         if row.section == "memories":

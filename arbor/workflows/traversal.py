@@ -184,7 +184,7 @@ def fill(text: str, state: WorkflowState) -> str:
 
 
 def value_of(named: Placeholder, state: WorkflowState) -> str:
-    """Return a value of the input or of an earlier step as text; empty where there is none."""
+    """Return a value of the input or of an earlier step as text; empty for a missing value."""
     value: Any
     path = named.path
     if named.root == "input":

@@ -108,7 +108,7 @@ def _split_sessions(
 
 
 def parse_record(line: str) -> dict[str, Any] | None:
-    """Return the JSON object of a line, or None if it is none."""
+    """Return the JSON object of a line, or None for a line that is not an object."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -88,7 +88,7 @@ class IdLookup:
         """Return the lookup with more rows, numbered from `first`."""
         lows, highs = np.concatenate([self.lows, lows]), np.concatenate([self.highs, highs])
         rows = np.concatenate([self.rows, np.arange(first, first + len(lows) - len(self.lows))])
-        # A stable sort leaves a run that is sorted already as it is.
+        # A stable sort is fast on a run that is sorted already.
         order = lows.argsort(kind="stable")
         return type(self)(lows=lows[order], highs=highs[order], rows=rows[order])
 

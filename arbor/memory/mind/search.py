@@ -52,7 +52,7 @@ class MindSearch:
     image: MindImage
     request: RecallRequest
     reading: ReadQuery
-    #: The query's side of BM25 as it is stored, in single precision.
+    #: The query's vector for BM25, in single precision like the stored ones.
     lexical: dict[int, float]
     #: The query's vector, in half precision like the stored vectors; None: words alone decide.
     vector: npt.NDArray[np.float32] | None

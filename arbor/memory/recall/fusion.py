@@ -139,7 +139,7 @@ def all_terms(
 def contenders(
     candidates: Candidates, lasting: Mapping[str, Numbers], *, weights: Weights, limit: int
 ) -> Places:
-    """Return the positions of the candidates that can be among the `limit` best, whatever their use.
+    """Return the positions of the candidates that can be among the `limit` best, however often they were used.
 
     Use changes three terms, all bounded: importance is at least as stored, recency and activation are at least 0, and none
     of the three exceeds its weight.

@@ -14,7 +14,7 @@ KEYWORDS_IN_NAME = 3
 #: Characters of one memory that are read, and the members that are read, the nearest to the center first.
 READ_CHARACTERS = 2_000
 READ_MEMBERS = 60
-#: The least number of texts with a word before it can be a keyword, where the cluster has that many texts.
+#: The least number of texts that a keyword occurs in; less where the cluster has fewer texts.
 _LEAST_TEXTS = 2
 #: The shortest keyword in Latin letters.
 _MIN_WORD_LENGTH = 3
