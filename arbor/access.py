@@ -51,7 +51,7 @@ def generate_token(tenant_id: UUID) -> TokenText:
 
 
 def parse_token(text: str) -> TokenText | None:
-    """Parse a token; return None for a text that is no token."""
+    """Parse a token; return None for a text that is not a token."""
     if not text.startswith(MARK) or not text.isascii() or len(text) != len(MARK) + _TOKEN_BYTES * 4 // 3:
         return None
     try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: White space and a word of up to 40 characters at the end of a text. A longer string is no word, and may be cut.
+#: White space and a word of up to 40 characters at the end of a text. A longer string is not a word, and may be cut.
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
 
 

@@ -222,7 +222,7 @@ class AgentRuntime(Protocol):
         ...
 
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
-        """Set an agent's ticks to those of a new cycle, and return them (seed 003, 5: TICK_ALLOC)."""
+        """Set an agent's ticks for a new cycle, and return them (seed 003, 5: TICK_ALLOC)."""
         ...
 
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:

@@ -22,7 +22,7 @@ def name_values(text: str) -> Iterator[tuple[str, str, str]]:
 def parse_weights_of[W: DataclassInstance](text: str, *, setting: str, default: W, highest: float) -> W:
     """Parse weights such as `association=0.1, mood=0`; other weights are those of `default`.
 
-    Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is no weight.
+    Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is not a weight.
     """
     names = [field.name for field in fields(default)]
     weights: dict[str, float] = {}

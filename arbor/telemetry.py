@@ -138,7 +138,7 @@ class SpanExporter(Protocol):
 
 
 def heartbeat_spans(heartbeat: HeartbeatRecord) -> list[Span]:
-    """Return the spans of an ended heartbeat: its own first, then those of nodes, model calls and actions.
+    """Return the spans of an ended heartbeat: its own span first, then the spans of nodes, model calls and actions.
 
     The trace's id is the heartbeat's, and spans' ids follow from it, so that spans sent twice are the same spans.
     """

@@ -165,7 +165,7 @@ def connect_model(
 def list_endpoints(
     provider: Provider, credentials: Credentials, *, advice: str
 ) -> tuple[ApiEndpoint | None, ApiEndpoint]:
-    """Return the endpoint that proves a key, where the list of models does not, and that of the list of models.
+    """Return the endpoint that proves a key, None where the list of models does, and the endpoint of that list.
 
     Raises ConfigurationInvalid for a provider without a network, and one that is not configured.
     """

@@ -67,7 +67,7 @@ def post_for_stream(
 ) -> HttpReply:
     """Send one request and read its stream into `assembly`; return the reply as if it had not been streamed.
 
-    A response that is no stream (an error, or a server that does not stream) is returned as it is. Raises as `post_json`
+    A response that is not a stream (an error, or a server that does not stream) is returned as it is. Raises as `post_json`
     does, and ModelUnavailable for a stream that breaks off or cannot be read.
     """
     with (

@@ -112,5 +112,5 @@ def malformed_reply_error(endpoint: ApiEndpoint, answer: HttpReply) -> ModelErro
 
 
 def as_count(value: Any) -> int:
-    """Return a token count; 0 for a value that is no count, or one that no call reaches."""
+    """Return a token count; 0 for a value that is not a count, or is above the limit of a call."""
     return value if isinstance(value, int) and 0 < value <= _MAX_TOKENS else 0

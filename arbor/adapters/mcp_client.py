@@ -194,7 +194,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request to the first permitted address of its host that answers.
 
-        The address that was checked is the one that is connected to; the certificate is that of the host.
+        Connects to the address that was checked; the certificate must be the host's.
         """
         url, failure = request.url, httpx2.ConnectError("the host has no address", request=request)
         for address in await self._addresses(request):

@@ -14,7 +14,7 @@ _CACHED_TEXTS = 512
 
 
 def load_counter(file: Path) -> CountTokens:
-    """Load the tokenizer of a file. Raises ConfigurationInvalid for one that is no tokenizer.
+    """Load the tokenizer of a file. Raises ConfigurationInvalid for one that is not a tokenizer.
 
     Takes up to a second for a large vocabulary.
     """

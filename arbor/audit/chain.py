@@ -22,7 +22,7 @@ ROW_DIGEST_BYTES = 16
 _ID_BYTES = 16
 _EVENT_BYTES = _ID_BYTES + ROW_DIGEST_BYTES
 _HEARTBEAT_BYTES = 2 * _ID_BYTES + ROW_DIGEST_BYTES
-#: The beginning of the signed bytes, so that a signature for another purpose is no signature of a seal.
+#: The beginning of the signed bytes, so that a signature for another purpose is not a signature of a seal.
 _SIGNED_LABEL = b"arbor/audit-seal/v1\0"
 #: The digest before the first seal.
 NO_SEAL = bytes(32)

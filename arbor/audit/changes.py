@@ -23,7 +23,7 @@ class AuditChange:
 
 
 def change_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> AuditChange:
-    """Return the fields that differ between two states; a missing field is no value."""
+    """Return the fields that differ between two states; a missing field equals None."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return AuditChange(
         before={name: json_value(before[name]) for name in names if name in before},

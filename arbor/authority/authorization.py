@@ -169,7 +169,7 @@ def authorize(
 ) -> Authorization:
     """Decide whether the agent may carry out the action of this resource and nonce with these parameters.
 
-    `resource`, `nonce` and `params` are those of the action that is about to run; the signed request must be of the same.
+    `resource`, `nonce` and `params` belong to the action that is about to run, and the signed request must have the same.
     """
     refusal = _request_fault(signed, nonce, resource, params, authority=authority, now=now)
     if refusal is not None:
@@ -271,7 +271,7 @@ def _grant_fault(
 
 
 def _chain_fault(chain: tuple[Capability, ...]) -> tuple[DenialCode, str] | None:
-    """Return why a delegated grant is not covered by those above it; None if it is."""
+    """Return why a delegated grant exceeds a grant above it; None if it does not."""
     for child, parent in pairwise(chain):
         if child.parent_id != parent.id:
             return DenialCode.WIDENED, f"{child.id} was not delegated from {parent.id}"

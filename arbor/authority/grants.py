@@ -82,7 +82,7 @@ class Capability:
         return b"".join(len(part).to_bytes(4, "big") + part for part in fields)
 
     def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of a public key over this grant. Results are cached."""
+        """Return whether the key pair of a public key signed this grant. Results are cached."""
         return bool(self.signature) and _is_signature(key, self._message, self.signature)
 
 

@@ -14,7 +14,7 @@ from arbor.web.addresses import is_address, is_public
 
 #: Actions that look something up on a network, so that their texts must not name a private host.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
-#: An answer in a conversation, which is no action of a heartbeat.
+#: An answer in a conversation, which is not an action of a heartbeat.
 REPLY = "reply"
 #: Actions whose texts leave the agent's mind.
 OUTWARD = INQUIRIES | {"reach_out_user", "reach_out_agent", "reach_out_public", REPLY}
@@ -128,7 +128,7 @@ def secret_digest(token: str) -> bytes:
 
 # --- Secrets -------------------------------------------------------------------------------------------
 
-# Forms that their issuers document. A prefix without its random part is no secret, so texts about keys pass.
+# Forms that their issuers document. A prefix without its random part is not a secret, so texts about keys pass.
 _SECRETS = tuple(
     (what, re.compile(pattern))
     for what, pattern in (

@@ -73,7 +73,7 @@ class SignedRequests:
         return message_of(self.requests, self.key_number)
 
     def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of a public key. Known without a check if this process has just made it."""
+        """Return whether the key pair of a public key signed the requests; signatures that this process has just made are not checked."""
         message = self.message()
         return (key, message, self.signature) in _made or _is_signature(key, message, self.signature)
 

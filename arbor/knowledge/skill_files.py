@@ -19,7 +19,7 @@ MOST_FILES = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadableSkill:
-    """A file that is no valid skill, and why."""
+    """A file that is not a valid skill, with the reason."""
 
     path: str
     fault: str

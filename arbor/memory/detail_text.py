@@ -22,7 +22,7 @@ INDEXED_FIELDS = (
     "evidence",
     "applicability",
 )
-#: Fields that are shown as they are, with their labels. `context` and `pattern` of any type: an agent may add them.
+#: Fields that are shown unchanged, with their labels. `context` and `pattern` are shown for all types: an agent may add them.
 _SHOWN = {
     "context": "context",
     "action": "done",

@@ -128,7 +128,7 @@ def _nearest(
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeWeights:
-    """The weights of the components: words as for memories, meaning more, because a summary says more than a turn."""
+    """The weights of the components. Words weigh as for memories; meaning weighs more, because a summary says more than a turn."""
 
     words: float = 1.0
     meaning: float = 0.6

@@ -21,7 +21,7 @@ class RunningDigests:
         self._digested: dict[str, str] = {}
 
     def begin_section(self, name: str, *, digested: bool) -> None:
-        """End the open section and begin another; one that is not digested is no part of the agent's state."""
+        """End the open section and begin another; one that is not digested is not part of the agent's state."""
         self.end_section()
         self.name, self._is_digested = name, digested
 

@@ -48,7 +48,7 @@ class SeedWriter:
         self._put(MAGIC + bytes([header.seed_version]) + len(encoded).to_bytes(LENGTH_BYTES, "big") + encoded)
 
     def begin_section(self, name: str, *, digested: bool = True) -> None:
-        """Begin a section; one that is not digested is no part of the agent's state."""
+        """Begin a section; one that is not digested is not part of the agent's state."""
         self._digests.begin_section(name, digested=digested)
         self._line(SECTION + canonical_json({"section": name, "digested": digested}))
 

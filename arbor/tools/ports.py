@@ -63,7 +63,7 @@ class ListedTool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """The tools of a server, and those that cannot be used, one line each."""
+    """The usable tools of a server, and a line for each tool that cannot be used."""
 
     tools: tuple[ListedTool, ...]
     skipped: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ EVERYWHERE = "*"
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address, as text, is public; False for a text that is no address.
+    """Return whether an IP address, as text, is public; False for a text that is not an address.
 
     An IPv6 address that contains an IPv4 address is public only if the latter is, so that `::ffff:127.0.0.1` does not pass.
     """

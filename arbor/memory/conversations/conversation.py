@@ -26,7 +26,7 @@ from arbor.memory.conversations.turns import BadLine, Turn
 
 #: The longest line: six times a memory's text, because JSON's escapes lengthen it.
 MAX_LINE_BYTES = 400_000
-#: The largest JSON document, which is read at once; a larger one is no conversation.
+#: The largest JSON document, which is read at once; a larger one is not a conversation.
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 #: The length of the beginning from which the format is recognized.
 _HEAD_BYTES = 4_096

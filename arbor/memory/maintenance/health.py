@@ -204,7 +204,7 @@ def judge(value: float, limit: Limit) -> HealthState:
 def figure(
     metric: Metric, *, count: int, most: int = 0, age_s: float = 0.0, limits: Mapping[Metric, Limit]
 ) -> Figure:
-    """Judge a metric by its count, by the `most` of one agent, or by the oldest's `age_s`, as its rule says."""
+    """Judge a metric by its count, by the `most` of one agent, or by the age of the oldest row, `age_s`, as the metric's rule says."""
     rule = METRIC_RULES[metric]
     judged = max(0.0, age_s) if rule.by_age else float(most if rule.by_agent else count)
     limit = limits.get(metric, rule.limit)

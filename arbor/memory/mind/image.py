@@ -180,7 +180,10 @@ class MindImage:
         return found
 
     def with_changes(self, memories: MemoryRows) -> Self:
-        """Return the image with these memories added, replaced, or removed where they are not active. Raises ValueError for vectors of another dimension."""
+        """Return the image with these memories added or replaced, and removed where they are not active.
+
+        Raises ValueError for vectors of another dimension.
+        """
         if not len(memories):
             return self
         active = self.active.copy()

@@ -66,7 +66,7 @@ class Candidates:
     words: Numbers
     #: NaN while the memory is not embedded.
     similarity: Numbers
-    #: A number for each session, from 0; -1: none, or one that is no context (`session_numbers`).
+    #: A number for each session, from 0; -1 for no session, or for the session of heartbeats, which is no context (`session_numbers`).
     session: Places
     position: Places
     role: Sequence[str]

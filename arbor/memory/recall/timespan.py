@@ -62,7 +62,7 @@ _MENTION = re.compile(
     ),
     re.IGNORECASE,
 )
-#: The characters of a query that are searched: a query names its time early, and a pasted page of dates is no query.
+#: The characters of a query that are searched: a query names its time early, and a pasted page of dates is not a query.
 _READ_CHARACTERS = 1_000
 
 
