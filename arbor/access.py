@@ -1,4 +1,4 @@
-"""API tokens as texts: made, taken apart, hashed."""
+"""API tokens as texts: generated, parsed, hashed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from uuid import UUID
 #: The beginning of every token, by which scanners of source code recognize a leaked one.
 MARK = "arbor_"
 _ID_BYTES, _TENANT_BYTES, _SECRET_BYTES = 6, 16, 32
-_LENGTH = _ID_BYTES + _TENANT_BYTES + _SECRET_BYTES
+_TOKEN_BYTES = _ID_BYTES + _TENANT_BYTES + _SECRET_BYTES
 #: The public part: the mark and the token's id in base64.
 PREFIX_LENGTH = len(MARK) + _ID_BYTES * 4 // 3
-#: A use within this time of the last one that was stored writes nothing.
+#: The use of a token is stored at most once within this time.
 USE_STORED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenText:
-    """A token, taken apart."""
+    """A parsed token."""
 
     #: The tenant in which the token is looked up. The token's hash proves it.
     tenant_id: UUID
@@ -51,8 +51,8 @@ def generate_token(tenant_id: UUID) -> TokenText:
 
 
 def parse_token(text: str) -> TokenText | None:
-    """Take a token apart; None for a text that is no token."""
-    if not text.startswith(MARK) or not text.isascii() or len(text) != len(MARK) + _LENGTH * 4 // 3:
+    """Parse a token; return None for a text that is not a token."""
+    if not text.startswith(MARK) or not text.isascii() or len(text) != len(MARK) + _TOKEN_BYTES * 4 // 3:
         return None
     try:
         parts = base64.b64decode(text.removeprefix(MARK), altchars=b"-_", validate=True)

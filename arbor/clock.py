@@ -53,7 +53,13 @@ def to_utc(at: datetime) -> datetime:
         raise Invalid(f"a time must be in the years 1 to 9999 in UTC, got {at.isoformat()}") from error
 
 
-def when(at: datetime) -> str:
+def check_time_zone(name: str, at: datetime | None) -> None:
+    """Raise Invalid for a time without a time zone; `name` names the time in the error."""
+    if at is not None and at.utcoffset() is None:
+        raise Invalid(f"{name} must have a time zone, got {at.isoformat()}")
+
+
+def format_time(at: datetime) -> str:
     """Format a time for prompts, in UTC, to the minute."""
     # `strftime` takes twice as long, and a prompt contains about thirty times.
     return at.astimezone(UTC).isoformat(" ", "minutes").removesuffix("+00:00")

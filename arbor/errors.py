@@ -3,10 +3,11 @@
 ArborError
 ├── Invalid                   input that is wrong; the message says what would be right
 │   ├── ContentInvalid        a memory's text is empty, too long or contains NUL
-│   ├── TemplateInvalid       a template file breaks a rule; lists every fault
-│   ├── SkillInvalid          a SKILL.md file breaks a rule; lists every fault
+│   ├── DefinitionInvalid     a definition breaks a rule; lists every fault
+│   │   ├── TemplateInvalid   a template file breaks a rule
+│   │   ├── SkillInvalid      a SKILL.md file breaks a rule
+│   │   └── PipelineInvalid   a DOT graph breaks a rule
 │   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or its prefix is unknown
-│   ├── PipelineInvalid       a DOT graph breaks a rule
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── SeedInvalid           a seed is damaged, too large, newer, or of another installation
@@ -80,35 +81,29 @@ class ContentInvalid(Invalid):
     """The content of a memory is empty, too long or contains a NUL character."""
 
 
-class TemplateInvalid(Invalid):
+class DefinitionInvalid(Invalid):
+    """The definition breaks a rule."""
+
+    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
+        super().__init__(message or "; ".join(faults) or None)
+        #: All faults, each with its place.
+        self.faults = tuple(faults)
+
+
+class TemplateInvalid(DefinitionInvalid):
     """The template file breaks a rule."""
 
-    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        #: All faults, each with its line and path.
-        self.faults = tuple(faults)
 
-
-class SkillInvalid(Invalid):
+class SkillInvalid(DefinitionInvalid):
     """The SKILL.md file breaks a rule."""
 
-    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        #: All faults, each with its line and path.
-        self.faults = tuple(faults)
+
+class PipelineInvalid(DefinitionInvalid):
+    """The pipeline graph breaks a rule."""
 
 
 class CapabilityInvalid(Invalid):
     """The capability's URI breaks the grammar."""
-
-
-class PipelineInvalid(Invalid):
-    """The pipeline graph breaks a rule."""
-
-    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
-        super().__init__(message or "; ".join(faults) or None)
-        #: Every fault, one line each.
-        self.faults = tuple(faults)
 
 
 class CheckpointInvalid(Invalid):

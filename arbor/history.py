@@ -38,8 +38,9 @@ class Record(StrEnum):
     DELIVERIES = "deliveries"
 
 
-#: Usage of today and yesterday is compared with daily limits; an audit log that forgets at once is none.
+#: The least age at which audit records are deleted.
 LEAST_AUDIT_AGE = timedelta(days=30)
+#: Usage of today and yesterday is compared with daily limits, so it stays for two days.
 _LEAST_DAYS: Mapping[Record, float] = {Record.USAGE: 2.0, Record.AUDIT: LEAST_AUDIT_AGE / timedelta(days=1)}
 #: Audit records are deleted by the month, so that the record of their deletion is one among many.
 AUDIT_SPAN = timedelta(days=30)
@@ -52,9 +53,9 @@ def setting_of(record: Record) -> str:
 
 
 def parse_ages(days: Mapping[Record, str]) -> dict[Record, timedelta | None]:
-    """Parse the age in days at which each kind of record is deleted; 0 or empty: never, which is None.
+    """Parse the age in days at which each kind of record is deleted; return None for 0 or an empty text: never.
 
-    Raises ConfigurationInvalid for what is no age, and for one that is too low for its record.
+    Raises ConfigurationInvalid for a text that is not an age, and for an age that is too low for its kind of record.
     """
     return {record: _age(record, text.strip()) for record, text in days.items()}
 

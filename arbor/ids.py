@@ -13,7 +13,7 @@ _last_tick = 0
 
 
 def next_tick() -> int:
-    """Return the time in steps of 1/4096 ms, of 60 bits, greater than the last one this process made."""
+    """Return the time in steps of 1/4096 ms, of 60 bits, greater than any tick that this process returned before."""
     global _last_tick
     tick = (time.time_ns() << 12) // 1_000_000
     with _lock:
@@ -22,7 +22,7 @@ def next_tick() -> int:
 
 
 def uuid7() -> UUID:
-    """Return a UUID of version 7 (RFC 9562, 5.7 and 6.2 method 3), greater than the last one this process made.
+    """Return a UUID of version 7 (RFC 9562, 5.7 and 6.2 method 3), greater than any that this process made before.
 
     The first 60 free bits are the time in steps of 1/4096 ms, so rows made in order sort in order; new rows land at
     the right edge of a B-tree, and inserting many touches few pages. The last 62 bits are random.

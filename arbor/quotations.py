@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: White space and a word of up to 40 characters at the end of a text. A longer string is no word, and may be cut.
+#: White space and a word of up to 40 characters at the end of a text. A longer string is not a word, and may be cut.
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
 
 
@@ -20,14 +20,14 @@ def shorten(text: str, longest: int) -> str:
     return head.rstrip() + "…"
 
 
-def closed(text: str) -> str:
+def close_quotes(text: str) -> str:
     """Return the text with missing closing quotation marks added."""
     return text + "”" * (text.count("“") - text.count("”"))
 
 
 def quoted(text: str) -> str:
     """Return the text as a quotation; inner quotations get single marks."""
-    inner = closed(text).replace("“", "‘").replace("”", "’")
+    inner = close_quotes(text).replace("“", "‘").replace("”", "’")
     return f"“{inner}”"
 
 
@@ -46,13 +46,13 @@ class Data:
     """Wraps texts of others in blocks that mark them as data, never as instructions."""
 
     def __init__(self, nonce: str) -> None:
-        """`nonce`: the mark of the block, which its texts cannot know. Raises ValueError for an empty one."""
+        """Set the mark of the blocks, which their texts cannot know. Raises ValueError for an empty mark."""
         if not nonce:
             raise ValueError("a data block needs a mark: without one, its texts could end it")
         self._nonce = nonce
 
     def block(self, lines: Iterable[str]) -> str:
-        """Return the lines in a block, without the mark, also where its removal forms it again."""
+        """Return the lines in a block, with the mark removed from them, also where a removal forms the mark again."""
         text = "\n".join(lines)
         while self._nonce in text:
             text = text.replace(self._nonce, "")
@@ -60,6 +60,6 @@ class Data:
 
 
 def line(text: str, longest: int = LINE_LENGTH) -> str:
-    """Return a text for one entry: cut if long, with further lines indented, so that they cannot pass for entries."""
+    """Return a text as one entry of a list: cut if too long, with further lines indented, so that they cannot pass for entries."""
     text = "\n    ".join(text.strip().splitlines())
     return text if len(text) <= longest else f"{text[:longest]}… (cut; {len(text)} characters in all)"

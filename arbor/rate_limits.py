@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: The most keys of a limiter; beyond it those that used nothing lately are forgotten.
+#: The number of keys beyond which a limiter forgets the keys without a recent use.
 _MOST_KEYS = 10_000
 
 
@@ -20,7 +20,7 @@ class _Allowance:
 
 
 class RateLimiter:
-    """Allows each key a number of uses a minute: at once after a pause, else as they come back evenly (a token bucket)."""
+    """Allows each key a number of uses a minute, as a token bucket: used uses come back evenly, and unused ones add up to the limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class RateLimiter:
     def seconds_to_wait(self, limits: dict[object, int], *, uses: int = 1) -> float:
         """Count uses against each key's limit a minute; return 0, or the seconds until they would be allowed.
 
-        Where one key has too few left, none is charged. A limit of 0 is no limit.
+        If one key has too few uses left, no key is charged. A limit of 0 is no limit.
         """
         now = self._clock()
         limits = {key: limit for key, limit in limits.items() if limit > 0}
@@ -58,6 +58,6 @@ class RateLimiter:
         return max(0.0, missing / per_second)
 
     def _forget(self, now: float) -> None:
-        """Forget the keys that used nothing for a minute: they have all their uses again."""
+        """Forget the keys without a use for a minute: they have all their uses again."""
         recent = {key: allowance for key, allowance in self._allowances.items() if now - allowance.at < 60}
         self._allowances = recent

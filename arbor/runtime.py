@@ -75,9 +75,8 @@ class Cycle:
     ticks: Sequence[Tick]
     allocated: int
     left: int
-    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot run now: …` (the fleet runs a heartbeat of the
-    #: agent), the state of the day's budget, or the reason for which the last heartbeat failed before it did anything, which
-    #: costs no tick.
+    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot run now: …` (a worker runs a heartbeat of the agent),
+    #: the state of the day's budget, or the reason why the last heartbeat failed before it did anything, which costs no tick.
     ended: str
 
     @property
@@ -223,7 +222,7 @@ class AgentRuntime(Protocol):
         ...
 
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
-        """Set an agent's ticks to those of a new cycle, and return them (seed 003, 5: TICK_ALLOC)."""
+        """Set an agent's ticks for a new cycle, and return them (seed 003, 5: TICK_ALLOC)."""
         ...
 
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from arbor.errors import ConfigurationInvalid, SealBroken
 
-MASTER_KEY_BYTES = 32  # AES-256 strength
-IV_BYTES = 12  # GCM's own nonce length, NIST SP 800-38D 5.2.1.1
+MASTER_KEY_BYTES = 32  # AES-256
+IV_BYTES = 12  # GCM's recommended nonce length, NIST SP 800-38D 5.2.1.1
 TAG_BYTES = 16
 SEAL_VERSION = 1
 

@@ -1,6 +1,7 @@
 """Signals as values, and cursors that mark places in their order; with their names and catalogue.
 
-A signal is a fact about one agent, or about the tenant as a whole, committed with the change that it describes. Its data is small: ids, names, numbers.
+A signal is a fact about one agent, or about what the agents of a tenant share, committed with the change that it describes. Its data is
+small: ids, names, numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from arbor.errors import Invalid
+from arbor.quotations import shorten
 from arbor.signal_catalogue import CATALOGUE, MOST_IDS
 from arbor.signal_names import SignalName
 
@@ -23,11 +25,11 @@ __all__ = [
     "Signal",
     "SignalName",
     "label",
-    "listed",
+    "memory_data",
     "signal",
 ]
 
-#: Characters of a name or title in a signal at most.
+#: The most characters of a name or title in a signal.
 LABEL_LENGTH = 120
 _FIRST = UUID(int=0)
 _CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
@@ -35,16 +37,16 @@ _CURSOR = re.compile(r"([0-9a-f]{32})\.(\d{1,6})")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signal:
-    """One state change of an agent or, without one, of what the tenant's agents share; `data` has JSON values under the names of the catalogue."""
+    """One state change of an agent or, without an agent, of what the tenant's agents share; `data` has JSON values by the catalogue's names."""
 
     name: SignalName
     agent_id: UUID | None
-    #: The heartbeat that it happened in.
+    #: The heartbeat that the change happened in.
     heartbeat_id: UUID | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse data with other fields than the catalogue names."""
+        """Raise ValueError for data whose fields differ from the catalogue's."""
         known = CATALOGUE[self.name].fields.keys()
         if self.data.keys() != known:
             raise ValueError(f"{self.name} has the fields {', '.join(known)}, got {', '.join(self.data)}")
@@ -52,7 +54,7 @@ class Signal:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Cursor:
-    """A place in the order of signals: after this number of the signals of a row."""
+    """A place in the order of signals: after the first `number` signals of a row."""
 
     row_id: UUID = _FIRST
     number: int = 0
@@ -72,11 +74,11 @@ class Cursor:
 def signal(
     name: SignalName, agent_id: UUID | None, heartbeat_id: UUID | None = None, /, **data: Any
 ) -> Signal:
-    """Return a signal with its data as keywords. Raises ValueError for other fields than those of the catalogue."""
+    """Return a signal with its data as keywords. Raises ValueError for fields that differ from the catalogue's."""
     return Signal(name=name, agent_id=agent_id, heartbeat_id=heartbeat_id, data=data)
 
 
-def listed(ids: Iterable[UUID]) -> dict[str, Any]:
+def memory_data(ids: Iterable[UUID]) -> dict[str, Any]:
     """Return the fields `count` and `memories` for ids of memories."""
     known = list(dict.fromkeys(ids))
     return {"count": len(known), "memories": known[:MOST_IDS]}
@@ -84,5 +86,4 @@ def listed(ids: Iterable[UUID]) -> dict[str, Any]:
 
 def label(text: str) -> str:
     """Return a name or title in one line of at most LABEL_LENGTH characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
+    return shorten(" ".join(text.split()), LABEL_LENGTH)

@@ -41,7 +41,7 @@ COST = "arbor.action.energy"
 
 #: The provider of heartbeats, which are invocations inside Arbor.
 _ARBOR = "arbor"
-#: The step whose time the actions share: they have no times of their own.
+#: The step whose times the spans of actions have, because actions have no times of their own.
 _ACTING = "act"
 _FAILED = "failed"
 
@@ -122,7 +122,7 @@ class Span:
     parent_id: int | None
     started_at: datetime
     ended_at: datetime
-    #: Whether another system answers: a model's server.
+    #: Whether another system answers, such as a model's server.
     client: bool = False
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     #: The kind of the error, empty without one.
@@ -138,7 +138,7 @@ class SpanExporter(Protocol):
 
 
 def heartbeat_spans(heartbeat: HeartbeatRecord) -> list[Span]:
-    """Return the spans of an ended heartbeat: its own first, then those of nodes, model calls and actions.
+    """Return the spans of an ended heartbeat: its own span first, then the spans of nodes, model calls and actions.
 
     The trace's id is the heartbeat's, and spans' ids follow from it, so that spans sent twice are the same spans.
     """

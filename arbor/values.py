@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # The type checker knows the standard function's parameters.
+    # Type checkers check the arguments of the standard function.
     from dataclasses import replace
 else:
 

@@ -20,7 +20,7 @@ from apps.memories.services.recall.recaller import recall
 from arbor.memory.recall.candidates import Candidate, Candidates
 from arbor.memory.recall.fusion import REACH, SEEDS, Background, ScoreInputs, rank
 from arbor.memory.recall.recall_request import ReadQuery, RecallRequest, meaning_text, read_query
-from arbor.memory.text.lexical import looked_up, query_terms
+from arbor.memory.text.lexical import counted_indices, query_terms
 from bench import minds
 from bench.support.population import BenchAgent
 
@@ -67,7 +67,7 @@ class _Mind:
 
     def recall(self, text: str, now: datetime) -> list[UUID]:
         """Return the ids by the rules of `apps.memories.services.recall.recaller`."""
-        df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
+        df = {term: self._df[term] for term in counted_indices(query_terms(text)) if term in self._df}
         reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
         similarity = self._matrix @ _rounded_to_half(embedder().embed([meaning_text(text, df)])[0])
         words = np.array(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.recall.fusion import ScoreInputs, rank
-from arbor.memory.recall.weights import NAMES, Weights
+from arbor.memory.recall.weights import WEIGHT_NAMES, Weights
 
 #: Factors by which one weight is changed at a time.
 CHANGES = {"removed": 0.0, "halved": 0.5, "doubled": 2.0}
@@ -49,7 +49,7 @@ def tune(asked: Sequence[JudgedQuestion], *, depths: Sequence[int], weights: Wei
 
 def variants(weights: Weights) -> Iterator[tuple[str, str, Weights]]:
     """Yield the name of each weight, the change, and all weights with that change."""
-    for name in NAMES:
+    for name in WEIGHT_NAMES:
         for change, factor in CHANGES.items():
             changes: Mapping[str, float] = {name: getattr(weights, name) * factor}
             yield name, change, replace(weights, **changes)

@@ -191,7 +191,7 @@ def _build_agent(new_agent: NewAgent, template: FoundTemplate) -> _BuiltAgent:
         character=spec.character.model_dump(mode="json"),
         genome=spec.genome.model_dump(mode="json") if spec.genome else None,
         pipeline=spec.pipeline,
-        model=str(Handle.entered(handle)) if handle else "",
+        model=str(Handle.parse_input(handle)) if handle else "",
     )
     return _BuiltAgent(
         agent=agent, template=template, pair=pair, interval=_interval(new_agent.interval, template)

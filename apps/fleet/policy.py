@@ -137,7 +137,7 @@ def _check_tiers(tiers: Any) -> None:
         if not isinstance(models, list) or not models:
             raise Invalid(f"the tier {tier} needs a list of one model or more, each as provider/model")
         for model in models:
-            Handle.entered(str(model))
+            Handle.parse_input(str(model))
 
 
 def _check_hours(start: time | None, end: time | None, zone: str) -> None:

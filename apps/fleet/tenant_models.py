@@ -102,7 +102,7 @@ def set_default_model(*, tenant_id: UUID, model: str, actor: str) -> Tenant:
     Raises Invalid for a text that is no handle, and for a provider that neither tenant nor installation has; LimitReached for a
     model that the skills of an agent do not fit.
     """
-    handle = str(Handle.entered(model)) if model.strip() else ""
+    handle = str(Handle.parse_input(model)) if model.strip() else ""
     if len(handle) > _HANDLE_LENGTH:
         raise Invalid(f"a model's handle has at most {_HANDLE_LENGTH} characters, got {len(handle)}")
     if handle and not _can_call(tenant_id, handle):
@@ -172,7 +172,7 @@ def _can_call(tenant_id: UUID, handle: str) -> bool:
 def _handle(provider: Provider, model: str) -> str:
     """Return the handle of a provider's model, which may be entered with or without the provider's name."""
     name = model.strip().removeprefix(f"{provider}/")
-    return str(Handle.entered(f"{provider}/{name}")) if name else ""
+    return str(Handle.parse_input(f"{provider}/{name}")) if name else ""
 
 
 def _suggested_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:

@@ -107,5 +107,5 @@ class MessageAssembly:
         value = parse_json(written.encode("utf-8", errors="replace"))
         if isinstance(value, dict):
             return [{"type": "tool_use", "input": value}]
-        # Cut at the limit of tokens: the reply is the text that there is, so that its reader can say so.
+        # The input was cut at the limit of tokens: return it as text, so that the reader of the reply reports it.
         return [{"type": "text", "text": written}]

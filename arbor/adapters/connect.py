@@ -10,7 +10,7 @@ import httpx
 from pydantic import SecretStr
 
 from arbor.adapters.anthropic import VERSION, MessagesModel
-from arbor.adapters.credentials import Credentials, is_on_slow_server, ollama_base_url
+from arbor.adapters.credentials import OPENAI_BASE_URL, Credentials, is_on_slow_server, ollama_base_url
 from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.reflex import ReflexModel
@@ -23,7 +23,6 @@ from arbor.models.retry import GuardedModel, RetryPolicy
 
 __all__ = ["Credentials", "connect_model"]
 
-_OPENAI = "https://api.openai.com/v1"
 _OPENROUTER = "https://openrouter.ai/api/v1"
 _ANTHROPIC = "https://api.anthropic.com"
 _GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
@@ -81,7 +80,7 @@ _PROVIDERS: Mapping[Provider, _Provider] = {
     Provider.OPENAI: _Provider(
         make=ChatCompletionsModel,
         path="/chat/completions",
-        base_url=lambda credentials: credentials.openai_base_url or _OPENAI,
+        base_url=lambda credentials: credentials.openai_base_url or OPENAI_BASE_URL,
         key=lambda credentials: credentials.openai_api_key,
         keyless=lambda credentials: bool(credentials.openai_base_url),
         settings="OPENAI_API_KEY, or OPENAI_BASE_URL (it usually ends in /v1) for a server of your own",
@@ -166,7 +165,7 @@ def connect_model(
 def list_endpoints(
     provider: Provider, credentials: Credentials, *, advice: str
 ) -> tuple[ApiEndpoint | None, ApiEndpoint]:
-    """Return the endpoint that proves a key, where the list of models does not, and that of the list of models.
+    """Return the endpoint that proves a key, None where the list of models does, and the endpoint of that list.
 
     Raises ConfigurationInvalid for a provider without a network, and one that is not configured.
     """

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import REFLEX_HANDLE, Provider
-from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
+from arbor.models.slots import HOSTED_CALLS, SELF_HOSTED_CALLS, VLLM_CALLS
 
-#: Seconds for a whole call. A server of one's own that computes two replies on a few cores takes minutes for each.
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+#: Seconds for a whole call. A self-hosted server that computes two replies on a few cores takes minutes for each.
 HOSTED_DEADLINE_S = 90.0
-OWN_SERVER_DEADLINE_S = 300.0
+SELF_HOSTED_DEADLINE_S = 300.0
 #: Domains of local networks and clusters.
-_OWN_DOMAINS = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".svc")
+_PRIVATE_DOMAINS = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".svc")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -102,38 +103,38 @@ def ollama_base_url(host: str) -> str:
 
 
 def calls_at_once(provider: Provider, credentials: Credentials) -> int:
-    """Return how many calls a provider is sent at once where no setting says so: few for a server of one's own."""
+    """Return the most calls at once for a provider where no setting limits them: few for a self-hosted server."""
     if provider is Provider.VLLM:
         return VLLM_CALLS
-    return OWN_SERVER_CALLS if is_on_slow_server(provider, credentials.openai_base_url) else HOSTED_CALLS
+    return SELF_HOSTED_CALLS if is_on_slow_server(provider, credentials.openai_base_url) else HOSTED_CALLS
 
 
 def call_deadline_s(handles: Iterable[str], *, openai_base_url: str, ollama_host: str) -> float:
-    """Return the seconds for a whole call where no setting says so: more if a model may be on a slow server of one's own."""
+    """Return the seconds for a whole call where no setting limits it: more if a model may be on a slow self-hosted server."""
     slow = bool(ollama_host) or any(
         is_on_slow_server(handle.partition("/")[0], openai_base_url) for handle in handles
     )
-    return OWN_SERVER_DEADLINE_S if slow else HOSTED_DEADLINE_S
+    return SELF_HOSTED_DEADLINE_S if slow else HOSTED_DEADLINE_S
 
 
 def is_on_slow_server(provider: str, openai_base_url: str) -> bool:
-    """Return whether a provider is a server of one's own that computes a few replies at once."""
+    """Return whether a provider is a self-hosted server that computes a few replies at once."""
     if provider == Provider.OPENAI:
-        return bool(openai_base_url) and is_own_server(openai_base_url)
+        return bool(openai_base_url) and is_self_hosted(openai_base_url)
     return provider in (Provider.OLLAMA, Provider.LLAMACPP)
 
 
-def is_own_server(base_url: str) -> bool:
-    """Return whether an address is in a network of one's own: loopback, private, or a name without a public domain."""
+def is_self_hosted(base_url: str) -> bool:
+    """Return whether an address is self-hosted: loopback, private, or a name without a public domain."""
     try:
         host = (urlsplit(base_url).hostname or "").rstrip(".")
     except ValueError:
-        # `Credentials` says what is wrong with it.
+        # `Credentials` names the error in the address.
         return False
     try:
         address = ip_address(host)
     except ValueError:
-        return "." not in host or host.endswith(_OWN_DOMAINS)
+        return "." not in host or host.endswith(_PRIVATE_DOMAINS)
     return not address.is_global
 
 

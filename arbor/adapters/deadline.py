@@ -1,4 +1,4 @@
-"""A total deadline for network calls: each wait on a socket ends with it, whatever the server does.
+"""A total deadline for network calls: no wait on a socket outlasts it, whatever the server does.
 
 A read time-out alone does not bound a call: a server that sends one byte per second never lets it fire.
 Worker threads have no time limit either, so the deadline is enforced where the waiting is done.
@@ -73,8 +73,8 @@ class _DeadlineStream(httpcore.NetworkStream):
 class DeadlineBackend(httpcore.NetworkBackend):
     """Opens connections whose waits all end with the deadline, the DNS look-up included.
 
-    `permits` decides which IP addresses may be connected to; it checks the very address that is used, so a name
-    that resolves to another address the second time does not pass.
+    `permits` decides which IP addresses may be connected to. It checks the address that is then used, so a name that resolves
+    to another address the second time does not pass.
     """
 
     def __init__(self, permits: Callable[[str], bool] | None = None) -> None:

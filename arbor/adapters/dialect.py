@@ -119,7 +119,7 @@ class DialectCache:
             self._dialects[key] = dialect
 
 
-#: Shared by all adapters: they are created again after each change of settings, which changes no server's dialect.
+#: Shared by all adapters, which are created again after each change of settings, while the servers' dialects stay.
 PROCESS_DIALECTS = DialectCache()
 
 

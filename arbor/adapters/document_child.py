@@ -1,7 +1,7 @@
 """The child process that reads files of documents, one after another: `python -m arbor.adapters.document_child`.
 
-It holds nothing that is worth stealing, writes no file, and its memory and computing time are limited. Frames on standard
-input and output are a length of four bytes and that many bytes: a request is a JSON object and a file, an answer a JSON object.
+The child has no secrets and writes no file, and its memory and computing time are limited. A frame on standard input or output
+is a length in four bytes and the content. A request is two frames, a JSON object and a file; an answer is one, a JSON object.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from arbor.knowledge.blocks import ParsedDocument
 from arbor.knowledge.values import DocumentKind
 
 LENGTH = struct.Struct(">I")
-_FEW_FILES = 64
+_MAX_OPEN_FILES = 64
 
 
 def main() -> None:
     """Answer requests until standard input ends."""
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "wb")
-    # What libraries print must not get between the answers.
+    # Output of libraries must not get between the answers.
     os.dup2(2, 1)
     requests = sys.stdin.buffer
     limited = False
@@ -38,9 +38,9 @@ def main() -> None:
             limit_process(memory_bytes=wanted["memory_bytes"])
             limited = True
         limit_time(wanted["seconds"])
-        answer, goes_on = _answer(wanted, content)
+        answer, continues = _answer(wanted, content)
         write_frame(answers, json.dumps(answer).encode())
-        if not goes_on:
+        if not continues:
             return
 
 
@@ -59,7 +59,7 @@ def write_frame(stream: BinaryIO, content: bytes) -> None:
 
 
 def _answer(wanted: dict[str, Any], content: bytes) -> tuple[dict[str, Any], bool]:
-    """Return the answer, and whether this process can go on."""
+    """Return the answer, and whether this process can continue."""
     try:
         limits = FormatLimits(**wanted["limits"])
         return encode(read_document(DocumentKind(wanted["kind"]), content, limits)), True
@@ -78,14 +78,14 @@ def encode(document: ParsedDocument) -> dict[str, Any]:
 
 
 def limit_process(*, memory_bytes: int) -> None:
-    """Limit this process's memory, and forbid it to write files. No limits on systems without them."""
+    """Limit this process's memory, and forbid it to write files. Does nothing on systems without such limits."""
     with contextlib.suppress(ImportError):
         # Only POSIX has this module.
         import resource  # noqa: PLC0415
 
         _limit(resource.RLIMIT_FSIZE, 0)
         _limit(resource.RLIMIT_CORE, 0)
-        _limit(resource.RLIMIT_NOFILE, _FEW_FILES)
+        _limit(resource.RLIMIT_NOFILE, _MAX_OPEN_FILES)
         _limit(resource.RLIMIT_AS, memory_bytes)
 
 

@@ -136,7 +136,7 @@ def _read_docx(content: bytes, most_bytes: int) -> ParsedDocument:
     except (MemoryError, RecursionError):
         raise
     except Exception as error:
-        # The library names no errors of its own: whatever it raises is about this file.
+        # The library has no error classes of its own, and all its errors are about this file.
         raise DocumentUnreadable(f"it is damaged: {_first_line(error)}") from error
     return ParsedDocument(blocks=tuple(html_blocks(converted.value)))
 

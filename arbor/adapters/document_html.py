@@ -15,40 +15,12 @@ _SKIPPED = frozenset(
     {"script", "style", "template", "noscript", "svg", "iframe", "object", "head", "nav", "math", "canvas"}
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-#: Elements that end the text before them; others run on within a line.
-_BLOCKS = frozenset(
-    {
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "caption",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-    }
-    | {
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "html",
-        "li",
-        "main",
-        "ol",
-        "option",
-        "p",
-    }
-    | {"section", "summary", "table", "tbody", "tfoot", "thead", "ul"}
-)
+#: Elements that end the text before them; the text of other elements continues the line.
+_BLOCK_NAMES = """
+    address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption
+    figure footer form header hr html li main ol option p section summary table tbody tfoot thead ul
+"""
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
 
 
 def decode(content: bytes) -> str:

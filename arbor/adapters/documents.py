@@ -22,13 +22,13 @@ from arbor.errors import DocumentUnreadable, ReaderKilled
 from arbor.knowledge.blocks import Block, BlockKind, ParsedDocument
 from arbor.knowledge.values import DocumentKind
 
-#: Documents that one child reads: libraries may leak.
-_READS = 200
+#: The most documents that one child reads, because libraries may leak memory.
+_READS_PER_CHILD = 200
 #: The variables of the environment that a Python process may need; no other is handed to the child.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH")
-_PART = 1 << 16
-#: Signals that a shutdown or a lack of the machine's memory sends. The child's own limits end it by others.
-_FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGKILL})
+_PIPE_BYTES = 1 << 16
+#: Signals that are sent at a shutdown or when the machine has no memory left. The child's own limits end it by other signals.
+_OUTSIDE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGKILL})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,24 +47,24 @@ class DocumentReader:
         self._limits = limits
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        #: The process that started the child.
         self._owner = 0
-        self._read = 0
+        self._reads = 0
 
     def read(self, *, kind: DocumentKind, content: bytes) -> ParsedDocument:
         """Read a file. Raises DocumentUnreadable, also for one that exceeds a limit, and ReaderKilled."""
         with self._lock:
             try:
-                answer = self._ask(self._running(), kind, content)
+                child = self._running()
+                answer = self._ask(child, kind, content)
             except BaseException:
                 self._end()
                 raise
-            self._read += 1
-            if "error" in answer:
-                if self._read >= _READS or self._child is None or self._child.poll() is not None:
-                    self._end()
-                raise DocumentUnreadable(answer["error"])
-            if self._read >= _READS:
+            self._reads += 1
+            if self._reads >= _READS_PER_CHILD or child.poll() is not None:
                 self._end()
+        if "error" in answer:
+            raise DocumentUnreadable(answer["error"])
         return _decode(answer)
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class DocumentReader:
         if self._child is None:
             self._child = _start()
             self._owner = os.getpid()
-            self._read = 0
+            self._reads = 0
         return self._child
 
     def _end(self) -> None:
@@ -111,7 +111,7 @@ class DocumentReader:
         answer = self._receive(child.stdout, deadline)
         if answer is None:
             child.wait(timeout=5)
-            if -child.returncode in _FROM_OUTSIDE:
+            if -child.returncode in _OUTSIDE_SIGNALS:
                 name = signal.Signals(-child.returncode).name
                 raise ReaderKilled(
                     f"its reader was killed from outside ({name}), as at a shutdown or when the machine has no memory left"
@@ -131,7 +131,7 @@ class DocumentReader:
             while (wanted := _missing(received)) > 0:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise DocumentUnreadable(f"reading it takes more than {self._limits.seconds:g} s")
-                part = os.read(stream.fileno(), min(wanted, _PART))
+                part = os.read(stream.fileno(), min(wanted, _PIPE_BYTES))
                 if not part:
                     return None
                 received += part
@@ -139,7 +139,7 @@ class DocumentReader:
 
 
 def _missing(received: bytearray) -> int:
-    """Return how many bytes of a frame are missing, as far as is known."""
+    """Return the missing bytes of a frame; of its length first, as long as that is not known."""
     if len(received) < LENGTH.size:
         return LENGTH.size - len(received)
     return int(LENGTH.size + LENGTH.unpack_from(received)[0]) - len(received)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import httpx
 from pydantic import SecretStr
 
-from arbor.adapters.credentials import Credentials
-from arbor.adapters.embedding_http import OpenAIEmbedder, TeiEmbedder
+from arbor.adapters.credentials import OPENAI_BASE_URL, Credentials
+from arbor.adapters.embedding_http import openai_embedder, tei_embedder
 from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.transport import shared_client
 from arbor.adapters.wordllama import DIMENSIONS, WordLlamaEmbedder
 from arbor.embedding.ports import Embedder
 from arbor.errors import ConfigurationInvalid
-
-_OPENAI = "https://api.openai.com/v1"
 
 
 def connect_embedder(
@@ -37,7 +35,7 @@ def connect_embedder(
         return WordLlamaEmbedder(dimension)
     if kind == "openai" and model:
         endpoint = _openai_endpoint(name, credentials, url)
-        return OpenAIEmbedder(
+        return openai_embedder(
             name=model, dimension=dimension, endpoint=endpoint, client=client or shared_client()
         )
     if kind == "tei" and model:
@@ -46,7 +44,7 @@ def connect_embedder(
                 f"{name} needs its server's address: ARBOR_EMBEDDING_URL, or, beside another model, ARBOR_EMBEDDING_URLS"
             )
         endpoint = ApiEndpoint(provider="tei", url=f"{url.rstrip('/')}/embed", settings="ARBOR_EMBEDDING_URL")
-        return TeiEmbedder(
+        return tei_embedder(
             name=model, dimension=dimension, endpoint=endpoint, client=client or shared_client()
         )
     raise ConfigurationInvalid(
@@ -64,7 +62,7 @@ def _openai_endpoint(name: str, credentials: Credentials, url: str) -> ApiEndpoi
     key = credentials.openai_api_key
     return ApiEndpoint(
         provider="openai",
-        url=f"{(base_url or _OPENAI).rstrip('/')}/embeddings",
+        url=f"{(base_url or OPENAI_BASE_URL).rstrip('/')}/embeddings",
         auth=KeyAuth(SecretStr(key)) if key else None,
         settings="OPENAI_API_KEY, ARBOR_EMBEDDING_URL and the model's name",
     )

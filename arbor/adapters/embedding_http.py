@@ -19,7 +19,7 @@ from arbor.embedding.ports import unit_rows
 from arbor.errors import EmbeddingFailed, ModelError
 
 #: The limit of a whole call to `embed`, all its batches together.
-DEFAULT_DEADLINE_S = 30.0
+_DEADLINE_S = 30.0
 #: The embedded beginning of a long text. Common models read at most 8,191 tokens; 20,000 bytes
 #: are about 5,000 tokens of English and 7,500 of Chinese.
 MAX_TEXT_BYTES = 20_000
@@ -27,8 +27,10 @@ MAX_TEXT_BYTES = 20_000
 _BYTES_PER_NUMBER = 24
 
 
-class HttpEmbedding:
-    """Embeds by POST: `body` builds the request for a batch, `read` extracts the list of vectors from the reply."""
+class HttpEmbedder:
+    """An embedder behind a POST: `body` builds the request for a batch, `read` extracts the list of vectors from the reply."""
+
+    in_process = False
 
     def __init__(
         self,
@@ -40,22 +42,20 @@ class HttpEmbedding:
         batch: int,
         body: Callable[[list[str]], Mapping[str, Any]],
         read: Callable[[Any], list[Any] | None],
-        deadline_s: float = DEFAULT_DEADLINE_S,
     ) -> None:
-        self._model = model
-        self._dimension = dimension
+        self.model = model
+        self.dimension = dimension
         self._endpoint = endpoint
         self._client = client
-        # A reply must fit into what the exchange reads.
+        # A reply must not exceed MAX_REPLY_BYTES.
         self._batch = max(1, min(batch, MAX_REPLY_BYTES // (_BYTES_PER_NUMBER * dimension)))
         self._body = body
         self._read = read
-        self._deadline_s = deadline_s
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one vector of length 1 per text. Raises EmbeddingFailed for every failure."""
-        ends_at = time.monotonic() + self._deadline_s
-        rows = np.zeros((len(texts), self._dimension), dtype=np.float32)
+        """Return one row per text, each of length 1. Raises EmbeddingFailed for every failure."""
+        ends_at = time.monotonic() + _DEADLINE_S
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), self._batch):
             texts_of_batch = [_truncate(text) for text in texts[start : start + self._batch]]
             try:
@@ -63,17 +63,17 @@ class HttpEmbedding:
             except ModelError as exc:
                 raise EmbeddingFailed(str(exc)) from exc
             rows[start : start + len(texts_of_batch)] = unit_rows(
-                vectors, count=len(texts_of_batch), dimension=self._dimension, model=self._model
+                vectors, count=len(texts_of_batch), dimension=self.dimension, model=self.model
             )
         return rows
 
     def _ask(self, texts: list[str], *, deadline_s: float) -> list[Any]:
         if deadline_s <= 0:
-            raise EmbeddingFailed(f"{self._endpoint.provider} did not answer within {self._deadline_s:.1f} s")
+            raise EmbeddingFailed(f"{self._endpoint.provider} did not answer within {_DEADLINE_S:.1f} s")
         answer = post_json(self._client, self._endpoint, self._body(texts), deadline_s=deadline_s)
         fault = fault_in(answer)
         if fault is not None:
-            raise error_for(fault, endpoint=self._endpoint, model=self._model, headers=answer.headers)
+            raise error_for(fault, endpoint=self._endpoint, model=self.model, headers=answer.headers)
         vectors = self._read(answer.json())
         if vectors is None:
             raise malformed_reply_error(self._endpoint, answer)
@@ -81,7 +81,7 @@ class HttpEmbedding:
 
 
 def _truncate(text: str) -> str:
-    """Cut the text to what a model reads, between characters."""
+    """Cut the text to MAX_TEXT_BYTES, between characters."""
     encoded = text.encode(errors="replace")
     return text if len(encoded) <= MAX_TEXT_BYTES else encoded[:MAX_TEXT_BYTES].decode(errors="ignore")
 
@@ -92,43 +92,24 @@ _OPENAI_BATCH = 64
 _RESIZABLE = "text-embedding-3"
 
 
-class OpenAIEmbedder:
-    """An embedder behind `POST /embeddings`."""
+def openai_embedder(
+    *, name: str, dimension: int, endpoint: ApiEndpoint, client: httpx.Client
+) -> HttpEmbedder:
+    """Return an embedder behind `POST /embeddings`, by OpenAI's protocol."""
 
-    in_process = False
+    def body(texts: list[str]) -> dict[str, Any]:
+        options = {"dimensions": dimension} if name.startswith(_RESIZABLE) else {}
+        return {"model": name, "input": texts, "encoding_format": "float", **options}
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        dimension: int,
-        endpoint: ApiEndpoint,
-        client: httpx.Client,
-        deadline_s: float = DEFAULT_DEADLINE_S,
-    ) -> None:
-        self.model = f"openai/{name}"
-        self.dimension = dimension
-        self._name = name
-        self._http = HttpEmbedding(
-            model=self.model,
-            dimension=dimension,
-            endpoint=endpoint,
-            client=client,
-            batch=_OPENAI_BATCH,
-            body=self._body,
-            read=_read_openai,
-            deadline_s=deadline_s,
-        )
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text, each of length 1. Raises EmbeddingFailed."""
-        return self._http.embed(texts)
-
-    def _body(self, texts: list[str]) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self._name, "input": texts, "encoding_format": "float"}
-        if self._name.startswith(_RESIZABLE):
-            body["dimensions"] = self.dimension
-        return body
+    return HttpEmbedder(
+        model=f"openai/{name}",
+        dimension=dimension,
+        endpoint=endpoint,
+        client=client,
+        batch=_OPENAI_BATCH,
+        body=body,
+        read=_read_openai,
+    )
 
 
 def _read_openai(body: Any) -> list[Any] | None:
@@ -151,37 +132,14 @@ def _read_openai(body: Any) -> list[Any] | None:
 _TEI_BATCH = 32
 
 
-class TeiEmbedder:
-    """An embedder behind `POST /embed`; the server cuts texts that are too long for its model."""
-
-    in_process = False
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        dimension: int,
-        endpoint: ApiEndpoint,
-        client: httpx.Client,
-        deadline_s: float = DEFAULT_DEADLINE_S,
-    ) -> None:
-        self.model = f"tei/{name}"
-        self.dimension = dimension
-        self._http = HttpEmbedding(
-            model=self.model,
-            dimension=dimension,
-            endpoint=endpoint,
-            client=client,
-            batch=_TEI_BATCH,
-            body=lambda texts: {"inputs": texts, "truncate": True, "normalize": True},
-            read=_read_tei,
-            deadline_s=deadline_s,
-        )
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text, each of length 1. Raises EmbeddingFailed."""
-        return self._http.embed(texts)
-
-
-def _read_tei(body: Any) -> list[Any] | None:
-    return body if isinstance(body, list) else None
+def tei_embedder(*, name: str, dimension: int, endpoint: ApiEndpoint, client: httpx.Client) -> HttpEmbedder:
+    """Return an embedder behind `POST /embed` of TEI, which cuts texts that are too long for its model."""
+    return HttpEmbedder(
+        model=f"tei/{name}",
+        dimension=dimension,
+        endpoint=endpoint,
+        client=client,
+        batch=_TEI_BATCH,
+        body=lambda texts: {"inputs": texts, "truncate": True, "normalize": True},
+        read=lambda body: body if isinstance(body, list) else None,
+    )

@@ -16,7 +16,7 @@ from arbor.adapters.exchange import (
     encode_json,
     open_response,
     parse_json,
-    read_body,
+    read_reply,
     translate_failures,
 )
 from arbor.errors import ModelUnavailable
@@ -26,6 +26,8 @@ MAX_STREAM_BYTES = 64_000_000
 #: Seconds for which the rest of a finished stream is read, so that its connection can be used again.
 _DRAIN_S = 0.2
 _EVENT_STREAM = "text/event-stream"
+#: The data of the event that ends a stream of OpenAI's protocol.
+DONE = "[DONE]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class ReplyAssembly(Protocol):
     error: HttpReply | None
 
     def receive(self, event: str, data: Any) -> None:
-        """Add an event: its type and its data, parsed as JSON, or as text where it is no JSON."""
+        """Add an event: its type, and its data as a JSON object, or DONE."""
         ...
 
     def body(self) -> dict[str, Any] | None:
@@ -65,7 +67,7 @@ def post_for_stream(
 ) -> HttpReply:
     """Send one request and read its stream into `assembly`; return the reply as if it had not been streamed.
 
-    A response that is no stream (an error, or a server that does not stream) is returned as it is. Raises as `post_json`
+    A response that is not a stream (an error, or a server that does not stream) is returned as it is. Raises as `post_json`
     does, and ModelUnavailable for a stream that breaks off or cannot be read.
     """
     with (
@@ -74,9 +76,7 @@ def post_for_stream(
         open_response(client, endpoint, encode_json(body)) as response,
     ):
         if response.status_code >= 300 or _EVENT_STREAM not in response.headers.get("content-type", ""):
-            return HttpReply(
-                status=response.status_code, headers=response.headers, content=read_body(response, endpoint)
-            )
+            return read_reply(response, endpoint)
         _assemble(response, endpoint, assembly)
         if assembly.error is not None:
             return assembly.error
@@ -98,8 +98,8 @@ def _assemble(response: httpx.Response, endpoint: ApiEndpoint, assembly: ReplyAs
 
 
 def _read_data(event: StreamEvent, endpoint: ApiEndpoint) -> Any:
-    if event.data == b"[DONE]":
-        return "[DONE]"
+    if event.data == DONE.encode():
+        return DONE
     data = parse_json(event.data)
     if not isinstance(data, dict):
         quote = endpoint.scrub(event.data[:2000].decode("utf-8", errors="replace"))

@@ -21,7 +21,7 @@ from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 
 #: Far more than the largest model replies: a longer reply comes from a broken server.
 MAX_REPLY_BYTES = 4_000_000
-#: Levels of JSON, as orjson reads at most: deeper values overflow the stack of what writes them again.
+#: The most levels of JSON, which is orjson's limit: deeper values overflow the stack of code that encodes them again.
 MAX_JSON_DEPTH = 1024
 #: The longest quotation of a provider's error, in characters.
 MAX_QUOTE = 300
@@ -87,7 +87,7 @@ class HttpReply:
 
 
 def parse_json(content: bytes) -> Any:
-    """Parse JSON; None for what is not JSON, or nests deeper than MAX_JSON_DEPTH."""
+    """Parse JSON; return None for content that is not JSON, or nests deeper than MAX_JSON_DEPTH."""
     try:
         return orjson.loads(content)
     except ValueError:
@@ -98,7 +98,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def read_json(content: bytes) -> Any:
-    """Parse JSON by the standard library, NaN and the like included; None for what is not JSON or too deep."""
+    """Parse JSON by the standard library, which accepts NaN and Infinity; return None for content that is not JSON or too deep."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
@@ -128,14 +128,23 @@ def post_json(
     Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
     off, or sends more than MAX_REPLY_BYTES.
     """
+    return _exchange(client, endpoint, encode_json(body), deadline_s)
+
+
+def get_json(client: httpx.Client, endpoint: ApiEndpoint, *, deadline_s: float) -> HttpReply:
+    """Request a resource and read the whole answer, whatever its status. Raises as `post_json` does."""
+    return _exchange(client, endpoint, None, deadline_s)
+
+
+def _exchange(
+    client: httpx.Client, endpoint: ApiEndpoint, content: bytes | None, deadline_s: float
+) -> HttpReply:
     with (
         translate_failures(endpoint, deadline_s=deadline_s),
         deadline(deadline_s),
-        open_response(client, endpoint, encode_json(body)) as response,
+        open_response(client, endpoint, content) as response,
     ):
-        return HttpReply(
-            status=response.status_code, headers=response.headers, content=read_body(response, endpoint)
-        )
+        return read_reply(response, endpoint)
 
 
 @contextmanager
@@ -163,22 +172,11 @@ def translate_failures(endpoint: ApiEndpoint, *, deadline_s: float) -> Iterator[
         raise ModelUnavailable(f"{endpoint.provider} cannot be reached: {endpoint.scrub(str(exc))}") from exc
 
 
-def get_json(client: httpx.Client, endpoint: ApiEndpoint, *, deadline_s: float) -> HttpReply:
-    """Request a resource and read the whole answer, whatever its status. Raises as `post_json` does."""
-    with (
-        translate_failures(endpoint, deadline_s=deadline_s),
-        deadline(deadline_s),
-        open_response(client, endpoint, None, method="GET") as response,
-    ):
-        return HttpReply(
-            status=response.status_code, headers=response.headers, content=read_body(response, endpoint)
-        )
-
-
 def open_response(
-    client: httpx.Client, endpoint: ApiEndpoint, content: bytes | None, *, method: str = "POST"
+    client: httpx.Client, endpoint: ApiEndpoint, content: bytes | None
 ) -> AbstractContextManager[httpx.Response]:
-    """Send the request; the response's body is open within the block."""
+    """Send a POST of the content, or a GET without content; the response's body is open within the block."""
+    method = "GET" if content is None else "POST"
     headers = {"Accept-Encoding": "identity", **endpoint.headers}
     if content is not None:
         headers["Content-Type"] = "application/json"
@@ -212,8 +210,8 @@ def _timeout_error(endpoint: ApiEndpoint, deadline_s: float) -> ModelTimeout:
     return ModelTimeout(f"{endpoint.provider} did not answer within {deadline_s:.1f} s")
 
 
-def read_body(response: httpx.Response, endpoint: ApiEndpoint) -> bytes:
-    """Read a response's body; raises ModelUnavailable beyond MAX_REPLY_BYTES."""
+def read_reply(response: httpx.Response, endpoint: ApiEndpoint) -> HttpReply:
+    """Read a whole response; raises ModelUnavailable beyond MAX_REPLY_BYTES."""
     parts: list[bytes] = []
     size = 0
     for part in response.iter_bytes():
@@ -221,4 +219,4 @@ def read_body(response: httpx.Response, endpoint: ApiEndpoint) -> bytes:
         if size > MAX_REPLY_BYTES:
             raise ModelUnavailable(f"{endpoint.provider} sent more than {MAX_REPLY_BYTES} bytes")
         parts.append(part)
-    return b"".join(parts)
+    return HttpReply(status=response.status_code, headers=response.headers, content=b"".join(parts))

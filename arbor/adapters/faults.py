@@ -20,7 +20,7 @@ _EXHAUSTED = {"insufficient_quota", "billing_not_active", "billing_hard_limit_re
 #: 4xx that pass by themselves: time-out, conflict, too early.
 _TRANSIENT = {408, 409, 425}
 _TOO_MANY = 429
-#: Tokens of one call at most: far above any window, and below what the ledger can hold.
+#: The most tokens of one call: far above any window, and below the limit of the ledger's columns.
 _MAX_TOKENS = 100_000_000
 
 
@@ -80,7 +80,7 @@ def error_for(
         return ModelRefused(f"{endpoint.provider} declined the content: {quote}")
     if fault.status == _TOO_MANY and fault.code not in _EXHAUSTED:
         return ModelUnavailable(
-            f"{endpoint.provider} limits our rate: {quote}",
+            f"{endpoint.provider} limits the rate of calls: {quote}",
             retry_after_s=_retry_after_s(headers),
             provider_fault=False,
         )
@@ -112,5 +112,5 @@ def malformed_reply_error(endpoint: ApiEndpoint, answer: HttpReply) -> ModelErro
 
 
 def as_count(value: Any) -> int:
-    """Return a token count; 0 for a value that is no count, or one that no call reaches."""
+    """Return a token count; 0 for a value that is not a count, or is above the limit of a call."""
     return value if isinstance(value, int) and 0 < value <= _MAX_TOKENS else 0

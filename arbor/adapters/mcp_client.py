@@ -21,13 +21,13 @@ from arbor.adapters.deadline import resolve_addresses
 from arbor.errors import ToolFailed
 from arbor.tools.ports import MOST_TOOLS, RESULT_LENGTH, Listing, ToolAnswer, ToolServerAddress
 from arbor.tools.texts import clean, one_line
+from arbor.version import VERSION
 from arbor.web.addresses import is_public
 
 CONNECT_S = 5.0
 #: Pages of a server's listing that are read.
 _MOST_PAGES = 20
 _ERROR_LENGTH = 300
-_NAME, _VERSION = "arbor", "0.1"
 
 
 class ResponseTooLarge(httpx2.TransportError):
@@ -35,7 +35,7 @@ class ResponseTooLarge(httpx2.TransportError):
 
 
 class _Session(ClientSession):
-    """A session that leaves results as they are.
+    """A session that does not validate results.
 
     The library would check a result by the server's own schema: it proves nothing about the text, and a hostile schema could
     keep the thread busy beyond every deadline.
@@ -46,7 +46,7 @@ class _Session(ClientSession):
 
 
 class McpClient:
-    """Lists and calls tools. `permits` decides about the very IP address that is connected to."""
+    """Lists and calls tools. `permits` checks the IP address that is connected to."""
 
     def __init__(self, *, max_bytes: int, permits: Callable[[str], bool] = is_public) -> None:
         self._max_bytes = max_bytes
@@ -110,7 +110,7 @@ class McpClient:
             streamable_http_client(
                 server.url, http_client=client, max_sse_event_size=self._max_bytes
             ) as streams,
-            _Session(*streams, client_info=types.Implementation(name=_NAME, version=_VERSION)) as session,
+            _Session(*streams, client_info=types.Implementation(name="arbor", version=VERSION)) as session,
         ):
             await session.initialize()
             yield session
@@ -148,7 +148,7 @@ def _content_text(part: types.ContentBlock) -> str:
 
 
 def _reason(error: BaseException, *, host: str, deadline_s: float) -> str:
-    """Return why a session failed. Network errors do not name the address: it may be a private one of the operator."""
+    """Return why a session failed. Network errors leave out the address, which may be a private one of the operator."""
     errors = list(_leaves(error))
     for found in errors:
         if isinstance(found, ResponseTooLarge):
@@ -194,7 +194,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request to the first permitted address of its host that answers.
 
-        The address that was checked is the one that is connected to; the certificate is that of the host.
+        Connects to the address that was checked; the certificate must be the host's.
         """
         url, failure = request.url, httpx2.ConnectError("the host has no address", request=request)
         for address in await self._addresses(request):

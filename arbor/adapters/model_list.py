@@ -13,7 +13,7 @@ from arbor.adapters.exchange import ApiEndpoint, HttpReply, get_json
 from arbor.adapters.faults import error_for, malformed_reply_error, read_fault
 from arbor.models.handles import Provider
 
-#: Names that are kept of a provider's list; OpenRouter lists some four hundred.
+#: The most names that are returned of a provider's list; OpenRouter lists some four hundred.
 MOST_LISTED = 500
 _NAME_LENGTH = 150
 #: The server has no list.

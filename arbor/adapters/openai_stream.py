@@ -6,10 +6,9 @@ from typing import Any
 
 import httpx
 
+from arbor.adapters.event_stream import DONE
 from arbor.adapters.exchange import HttpReply, encode_json
 from arbor.models.ports import TextSink
-
-DONE = "[DONE]"
 
 
 class ChunkAssembly:
@@ -27,7 +26,7 @@ class ChunkAssembly:
         self._usage: Any = None
 
     def receive(self, event: str, data: Any) -> None:
-        """Add a chunk. Reasoning that some servers stream beside the content is no part of the reply."""
+        """Add a chunk. Reasoning that some servers stream beside the content is not part of the reply."""
         if data == DONE:
             self.is_done = True
             return

@@ -9,12 +9,12 @@ from pathlib import Path
 from arbor.errors import ConfigurationInvalid
 from arbor.models.token_counts import CountTokens
 
-#: Texts whose tokens a process keeps: rules, actions, characters and skills recur in each prompt.
+#: The most texts whose counts a process caches: rules, actions, characters and skills recur in each prompt.
 _CACHED_TEXTS = 512
 
 
 def load_counter(file: Path) -> CountTokens:
-    """Load the tokenizer of a file. Raises ConfigurationInvalid for one that is no tokenizer.
+    """Load the tokenizer of a file. Raises ConfigurationInvalid for one that is not a tokenizer.
 
     Takes up to a second for a large vocabulary.
     """

@@ -25,7 +25,7 @@ from arbor.web.addresses import is_public
 
 #: Connections that may be open at once; further calls wait.
 DEFAULT_CONNECTIONS = 1000
-#: Idle connections kept for each server, and for how long: below the 60 s after which load balancers drop them.
+#: The most idle connections for each server, and their lifetime: below the 60 s after which load balancers drop them.
 IDLE_PER_ORIGIN = 64
 IDLE_S = 50.0
 

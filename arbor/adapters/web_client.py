@@ -11,8 +11,9 @@ import httpx
 from arbor.adapters.deadline import deadline
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import WebFailed, WebRefused
+from arbor.version import VERSION
 
-USER_AGENT = "Arbor/0.1 (autonomous agent)"
+USER_AGENT = f"Arbor/{VERSION} (autonomous agent)"
 #: Open connections of one process to the web, and idle ones for each server: few, because pages seldom come from
 #: one server twice.
 _CONNECTIONS = 64
@@ -26,8 +27,13 @@ def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
         timeout=TIMEOUT,
         follow_redirects=False,
         trust_env=False,
-        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        cookies=no_cookies(),
     )
+
+
+def no_cookies() -> CookieJar:
+    """Return a jar that stores no cookie."""
+    return CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
 
 
 @contextmanager

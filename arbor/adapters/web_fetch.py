@@ -28,7 +28,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class WebFetch:
-    """Fetches pages; `permits` checks the very IP address that is connected to."""
+    """Fetches pages; `permits` checks the IP address that is connected to."""
 
     def __init__(
         self, *, allow: AllowList, page_bytes: int, permits: Callable[[str], bool] = is_public

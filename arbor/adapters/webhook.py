@@ -8,12 +8,12 @@ import ssl
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
 from arbor.adapters.deadline import deadline
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
+from arbor.adapters.web_client import no_cookies
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import SIGNATURE_HEADER, signature
 from arbor.errors import DeliveryFailed, Invalid
@@ -38,9 +38,8 @@ def check_url(
 ) -> None:
     """Raise Invalid unless a webhook can have the URL: absolute, https (or http, if allowed), no user in it.
 
-    `what` names the URL of something else, and `setting` what would allow http there.
-
-    The error shows no more of the URL than `redact_url` does, because records and prompts contain the error.
+    `what` names the URL in errors, and `setting` the setting that allows http. The error shows no more of the URL than
+    `redact_url` does, because records and prompts contain the error.
     """
     schemes = ("https", "http") if allow_http else ("https",)
     try:
@@ -160,8 +159,8 @@ def _client(allow_private: bool) -> httpx.Client:
     return httpx.Client(
         transport=DeadlineTransport(permits=(lambda _: True) if allow_private else is_public),
         timeout=TIMEOUT,
-        # Receivers of several tenants share the client; none sees what another one set.
-        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        # Receivers of several tenants share the client; none may see the cookies of another.
+        cookies=no_cookies(),
     )
 
 

@@ -74,7 +74,7 @@ class _TokenVectors:
         """Write the sum of these tokens' vectors to `out`, shape (dimension,)."""
         converted = self._converted[tokens]
         if not converted.all():
-            # Threads that do this at once write the same.
+            # Threads that convert a vector at the same time write the same values.
             new = tokens[~converted]
             self._vectors[new] = self._stored[new]
             self._converted[new] = True

@@ -78,6 +78,14 @@ def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:
     return True
 
 
+def verify_hex(public_key: bytes, message: bytes, signature: str) -> bool:
+    """Verify a signature in hexadecimal digits; return False for a damaged key or signature too."""
+    try:
+        return verify(public_key, message, bytes.fromhex(signature))
+    except ValueError:
+        return False
+
+
 def seal_private_key(
     private: PrivateKey, *, keys: MasterKeys, agent_public_id: str, tenant_id: str, slot: str = ""
 ) -> SealedRecord:

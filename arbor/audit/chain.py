@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-#: Of the header of a seal. A new version has another set of digested fields.
+#: The version of the headers of seals. A new version has another set of digested fields.
 CHAIN_VERSION = 1
 #: Bytes of a row's digest in a block. 128 bits withstand a search for a second text with the same digest.
 ROW_DIGEST_BYTES = 16
 _ID_BYTES = 16
 _EVENT_BYTES = _ID_BYTES + ROW_DIGEST_BYTES
 _HEARTBEAT_BYTES = 2 * _ID_BYTES + ROW_DIGEST_BYTES
-#: What is signed begins so, so that no signature of another purpose passes for one of a seal.
+#: The beginning of the signed bytes, so that a signature for another purpose is not a signature of a seal.
 _SIGNED_LABEL = b"arbor/audit-seal/v1\0"
 #: The digest before the first seal.
 NO_SEAL = bytes(32)
@@ -47,7 +47,7 @@ class SealedRow:
 
     id: UUID
     digest: bytes
-    #: Of a heartbeat.
+    #: The agent of a heartbeat; None for an audit record.
     agent_id: UUID | None = None
 
 
@@ -57,7 +57,7 @@ class SealHeader:
 
     #: A tenant's id, or PLATFORM.
     chain: str
-    #: From 1, without gaps.
+    #: The position in the chain, from 1 without gaps.
     number: int
     at: datetime
     previous: bytes
@@ -74,7 +74,7 @@ class SealHeader:
     @property
     def digest(self) -> bytes:
         """The SHA-256 of the header."""
-        return hashlib.sha256(canonical(self._fields())).digest()
+        return hashlib.sha256(canonical_json(self._fields())).digest()
 
     @property
     def signed_bytes(self) -> bytes:
@@ -108,7 +108,7 @@ class Seal:
     signature: bytes
 
 
-def canonical(value: Mapping[str, Any]) -> bytes:
+def canonical_json(value: Mapping[str, Any]) -> bytes:
     """Return the bytes of a JSON object that are digested."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -120,20 +120,20 @@ def format_moment(at: datetime) -> str:
 
 def row_digest(value: Mapping[str, Any]) -> bytes:
     """Return the digest of a row."""
-    return hashlib.sha256(canonical(value)).digest()[:ROW_DIGEST_BYTES]
+    return hashlib.sha256(canonical_json(value)).digest()[:ROW_DIGEST_BYTES]
 
 
-def packed_events(rows: Iterable[SealedRow]) -> bytes:
+def pack_events(rows: Iterable[SealedRow]) -> bytes:
     """Return audit records as a block has them: id and digest, in the order of their commits."""
     return b"".join(row.id.bytes + row.digest for row in rows)
 
 
-def packed_heartbeats(rows: Iterable[SealedRow]) -> bytes:
+def pack_heartbeats(rows: Iterable[SealedRow]) -> bytes:
     """Return heartbeats as a block has them: id, agent and digest, in the order in which they ended."""
     return b"".join(row.id.bytes + (row.agent_id or UUID(int=0)).bytes + row.digest for row in rows)
 
 
-def unpacked_events(block: bytes) -> list[SealedRow]:
+def unpack_events(block: bytes) -> list[SealedRow]:
     """Return the audit records of a block."""
     return [
         SealedRow(id=UUID(bytes=part[:_ID_BYTES]), digest=part[_ID_BYTES:])
@@ -141,7 +141,7 @@ def unpacked_events(block: bytes) -> list[SealedRow]:
     ]
 
 
-def unpacked_heartbeats(block: bytes) -> list[SealedRow]:
+def unpack_heartbeats(block: bytes) -> list[SealedRow]:
     """Return the heartbeats of a block."""
     return [
         SealedRow(

@@ -23,22 +23,22 @@ class AuditChange:
 
 
 def change_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> AuditChange:
-    """Return the fields that differ between two states; a missing field is no value."""
+    """Return the fields that differ between two states; a missing field equals None."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return AuditChange(
-        before={name: plain(before[name]) for name in names if name in before},
-        after={name: plain(after[name]) for name in names if name in after},
+        before={name: json_value(before[name]) for name in names if name in before},
+        after={name: json_value(after[name]) for name in names if name in after},
     )
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it; what JSON does not know becomes text."""
+def json_value(value: Any) -> Any:
+    """Return a value as JSON: ids, decimals and times become texts. Raises TypeError for a type without a rule."""
     if isinstance(value, Enum):
-        return plain(value.value)
+        return json_value(value.value)
     if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {str(name): json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        parts = [plain(part) for part in value]
+        parts = [json_value(part) for part in value]
         return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
     if isinstance(value, UUID | Decimal):
         return str(value)

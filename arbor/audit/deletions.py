@@ -14,7 +14,7 @@ from arbor.audit.chain import Seal, SealedRow
 from arbor.history import LEAST_AUDIT_AGE
 from arbor.ids import time_of
 
-#: A heartbeat's id is made so near its start, which its age counts from.
+#: The most time between the time in a heartbeat's id and its start, from which its age counts.
 _ID_MARGIN = timedelta(minutes=1)
 
 

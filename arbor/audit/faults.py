@@ -61,7 +61,7 @@ _MEANINGS: Mapping[FaultKind, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainFault:
-    """A fault, and where it is."""
+    """A fault, with its seal and its row."""
 
     kind: FaultKind
     #: The number of the seal.
@@ -106,7 +106,7 @@ def row_faults(
 ) -> Iterator[ChainFault]:
     """Yield the faults of the rows under a seal; `found` are the digests of the rows as they are now.
 
-    `explained` tells whether the absence of a row has a lawful cause.
+    `explained` returns whether a recorded deletion explains that a row is missing.
     """
     for row in sealed:
         digest = found.get(row.id)

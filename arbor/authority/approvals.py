@@ -12,8 +12,8 @@ from uuid import UUID
 from arbor.agents.capabilities import SCHEME
 from arbor.authority.modes import ModeDecision, TrustMode, ceiling_of
 
-#: The time that a request waits for a person, and an approval for its execution.
-LASTS = timedelta(days=7)
+#: The time that a request waits for a person, and that an approval waits for its execution.
+APPROVAL_LIFETIME = timedelta(days=7)
 #: Requests of one agent that wait at a time.
 MAX_PENDING = 20
 
@@ -63,8 +63,6 @@ TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = MappingProxyTy
         ApprovalStatus.WITHDRAWN: frozenset(),
     }
 )
-#: The statuses that a heartbeat reads: the requests that wait, the actions to execute, and the answers "no".
-READ_STATUSES = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED, ApprovalStatus.DENIED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,7 +160,7 @@ def permission_of(
         if approval.resource == resource and approval.body_hash == body_hash
     }
     if mode.mode is not TrustMode.ASK:
-        # A request for the same is used up, so that it does not run again.
+        # A request for the same action is used up, so that the action does not run again.
         known = same.get(ApprovalStatus.APPROVED) or same.get(ApprovalStatus.PENDING)
         return PermissionDecision(permission=Permission.RUN, approval=known)
     if approved := same.get(ApprovalStatus.APPROVED):

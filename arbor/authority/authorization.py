@@ -21,7 +21,7 @@ from arbor.errors import CapabilityInvalid
 MOST_AGE = timedelta(days=1)
 #: The clocks of two workers differ by less than this.
 CLOCK_SKEW = timedelta(minutes=5)
-#: Resources for which the grants of one agent are remembered: replies may name any number of unknown actions.
+#: The most resources for which the grants of one agent are cached: replies may name any number of unknown actions.
 _RESOURCES_REMEMBERED = 256
 
 
@@ -69,7 +69,7 @@ class GrantUses:
 
 
 class AgentGrants(tuple[Capability, ...]):
-    """The grants of an agent, which remember what they cover: many heartbeats ask for the same few resources."""
+    """The grants of an agent. Caches the grants of each resource, because many heartbeats ask for the same few resources."""
 
     def covering(self, resource: str) -> tuple[Capability, ...]:
         """Return the grants that cover a resource, the most specific first. Raises CapabilityInvalid."""
@@ -127,7 +127,7 @@ class AgentAuthority:
     #: Public keys by issuer, such as `authority:1`.
     issuers: Mapping[str, bytes] = field(default_factory=dict)
     grants: AgentGrants = field(default_factory=AgentGrants)
-    #: Of counted grants, by their ids.
+    #: The uses of counted grants, by the ids of the grants.
     uses: Mapping[str, GrantUses] = MappingProxyType({})
     #: The trust of people in the agent, and its requests for approval.
     modes: TrustProfile = DEFAULT_PROFILE
@@ -139,7 +139,7 @@ class AgentAuthority:
         for capability_id in capability_ids:
             before = uses.get(capability_id, GrantUses())
             uses[capability_id] = GrantUses(total=before.total + 1, recent=before.recent + 1)
-        return replace(self, uses=uses) if len(uses) > len(self.uses) or uses != self.uses else self
+        return replace(self, uses=uses) if uses != self.uses else self
 
     def permits(self, resource: str, *, now: datetime) -> bool:
         """Return whether to offer a resource: a grant seems to be in force, and nobody blocks it. Signatures are not verified."""
@@ -169,7 +169,7 @@ def authorize(
 ) -> Authorization:
     """Decide whether the agent may carry out the action of this resource and nonce with these parameters.
 
-    `resource`, `nonce` and `params` are those of the action that is about to run; the signed request must be of the same.
+    `resource`, `nonce` and `params` belong to the action that is about to run, and the signed request must have the same.
     """
     refusal = _request_fault(signed, nonce, resource, params, authority=authority, now=now)
     if refusal is not None:
@@ -178,7 +178,7 @@ def authorize(
 
 
 def with_trust(authorization: Authorization, resource: str, profile: TrustProfile) -> Authorization:
-    """Return a decision with what the trust in the agent adds: a person blocks the resource, or is asked first."""
+    """Apply the trust in the agent to a decision: a person blocks the resource, or is asked first."""
     mode = effective_mode(resource, profile)
     if not authorization.granted or mode.mode.runs:
         return authorization
@@ -190,7 +190,7 @@ def with_trust(authorization: Authorization, resource: str, profile: TrustProfil
 
 
 def explain(resource: str, *, authority: AgentAuthority, now: datetime) -> Authorization:
-    """Return whether a grant authorizes a resource now, and which grants were tried in vain. Needs no signed request."""
+    """Return whether a grant authorizes a resource now, and the grants that do not. Needs no signed request."""
     if authority.identity_fault:
         return _denied(DenialCode.NOT_ENDORSED, authority.identity_fault)
     try:
@@ -271,7 +271,7 @@ def _grant_fault(
 
 
 def _chain_fault(chain: tuple[Capability, ...]) -> tuple[DenialCode, str] | None:
-    """Return why a delegated grant is not covered by those above it; None if it is."""
+    """Return why a delegated grant exceeds a grant above it; None if it does not."""
     for child, parent in pairwise(chain):
         if child.parent_id != parent.id:
             return DenialCode.WIDENED, f"{child.id} was not delegated from {parent.id}"

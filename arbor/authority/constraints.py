@@ -39,7 +39,7 @@ class Rate:
         return f"{self.uses} in {self.seconds} s"
 
     def includes(self, narrower: Rate) -> bool:
-        """Return whether nobody who observes the other rate can exceed this one."""
+        """Return whether uses within the other rate are always within this one."""
         # A period of this rate is covered by this number of periods of the other one.
         periods = -(-self.seconds // narrower.seconds)
         return periods * narrower.uses <= self.uses
@@ -186,7 +186,7 @@ class Constraints:
 UNCONSTRAINED = Constraints()
 
 
-def entered_constraints(
+def constraints_from_input(
     *,
     not_before: datetime | None = None,
     expires_at: datetime | None = None,
@@ -196,7 +196,7 @@ def entered_constraints(
     hours: str = "",
     time_zone: str = "UTC",
 ) -> Constraints:
-    """Return constraints as a person or a program enters them. Raises CapabilityInvalid."""
+    """Return the constraints that a person or a program gives. Raises CapabilityInvalid."""
     if (rate_uses is None) != (rate_seconds is None):
         raise CapabilityInvalid("a rate needs both its uses and its seconds")
     return Constraints(

@@ -9,14 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 from arbor.agents.capabilities import CapabilityUri
-from arbor.agents.identity import verify
+from arbor.agents.identity import verify_hex
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.errors import CapabilityInvalid
 from arbor.workflows.values import START_WORKFLOW, WORKFLOW_PREFIX
 
-__all__ = ["Capability", "CapabilityUri", "Constraints", "is_subset", "matches"]
-
-#: Delegations below a grant, as the origin has them.
+#: The levels of delegation below a grant, by default and at most.
 DEFAULT_DEPTH = 3
 MOST_DEPTH = 10
 #: The holder of a grant to all agents of a tenant.
@@ -28,7 +26,7 @@ AUDIT_RESOURCE = "arbor://knowledge/audit/read"
 CAPABILITY_PREFIX = "cap_"
 
 _LABEL = b"arbor/capability/v1"
-# Of one process: an entry is a few hundred bytes.
+# Entries of the caches of one process; an entry is a few hundred bytes.
 _SIGNATURES_CACHED = 16_384
 _URIS_CACHED = 4_096
 
@@ -46,14 +44,14 @@ class Capability:
     issuer: str
     resource: CapabilityUri
     constraints: Constraints = UNCONSTRAINED
-    #: The grant that it was delegated from; empty for a grant by a person.
+    #: The grant that this one was delegated from; empty for a grant by a person.
     parent_id: str = ""
-    #: Further delegations below it.
+    #: The levels of delegation that are allowed below this grant.
     depth: int = DEFAULT_DEPTH
     granted_at: datetime
-    #: In hexadecimal digits; empty: not signed yet, which is no grant.
+    #: In hexadecimal digits; empty: not signed yet, so that the grant authorizes nothing.
     signature: str = ""
-    #: The grants above it, the nearest first.
+    #: The grants above this one, the nearest first.
     ancestors: tuple[Capability, ...] = ()
     #: The revocation, which the signature does not cover.
     revoked_at: datetime | None = None
@@ -84,16 +82,11 @@ class Capability:
         return b"".join(len(part).to_bytes(4, "big") + part for part in fields)
 
     def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of a public key over this grant. Results are cached."""
+        """Return whether the key pair of a public key signed this grant. Results are cached."""
         return bool(self.signature) and _is_signature(key, self._message, self.signature)
 
 
-@lru_cache(maxsize=_SIGNATURES_CACHED)
-def _is_signature(key: bytes, message: bytes, signature: str) -> bool:
-    try:
-        return verify(key, message, bytes.fromhex(signature))
-    except ValueError:
-        return False
+_is_signature = lru_cache(maxsize=_SIGNATURES_CACHED)(verify_hex)
 
 
 @lru_cache(maxsize=_URIS_CACHED)

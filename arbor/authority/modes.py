@@ -84,7 +84,7 @@ class TrustRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrustProfile:
-    """The trust in one agent: its preset, and the rules of people, those of the tenant too."""
+    """The trust in one agent: its preset, its rules, and the rules of its tenant."""
 
     preset: TrustPreset = DEFAULT_PRESET
     rules: tuple[TrustRule, ...] = ()
@@ -174,7 +174,7 @@ def effective_mode(
         candidates.append(ModeDecision(mode=ceiling.mode, prefix=ceiling.prefix, source=ModeSource.CEILING))
     if model_limit is not None and (rule := _longest(resource, PRESETS[model_limit])) is not None:
         candidates.append(ModeDecision(mode=rule.mode, prefix=rule.prefix, source=ModeSource.LIMIT))
-    # Of equal modes, the first one is what a person can change.
+    # Of equal modes, the first one wins, because a person can change it.
     return min(candidates, key=lambda candidate: candidate.mode.rank)
 
 
@@ -227,6 +227,6 @@ def _longest(resource: str, rules: Iterable[TrustRule]) -> TrustRule | None:
 
 @lru_cache(maxsize=_CACHED_URIS)
 def _parts(uri: str) -> tuple[str, ...]:
-    """Return the segments of a URI without a final wildcard; those of a tool's name are `mcp`, server and tool."""
+    """Return the segments of a URI without a final wildcard; the name of a tool is three segments: `mcp`, server and tool."""
     segments = CapabilityUri.parse(uri).segments
     return (*segments[:-1], *segments[-1].split(".")) if segments else ()

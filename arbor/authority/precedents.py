@@ -1,4 +1,4 @@
-"""Precedents: decisions of people about requests for approval like the one at hand."""
+"""Precedents: decisions of people about earlier requests for approval that are like a given one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from uuid import UUID
 from arbor.authority.approvals import ApprovalStatus
 from arbor.memory.text.overlap import LIKE_FROM, likeness
 
-#: The latest decided requests of an agent that precedents are chosen from.
+#: The number of the latest decided requests of an agent that precedents are chosen from.
 DECISIONS_READ = 40
-#: Precedents that a person or an agent sees of one request.
+#: The most precedents that are shown with a request.
 PRECEDENTS_SHOWN = 5
 #: The statuses of requests that a person has decided, and whether the person said yes.
 DECIDED = {

@@ -12,15 +12,15 @@ from ipaddress import IPv4Address
 from arbor.tools.names import is_tool_action
 from arbor.web.addresses import is_address, is_public
 
-#: Actions that look something up on a network; their texts name no private host.
+#: Actions that look something up on a network, so that their texts must not name a private host.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
-#: An answer in a conversation, which is no action of a heartbeat.
+#: An answer in a conversation, which is not an action of a heartbeat.
 REPLY = "reply"
 #: Actions whose texts leave the agent's mind.
 OUTWARD = INQUIRIES | {"reach_out_user", "reach_out_agent", "reach_out_public", REPLY}
 #: Arguments of tools that are run as a command.
 COMMAND_NAMES = frozenset({"command", "cmd", "commands", "script", "shell", "bash", "args", "argv"})
-#: Characters of the shortest token that is compared with the installation's own secrets.
+#: The length of the shortest token that is compared with the installation's own secrets.
 SECRET_LENGTH = 16
 
 
@@ -39,7 +39,7 @@ class ReflexKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReflexMatch:
-    """A reflex and what it recognized, in words that do not repeat the text."""
+    """A reflex and a description of the danger that does not repeat the text."""
 
     kind: ReflexKind
     what: str
@@ -52,11 +52,11 @@ class ReflexMatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReflexTerms:
-    """The facts about an installation that reflexes depend on."""
+    """The facts about an installation that reflexes need."""
 
     #: Digests of the installation's own secrets (`secret_digest`).
     own_secrets: frozenset[bytes] = frozenset()
-    #: Tools may be given hosts of private networks.
+    #: Whether arguments of tools may name hosts of private networks.
     private_tools: bool = False
 
 
@@ -122,13 +122,13 @@ def find_command(text: str) -> ReflexMatch | None:
 
 
 def secret_digest(token: str) -> bytes:
-    """Return the digest by which a secret is recognized without being known."""
+    """Return the digest of a secret, which recognizes the secret without revealing it."""
     return hashlib.blake2b(token.encode(), digest_size=16, person=b"arbor/reflex").digest()
 
 
 # --- Secrets -------------------------------------------------------------------------------------------
 
-# Forms that their issuers document. A prefix without its random part is no secret, so texts about keys pass.
+# Forms that their issuers document. A prefix without its random part is not a secret, so texts about keys pass.
 _SECRETS = tuple(
     (what, re.compile(pattern))
     for what, pattern in (

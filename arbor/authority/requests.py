@@ -1,4 +1,4 @@
-"""Signed requests: each action of an agent names its resource, body and nonce, and one signature covers those of a turn."""
+"""Signed requests: each names the resource, body and nonce of an action, and one signature covers all requests of a turn."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from uuid import UUID
 
 import orjson
 
-from arbor.agents.identity import verify
+from arbor.agents.identity import verify_hex
 
 _REQUEST_LABEL = b"arbor/request/v1"
 _TURN_LABEL = b"arbor/requests/v1"
 # The actions of a turn are checked one after another against one signature.
 _SIGNATURES_CACHED = 256
-# Signatures that this process has made, the oldest first: key, message, signature. `act` mostly runs in the process that signed.
+# Key, message and signature of the latest signatures of this process, the oldest first: `act` mostly runs in the process that signed.
 _made: dict[tuple[bytes, bytes, str], None] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Nonce:
-    """The place of a request: used once, because a heartbeat has one action of each index."""
+    """The place of a request, which is used once: each action of a heartbeat has its own."""
 
     heartbeat_id: UUID
     turn: int
@@ -73,7 +73,7 @@ class SignedRequests:
         return message_of(self.requests, self.key_number)
 
     def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of a public key. Known without a check if this process has just made it."""
+        """Return whether the key pair of a public key signed the requests; signatures that this process has just made are not checked."""
         message = self.message()
         return (key, message, self.signature) in _made or _is_signature(key, message, self.signature)
 
@@ -140,9 +140,4 @@ def body_hash(params: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_body(params)).hexdigest()
 
 
-@lru_cache(maxsize=_SIGNATURES_CACHED)
-def _is_signature(key: bytes, message: bytes, signature: str) -> bool:
-    try:
-        return verify(key, message, bytes.fromhex(signature))
-    except ValueError:
-        return False
+_is_signature = lru_cache(maxsize=_SIGNATURES_CACHED)(verify_hex)

@@ -1,7 +1,7 @@
 """Trust tiers: the score of an agent, and the rules by which its tier rises and falls.
 
-Weights, tiers and the grace period are those of the origin of seed 000. Its part "tests" is the share of accepted proposals
-that proved right here, because no tests run.
+Weights, tiers and the grace period are those of the origin of seed 000. The origin's part "tests" is replaced by the share of
+accepted proposals that proved right.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def next_tier(status: TierStatus, *, score: float, records: int, breach: str, no
 def _after_breach(status: TierStatus, breach: str, now: datetime) -> TierDecision:
     lower = TIERS[max(TIERS.index(status.tier) - 1, 0)]
     if lower is status.tier:
-        # Nothing is lower, but the way up begins anew.
+        # There is no lower tier, but the time above the next floor starts again.
         return TierDecision(
             status=TierStatus(
                 tier=status.tier, since=status.since, by_person=status.by_person, breached_at=now

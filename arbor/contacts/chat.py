@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
-from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
+from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT_IMPORTANCE, appraise
 from arbor.memory.text.code import code_blocks
 from arbor.memory.text.lexical import fold
 from arbor.memory.text.phrases import WordLists, tokens_of
@@ -150,8 +150,10 @@ def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WOR
         appraise(text, role="user", type=MemoryType.EPISODIC, lists=lists).importance for text in own
     ]
     highest = max(importances)
-    remember = highest >= EXPLICIT
-    weight = max(0.0, min(highest, EXPLICIT) - DEFAULT_IMPORTANCE) / (EXPLICIT - DEFAULT_IMPORTANCE)
+    remember = highest >= EXPLICIT_IMPORTANCE
+    weight = max(0.0, min(highest, EXPLICIT_IMPORTANCE) - DEFAULT_IMPORTANCE) / (
+        EXPLICIT_IMPORTANCE - DEFAULT_IMPORTANCE
+    )
     asked = sum(_request_weight(text) for text in own)
     total = (
         LENGTH_ADDS * min(len(own) / LONG, 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS, SUMMARY_SHOWN_LENGTH, TURN_SHOWN_LENGTH
 from arbor.contacts.chat_fitting import fit_turn, tokens_of
 from arbor.contacts.chat_summary import speaker_of
@@ -138,7 +138,7 @@ def _timing(view: ChatView) -> str:
         if since is None
         else f"Before this, people last wrote {since:.1f} hours ago."
     )
-    return f"## Now\n{view.now:%A}, {when(view.now)} UTC. {before}"
+    return f"## Now\n{view.now:%A}, {format_time(view.now)} UTC. {before}"
 
 
 def _working_memory(memory: WorkingMemory, data: Data) -> str:
@@ -194,11 +194,11 @@ def _conversation(view: ChatView, data: Data) -> str:
     lines = [
         f"with {line(view.person)}",
         *(
-            f"summary of {summary.turns} earlier turns, {when(summary.started_at)} to {when(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
+            f"summary of {summary.turns} earlier turns, {format_time(summary.started_at)} to {format_time(summary.last_at)}: {line(summary.text, SUMMARY_SHOWN_LENGTH)}"
             for summary in view.summaries
         ),
         *(
-            f"{when(turn.at)}, {speaker_of(turn)}: {line(turn.text, TURN_SHOWN_LENGTH)}"
+            f"{format_time(turn.at)}, {speaker_of(turn)}: {line(turn.text, TURN_SHOWN_LENGTH)}"
             for turn in view.turns
         ),
     ]

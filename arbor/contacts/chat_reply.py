@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.contacts.chat_view import ChatView
 from arbor.contacts.values import Speaker
@@ -79,7 +79,7 @@ def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
     if not quotable:
         return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}
     lines = [
-        f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {shorten(' '.join(memory.content.split()), _QUOTED_LENGTH)}"
+        f"- {format_time(memory.at)}{f', {memory.role}' if memory.role else ''}: {shorten(' '.join(memory.content.split()), _QUOTED_LENGTH)}"
         for memory in quotable[:_MAX_QUOTED]
     ]
     return {"thinking": "", "reply": "\n".join([f"{REFLEX_OPENING} I remember:", *lines])}

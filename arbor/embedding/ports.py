@@ -64,8 +64,8 @@ class HashEmbedder:
 def unit_rows(vectors: Any, *, count: int, dimension: int, model: str) -> npt.NDArray[np.float32]:
     """Return the vectors as float32 rows of length 1, shape (count, dimension).
 
-    Raises EmbeddingFailed when they are too many or too few, of another dimension, not finite, or without any
-    direction: a zero vector is equally near to everything, and PostgreSQL answers NaN for it.
+    Raises EmbeddingFailed for too many or too few vectors, another dimension, numbers that are not finite, and a vector
+    without a direction: a zero vector is equally near to everything, and PostgreSQL answers NaN for it.
     """
     if count == 0:
         return np.zeros((0, dimension), dtype=np.float32)

@@ -11,7 +11,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.signals import Signal, SignalName, listed, signal
+from arbor.signals import Signal, SignalName, memory_data, signal
 
 #: The action of audit notes about boundary matches (`apps.audit.models.AuditAction`).
 _BOUNDARY = "boundary"
@@ -31,7 +31,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
 
     recalled = [*chain.from_iterable(effects.recalls)]
     if recalled:
-        yield signaled(SignalName.RECALLED, **listed(recalled))
+        yield signaled(SignalName.RECALLED, **memory_data(recalled))
     thinking = len(after.whole.reasoning) - len(before.whole.reasoning)
     if thinking > 0:
         yield signaled(SignalName.THINKING_RECORDED, characters=thinking)
@@ -53,7 +53,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
                 SignalName.LESSON_EXTRACTED, action=experience.action, outcome=experience.outcome.value
             )
     if effects.learned:
-        yield signaled(SignalName.LEARNING_EXTRACTED, **listed(effects.learned))
+        yield signaled(SignalName.LEARNING_EXTRACTED, **memory_data(effects.learned))
     if effects.level is not None and level_changed:
         yield signaled(
             SignalName.BUDGET_LEVEL, before=effects.level.before.value, after=effects.level.after.value

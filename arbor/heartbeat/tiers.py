@@ -11,6 +11,7 @@ from types import MappingProxyType
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.models.handles import Handle
+from arbor.setting_lists import name_values
 
 # Seed 003, 10.5.
 COMPLEX_CODE = 0.7
@@ -100,13 +101,12 @@ def code_complexity(texts: Iterable[str]) -> float:
 def parse_tier_models(text: str) -> Mapping[ThinkTier, tuple[str, ...]]:
     """Parse `strategic=a/x|b/y,standard=c/z`: models by tier, in order of preference. Raises ConfigurationInvalid."""
     models: dict[ThinkTier, tuple[str, ...]] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        tier, equals, handles = part.partition("=")
-        if not equals or tier.strip() not in set(ThinkTier):
+    for entry, tier, handles in name_values(text):
+        if "=" not in entry or tier not in set(ThinkTier):
             raise ConfigurationInvalid(
-                f"a tier's models are written {' or '.join(ThinkTier)}=provider/model|provider/model, got {part!r}"
+                f"a tier's models are written {' or '.join(ThinkTier)}=provider/model|provider/model, got {entry!r}"
             )
-        models[ThinkTier(tier.strip())] = tuple(str(Handle.parse(handle)) for handle in handles.split("|"))
+        models[ThinkTier(tier)] = tuple(str(Handle.parse(handle)) for handle in handles.split("|"))
     return MappingProxyType(models)
 
 

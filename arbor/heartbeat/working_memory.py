@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.errors import WorkingMemoryOverflow
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
 from arbor.quotations import shorten
@@ -106,7 +106,9 @@ class WorkingMemory(BaseModel):
         room -= _size(head)
         tail = list(reversed(_first_fitting(reversed(tail), room)))
         room -= _size(tail)
-        thoughts = [f"thought at {when(thought.at)}: {_entry(thought.text)}" for thought in self.thoughts]
+        thoughts = [
+            f"thought at {format_time(thought.at)}: {_entry(thought.text)}" for thought in self.thoughts
+        ]
         fitting = list(reversed(_first_fitting(reversed(thoughts), room)))
         return "\n".join([*head, *fitting, *tail])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: Stands between two blocks in the text of a document.
+#: The separator of two blocks in the text of a document.
 SEPARATOR = "\n\n"
 
 
@@ -29,7 +29,7 @@ class Block:
     text: str
     #: The level of a heading, from 1; 0 for other blocks.
     level: int = 0
-    #: The page that it begins on, from 1; None where the format has no pages.
+    #: The page that the block begins on, from 1; None where the format has no pages.
     page: int | None = None
 
 
@@ -45,7 +45,7 @@ class ParsedDocument:
 
     @property
     def text(self) -> str:
-        """Return the text, in which places count characters."""
+        """Return the text, whose characters the places of passages count."""
         return SEPARATOR.join(block.text for block in self.blocks)
 
     @property
@@ -64,7 +64,7 @@ def with_offsets(blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
 
 
 def with_headings(text: str, headings: Sequence[str]) -> str:
-    """Return a passage's text below the headings that it does not contain itself: what it is embedded and found by."""
+    """Return a passage's text below the headings that it does not contain: the text that is embedded and searched."""
     return "\n".join([*(heading for heading in headings if heading not in text), text])
 
 

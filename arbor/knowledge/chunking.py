@@ -14,6 +14,8 @@ from arbor.quotations import shorten
 #: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.
 LEAST_SHARE = 0.25
 BLOCK_SHARE = 0.6
+#: The characters of a heading that its passages repeat.
+HEADING_LENGTH = 300
 #: The end of a sentence: its mark with closing quotes, before white space; or a full-width mark.
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
 _WHITE = re.compile(r"\s+")
@@ -24,7 +26,7 @@ class PassageSize:
     """The size of passages, in estimated tokens."""
 
     target: int = 300
-    #: How much of a passage the next one repeats, in whole sentences.
+    #: The part of a passage that the next one repeats, in whole sentences.
     overlap: int = 50
 
     def __post_init__(self) -> None:
@@ -52,7 +54,7 @@ class PassageDraft:
 
     @property
     def context(self) -> str:
-        """Return the text with the headings that it does not contain itself: what it is embedded and found by."""
+        """The text with the headings that it does not contain: the text that is embedded and searched."""
         return with_headings(self.text, self.headings)
 
 
@@ -64,7 +66,7 @@ class _BlockPart:
     end: int
     tokens: int
     page: int | None
-    #: The last part of its block.
+    #: Whether this is the last part of its block.
     ends_block: bool
 
 
@@ -109,10 +111,6 @@ def _draft(text: str, section: _SectionParts, first: int, after: int) -> Passage
     )
 
 
-#: The characters of a heading that its passages repeat.
-HEADING_LENGTH = 300
-
-
 def _sections(blocks: Sequence[Block], target: int) -> Iterator[_SectionParts]:
     """Yield the blocks below each heading, with the path of headings."""
     path: list[tuple[int, str]] = []
@@ -134,7 +132,7 @@ def _sections(blocks: Sequence[Block], target: int) -> Iterator[_SectionParts]:
 
 
 def _joined(sections: Iterator[_SectionParts], size: PassageSize) -> Iterator[_SectionParts]:
-    """Yield the sections, those that are too short to be found joined with the next one."""
+    """Yield the sections; a section that is too short is joined with the next one."""
     before: _SectionParts | None = None
     for section in sections:
         if before is None:
@@ -182,10 +180,10 @@ def _ends(block: Block) -> list[int]:
 
 def _bounded(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int, int]]:
     """Yield the span with its tokens, cut at white space, or anywhere, if it is longer than a passage."""
-    # That many characters are more than a passage in any script. Tokens of a whole span are never counted: the work stays linear.
+    # `most` characters are more than a passage in any script. Tokens of longer spans are never counted, so the work is linear.
     most = target * CHARACTERS_PER_TOKEN + 1
     while (tokens := estimate_tokens(text[start : min(end, start + most)])) > target:
-        # The estimate is linear enough that a share of the characters has about that share of the tokens.
+        # A share of the characters has about the same share of the tokens.
         cut = start + max(1, min(end - start, most) * target // (tokens + 1))
         spaces = [match.end() for match in _WHITE.finditer(text, start, cut) if match.end() > start]
         if spaces and spaces[-1] > start + (cut - start) // 2:
@@ -197,7 +195,7 @@ def _bounded(text: str, start: int, end: int, target: int) -> Iterator[tuple[int
 
 
 def _ranges(parts: Sequence[_BlockPart], size: PassageSize) -> Iterator[tuple[int, int]]:
-    """Yield the parts of each passage: the first, and the one after the last."""
+    """Yield the range of the parts of each passage: the first part, and the part after the last one."""
     first = done = 0
     while done < len(parts):
         after = _fill(parts, first, done, size.target)
@@ -207,7 +205,7 @@ def _ranges(parts: Sequence[_BlockPart], size: PassageSize) -> Iterator[tuple[in
 
 
 def _fill(parts: Sequence[_BlockPart], first: int, done: int, target: int) -> int:
-    """Return the part after the last one of a passage that begins at `first`; it has a part after `done` at least."""
+    """Return the end of a passage that begins at `first`: the part after its last one. The passage has a part beyond `done`."""
     tokens = sum(part.tokens for part in parts[first:done])
     after, at_block = done, 0
     while after < len(parts) and (tokens + parts[after].tokens <= target or after == done):

@@ -24,10 +24,10 @@ class FoundPassage:
     title: str
     version: int
     category: str
-    #: Where the document has it: page, headings, characters.
+    #: The place in the document: page, headings, characters.
     place: str
     text: str
-    #: Of the text, by which duplicates of other sources are found.
+    #: The hash of the text, by which duplicates in other sources are found.
     content_hash: bytes
     written_at: datetime
     #: The cosine of its vector and the query's, -1 to 1; None where one of them is missing.
@@ -64,6 +64,6 @@ def fuse(found: Iterable[FoundPassage], *, limit: int, min_similarity: float = -
 
 
 def _ranks(passages: Sequence[FoundPassage], value: Callable[[FoundPassage], float]) -> dict[UUID, float]:
-    """Return what each passage gains by its rank in one list, the MOST_PASSAGES best ones."""
+    """Return the score of each passage by its rank in one list, for the MOST_PASSAGES best ones."""
     ordered = sorted(passages, key=lambda passage: (-value(passage), passage.id))[:MOST_PASSAGES]
     return {passage.id: 1 / (FUSION_CONSTANT + rank) for rank, passage in enumerate(ordered, start=1)}

@@ -12,6 +12,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.content import content_hash
 from arbor.memory.text.lexical import query_terms, term_index, term_of, words_of
 from arbor.memory.values import DEFAULT_IMPORTANCE
+from arbor.setting_lists import parse_weights_of
 
 #: The actions of heartbeats that search.
 SEARCH_MY_MEMORIES = "search_my_memories"
@@ -51,7 +52,7 @@ PRIORITIES: dict[SearchSource, float] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MergeWeights:
-    """The weights of the terms of `final_score`, 0 to 1. Raises ConfigurationInvalid."""
+    """The weights of the score components of a result, 0 to 1. Raises ConfigurationInvalid."""
 
     similarity: float = 0.5
     recency: float = 0.2
@@ -84,7 +85,7 @@ class SourceResult:
     at: datetime
     #: The cosine with the query where the source has vectors; else the share of the query's words in the text (`word_share`).
     similarity: float
-    #: 0 to 1; sources without a notion of it have the middle.
+    #: 0 to 1; sources without importances have the middle.
     importance: float = DEFAULT_IMPORTANCE
     #: Set by `merge`.
     recency: float = 0.0
@@ -97,7 +98,7 @@ class SourceResult:
 
 
 class Shortfall(StrEnum):
-    """The part of a source that a search had to do without."""
+    """The part of a source that a search lacked."""
 
     #: All of its results.
     NOT_SEARCHED = "was not searched"
@@ -122,7 +123,7 @@ class SourceFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemorySearch:
-    """The results of a search, the best first, and what it had to do without."""
+    """The results of a search, the best first, and the sources that it lacked."""
 
     results: Sequence[SourceResult]
     #: The term by which the audit log and workflows were searched.
@@ -134,7 +135,7 @@ class MemorySearch:
 
     @property
     def notes(self) -> list[str]:
-        """Return what the search had to do without, in words."""
+        """Return the faults in words."""
         return [str(fault) for fault in self.faults]
 
 
@@ -170,7 +171,7 @@ def _scored(result: SourceResult, now: datetime, weights: MergeWeights, half_lif
 
 
 def recency_of(at: datetime, *, now: datetime, half_life: timedelta = RECENCY_HALF_LIFE) -> float:
-    """Return 1 for now, halved with each half-life of age; what lies in the future is as recent as now."""
+    """Return 1 for now, halved with each half-life of age; a time in the future is as recent as now."""
     half_lives = max(timedelta(0), now - at) / half_life
     return math.exp2(-half_lives)
 
@@ -205,18 +206,5 @@ def word_share(query: str, text: str) -> float:
 
 
 def parse_merge_weights(text: str) -> MergeWeights:
-    """Parse weights such as `recency=0.4,similarity=0.3`; those that are not named have their defaults.
-
-    Raises ConfigurationInvalid for an unknown name, and for a value that is no weight.
-    """
-    names = [field.name for field in fields(MergeWeights)]
-    weights: dict[str, float] = {}
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, value = (side.strip() for side in part.partition("="))
-        try:
-            weights[names[names.index(name)]] = float(value)
-        except ValueError as error:
-            raise ConfigurationInvalid(
-                f"ARBOR_SEARCH_WEIGHTS has NAME=NUMBER, separated by commas, got {part!r}; names are {', '.join(names)}"
-            ) from error
-    return replace(DEFAULT_WEIGHTS, **weights)
+    """Parse weights such as `recency=0.4,similarity=0.3`; other weights have their defaults. Raises ConfigurationInvalid."""
+    return parse_weights_of(text, setting="ARBOR_SEARCH_WEIGHTS", default=DEFAULT_WEIGHTS, highest=1)

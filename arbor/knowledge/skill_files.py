@@ -13,13 +13,13 @@ from arbor.knowledge.skills import MAX_SKILL_LENGTH, SkillFile, parse_skill
 
 #: The file of a skill, in a folder of the skill's name.
 FILE_NAME = "SKILL.md"
-#: Skills that folders may have together.
+#: The most skills of one folder that are read.
 MOST_FILES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadableSkill:
-    """A file that is no valid skill, and why."""
+    """A file that is not a valid skill, with the reason."""
 
     path: str
     fault: str
@@ -39,7 +39,7 @@ def shipped_folder() -> Path:
 
 
 def stamp_of(folders: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
-    """Return paths, times and sizes of the skills' files: what a cheap check for changes compares."""
+    """Return paths, times and sizes of the skills' files, for a cheap check for changes."""
     return tuple((str(path), status.st_mtime_ns, status.st_size) for path, status in _files(folders))
 
 

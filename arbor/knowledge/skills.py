@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 from arbor.agents.document import FrontMatter, TemplateFault, line_of, path_text, read_front_matter
 from arbor.errors import Invalid, LimitReached, SkillInvalid
 
-#: Skills of one agent at most (`active_skills`).
+#: The most skills of one agent (`active_skills`).
 MOST_SKILLS = 5
-#: Characters of a file at most: some 25,000 tokens.
+#: The most characters of a file: some 25,000 tokens.
 MAX_SKILL_LENGTH = 100_000
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
@@ -113,7 +113,7 @@ def body_of(text: str) -> str:
 
 
 def check_choice(names: Sequence[str]) -> None:
-    """Check the number of an agent's skills. Raises LimitReached for more than MOST_SKILLS, Invalid for one named twice."""
+    """Check the number of an agent's skills. Raises LimitReached for more than MOST_SKILLS, Invalid for a repeated name."""
     if len(names) > MOST_SKILLS:
         raise LimitReached(f"an agent has at most {MOST_SKILLS} active skills, got {len(names)}")
     for position, name in enumerate(names):
@@ -130,9 +130,9 @@ class SkillRoom:
     window: int
     #: The longest reply.
     reply: int
-    #: Instructions, actions and character, which are never cut either.
+    #: The tokens of instructions, actions and character, which are never cut either.
     fixed: int
-    #: The least that a situation needs.
+    #: The least tokens that a situation needs.
     situation: int
 
     @property
@@ -142,7 +142,7 @@ class SkillRoom:
 
 
 def check_room(tokens: dict[str, int], room: SkillRoom) -> None:
-    """Check that skills, whose tokens are given by name, fit a window whole. Raises LimitReached, which names the sizes."""
+    """Check that whole skills fit a window; `tokens` are theirs by name. Raises LimitReached, which names the sizes."""
     total = sum(tokens.values())
     if total <= room.left:
         return

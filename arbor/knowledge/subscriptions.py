@@ -1,4 +1,4 @@
-"""Subscriptions of agents to signals, as values: the sources, and what is coalesced for the next prompt."""
+"""Subscriptions of agents to signals, as values: the sources, and signals coalesced for the next prompt."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from arbor.errors import Invalid
 
-#: Subscriptions of one agent at most.
+#: The most subscriptions of one agent.
 MOST_SUBSCRIPTIONS = 20
-#: Names or patterns of one subscription at most, and characters of one.
+#: The most names or patterns of one subscription, and characters of one of them.
 MOST_NAMES = 20
 NAME_LENGTH = 80
 #: The latest subjects that a line of the prompt names.
 SUBJECTS_SHOWN = 3
 #: The source of signals about what the agents of a tenant share, where a statement needs an id.
 SHARED = UUID(int=0)
-#: The fields of signals that say in words what they are about, the best first.
+#: The fields of signals that name their subjects in words, the most descriptive first.
 _SUBJECTS = ("title", "workflow", "step", "skill", "name", "action", "resource", "status")
-
-
 #: The beginnings of the names of signals about what the agents of a tenant share.
 SHARED_PREFIXES = ("document.", "workflow.")
 
@@ -82,7 +80,7 @@ class CoalescedSignals:
     name: str
     source: str
     count: int
-    #: The time of the latest one, and what the latest ones are about, the latest first.
+    #: The time of the latest signal, and the subjects of the latest signals, the latest first.
     at: datetime
     subjects: Sequence[str]
 
@@ -90,7 +88,7 @@ class CoalescedSignals:
 def coalesce(signals: Iterable[ReadSignal]) -> list[CoalescedSignals]:
     """Return one entry for each name and source: the source with the oldest signal first, its latest signals first.
 
-    A prompt without room for all sources shows the first ones, so that none waits forever.
+    A prompt without room for all sources shows the first ones, so that no source waits forever.
     """
     groups: dict[tuple[str, str], list[ReadSignal]] = {}
     for found in signals:
@@ -116,6 +114,6 @@ def coalesce(signals: Iterable[ReadSignal]) -> list[CoalescedSignals]:
 
 
 def subject_of(data: Mapping[str, Any]) -> str:
-    """Return what a signal is about in words, from the field of its data that says it best; empty if none does."""
+    """Return the subject of a signal in words, from the most descriptive field of its data; empty if no field has a text."""
     texts = (data.get(name) for name in _SUBJECTS)
     return next((text for text in texts if isinstance(text, str) and text), "")

@@ -39,13 +39,13 @@ class DocumentStatus(StrEnum):
 class IndexingStatus(StrEnum):
     """The progress of a document's latest version towards its passages."""
 
-    #: A worker has yet to take it.
+    #: No worker has begun yet.
     PENDING = "pending"
-    #: A worker parses and embeds it, under a lease.
+    #: A worker parses and embeds the version, under a lease.
     INDEXING = "indexing"
-    #: Its passages are complete.
+    #: The passages of the version are complete.
     INDEXED = "indexed"
-    #: It cannot be read; the document's error says why. An earlier version is still found.
+    #: The version cannot be read; the document's error says why. An earlier version is still found.
     FAILED = "failed"
 
 

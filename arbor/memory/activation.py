@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.errors import Invalid
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 #: The share of a memory's activation that reaches its closest neighbor; other neighbors get less.
 SPREAD = 0.5
 #: The highest activation, and the activation below which a memory counts as inactive.
 CAP = 1.0
 FLOOR = 0.01
-#: The most memories that one recall activates, and the most that an agent has active.
-MOST_REACHED = 64
-MOST_KEPT = 500
-#: The most active memories, from which the active clusters are computed.
-MOST_TELLING = 100
+#: The most memories that one recall activates, and the most active memories of an agent.
+MOST_ACTIVATED = 64
+MOST_ACTIVE = 500
+#: The number of the most active memories, from which the active clusters are computed.
+MOST_FOR_CLUSTERS = 100
 #: The most active clusters that an agent is shown.
-THEMES_SHOWN = 5
+CLUSTERS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,5 +96,5 @@ def spread(
     reached: dict[UUID, float] = dict(levels)
     for memory_id, level in levels.items():
         for other, weight in neighborhoods.get(memory_id, {}).items():
-            reached[other] = reached.get(other, 0.0) + level * SPREAD * weight / HIGHEST
+            reached[other] = reached.get(other, 0.0) + level * SPREAD * weight / HIGHEST_WEIGHT
     return {memory_id: min(CAP, level) for memory_id, level in reached.items() if level >= FLOOR}

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Hashable, Mapping
 
 from arbor.errors import Invalid
+from arbor.memory.content import check_text
 
 #: The longest name and the longest key of a concept, in characters.
 NAME_LENGTH = 100
@@ -22,8 +23,7 @@ def concept_name(name: str) -> str:
 
     Raises Invalid for a name that is empty, longer than 100 characters, or cannot be stored.
     """
-    if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise Invalid("a concept's name must not contain a NUL character or half a surrogate pair")
+    check_text("a concept's name", name)
     shown = _strip_punctuation(unicodedata.normalize("NFC", name))
     if not shown or len(shown) > NAME_LENGTH:
         raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, got {len(shown)}")
@@ -51,7 +51,7 @@ def check_strength(strength: float) -> float:
 
 
 def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]]:
-    """Return all broader concepts of each concept, the broadest first. A parent that is no key is left out.
+    """Return all broader concepts of each concept, the broadest first. A parent that is not a key is left out.
 
     Raises Invalid for a cycle, and for more than MAX_DEPTH concepts above one.
     """
@@ -70,7 +70,7 @@ def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]
             above = (*above, key)
         if len(ancestors[concept]) > MAX_DEPTH:
             raise Invalid(
-                f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(ancestors[concept])}"
+                f"at most {MAX_DEPTH} concepts may be above one, {concept} would have {len(ancestors[concept])}"
             )
     return ancestors
 
@@ -84,26 +84,22 @@ def with_parent[K: Hashable](
     return changed
 
 
-def merged[K: Hashable](
-    parents: Mapping[K, K | None], *, retained: K, merged_concept: K
-) -> dict[K, K | None]:
-    """Return the hierarchy with the concept `merged_concept` merged into `retained`, which inherits its narrower concepts.
+def with_merged[K: Hashable](parents: Mapping[K, K | None], *, retained: K, absorbed: K) -> dict[K, K | None]:
+    """Return the hierarchy with `absorbed` merged into `retained`, which inherits the narrower concepts of `absorbed`.
 
-    Where `retained` was below `merged_concept`, it gets the parent of `merged_concept`. Raises Invalid for a concept and itself, and as `flatten`
-    does.
+    Where `retained` was below `absorbed`, it gets the parent of `absorbed`. Raises Invalid for a concept and itself, and as
+    `flatten` does.
     """
-    if retained == merged_concept:
+    if retained == absorbed:
         raise Invalid(f"a concept cannot be merged with itself: {retained}")
     changed: dict[K, K | None] = {
-        concept: retained if parent == merged_concept else parent
+        concept: retained if parent == absorbed else parent
         for concept, parent in parents.items()
-        if concept != merged_concept
+        if concept != absorbed
     }
     above = flatten(parents)
-    if merged_concept in above[retained] or (
-        parents[retained] is None and retained not in above[merged_concept]
-    ):
-        changed[retained] = parents[merged_concept]
+    if absorbed in above[retained] or (parents[retained] is None and retained not in above[absorbed]):
+        changed[retained] = parents[absorbed]
     flatten(changed)
     return changed
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 
 from arbor.errors import ContentInvalid, Invalid
+from arbor.models.json_text import UNSTORABLE
 
 #: The longest text of a memory, in bytes of UTF-8.
 MAX_CONTENT_BYTES = 64 * 1024
-#: NUL, and halves of surrogate pairs.
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def check_content(content: str) -> None:
@@ -42,7 +40,7 @@ def check_line(name: str, value: str, longest: int) -> None:
 
 def check_text(name: str, value: str) -> None:
     """Raise Invalid unless a text can be stored exactly as it is."""
-    if _UNSTORABLE.search(value):
+    if UNSTORABLE.search(value):
         raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
 
 

@@ -22,7 +22,7 @@ INDEXED_FIELDS = (
     "evidence",
     "applicability",
 )
-#: Fields that are shown as they are, with their labels. `context` and `pattern` of any type: an agent may add them.
+#: Fields that are shown unchanged, with their labels. `context` and `pattern` are shown for all types: an agent may add them.
 _SHOWN = {
     "context": "context",
     "action": "done",
@@ -56,9 +56,9 @@ def indexed_words(detail: Mapping[str, Any]) -> str:
 
 
 def indexed_terms(content: str, *, speaker: str, detail: Mapping[str, Any]) -> dict[int, float]:
-    """Return the lexical vector of a memory: that of its content, and beside it the words of its detail.
+    """Return the lexical vector of a memory: of its content, and of the indexed words of its detail.
 
-    The two are weighed apart, so that a procedure of many steps is found by its title as before.
+    The two are weighed separately, so that a procedure of many steps is found by its title as before.
     """
     vector = document_vector(content, speaker=speaker)
     if words := indexed_words(detail):
@@ -96,7 +96,7 @@ def _practice(counts: Any) -> PracticeCounts:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the texts of a field, a single one or a list, without empty ones and ids: those are no words."""
+    """Return the texts of a field, a single one or a list, without empty texts and ids, which are not words."""
     listed = value if isinstance(value, list | tuple) else [value]
     texts = [text for item in listed if isinstance(item, str) and (text := item.strip())]
     return [text for text in texts if read_id(text) is None]

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
+from arbor.clock import check_time_zone
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
 from arbor.memory.trust import MOST_SOURCES, Source, check_unit, merge_sources, semantic_trust
@@ -91,8 +92,7 @@ class EpisodicDetail(Detail):
     def __post_init__(self) -> None:
         for name in ("context", "action", "result"):
             _check_line(name, getattr(self, name), TEXT_LENGTH)
-        if self.event_time is not None and self.event_time.tzinfo is None:
-            raise Invalid(f"event_time must have a time zone, got {self.event_time.isoformat()}")
+        check_time_zone("event_time", self.event_time)
 
     def _known(self) -> dict[str, Any]:
         return {

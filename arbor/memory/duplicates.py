@@ -18,7 +18,7 @@ from arbor.memory.details import (
 from arbor.memory.text.lexical import fold
 from arbor.memory.trust import MOST_SOURCES, max_trust, merge_sources, new_sources
 
-#: The key of a fact's detail which says that the agent doubts the fact.
+#: The key in a fact's detail that marks the fact as doubted by the agent.
 DOUBTED = "doubted"
 #: The most other wordings that a memory stores.
 MAX_WORDINGS = 8
@@ -147,7 +147,7 @@ def _merge_facts(old: SemanticDetail, new: SemanticDetail) -> SemanticDetail:
 def _confidence(old: SemanticDetail, new: SemanticDetail) -> float:
     """Return the confidence of a fact that was stored again: the same sources never raise it.
 
-    A fact that the agent doubts is as sure as its new sources alone allow, at most.
+    A fact that the agent doubts gets at most the confidence that its new sources alone allow.
     """
     added = new_sources(old.sources, new.sources)
     if not added:

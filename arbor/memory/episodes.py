@@ -15,18 +15,18 @@ from arbor.memory.values import DEFAULT_DECAY_RATE
 
 #: The longest silence within an episode.
 DEFAULT_GAP = timedelta(minutes=30)
-#: Sessions of memories that are summaries: each is alone in its own, so that it has no place among the turns.
-_SUMMARY = "episode:"
+#: The beginning of the sessions of summaries. Each summary has a session of its own, so that it has no place among the turns.
+_SUMMARY_PREFIX = "episode:"
 
 
 def session_of_summary(episode_id: UUID) -> str:
     """Return the session of the memory that is an episode's summary."""
-    return f"{_SUMMARY}{episode_id}"
+    return f"{_SUMMARY_PREFIX}{episode_id}"
 
 
 def summarized_episode(session: str) -> UUID | None:
     """Return the episode of the summary that has this session; None for any other session."""
-    return read_id(session.removeprefix(_SUMMARY)) if session.startswith(_SUMMARY) else None
+    return read_id(session.removeprefix(_SUMMARY_PREFIX)) if session.startswith(_SUMMARY_PREFIX) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,64 +42,64 @@ class EpisodeSegment:
     open: bool = True
 
     def distance(self, first: datetime, last: datetime) -> timedelta:
-        """Return the time between this section and a run of moments; 0 when they overlap."""
+        """Return the time between this segment and a run of moments; 0 when they overlap."""
         return max(first - self.last_at, self.started_at - last, timedelta())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Segmentation:
-    """The section of each moment, and the changed sections."""
+    """The result of `segment_session`: the segment of each moment, and the changed segments."""
 
-    #: For each moment, in the given order: its section, and its position in the section, from 1.
+    #: For each moment, in the given order: its segment, and its position in the segment, from 1.
     places: tuple[tuple[UUID, int], ...]
-    #: The sections that are new or have changed. At most one of them is open: the latest of all sections.
+    #: The segments that are new or have changed. At most one of them is open: the latest of all segments.
     changed: tuple[EpisodeSegment, ...]
-    #: The ids of the changed sections with new members.
+    #: The ids of the changed segments with new members.
     joined: frozenset[UUID]
 
 
-def segment(
+def segment_session(
     moments: Sequence[tuple[datetime, int]],
-    sections: Sequence[EpisodeSegment],
+    segments: Sequence[EpisodeSegment],
     *,
     gap: timedelta = DEFAULT_GAP,
 ) -> Segmentation:
-    """Assign moments of one session, each a time and a position, to its sections or new ones.
+    """Assign moments of one session, each a time and a position, to its segments or new ones.
 
-    Moments without a gap between them get one section, whatever their order. They join the nearest section (the later one
-    of two equally near) if the time between is at most `gap`; sections are never merged. `sections` must contain the
-    session's sections that may be near, the latest, and the open one. Afterwards only the latest section may be open: it is
+    Moments without a gap between them get one segment, whatever their order. They join the nearest segment (the later one
+    of two equally near) if the time between is at most `gap`; segments are never merged. `segments` must contain the
+    session's segments that may be near, the latest, and the open one. Afterwards only the latest segment may be open: it is
     if it was open before, or has new members.
     """
     if gap < timedelta():
         raise ValueError(f"the gap must be 0 or longer, got {gap}")
-    known = {section.id: section for section in sections}
+    known = {segment.id: segment for segment in segments}
     before = dict(known)
     places: dict[int, tuple[UUID, int]] = {}
     joined: set[UUID] = set()
     for run in _runs(moments, gap):
         first, last = moments[run[0]][0], moments[run[-1]][0]
-        section = _nearest(known.values(), first, last, gap) or EpisodeSegment(
+        segment = _nearest(known.values(), first, last, gap) or EpisodeSegment(
             id=uuid7(), started_at=first, last_at=last
         )
-        for sequence, number in enumerate(run, start=section.size + 1):
-            places[number] = (section.id, sequence)
-        known[section.id] = replace(
-            section,
-            started_at=min(section.started_at, first),
-            last_at=max(section.last_at, last),
-            size=section.size + len(run),
+        for sequence, number in enumerate(run, start=segment.size + 1):
+            places[number] = (segment.id, sequence)
+        known[segment.id] = replace(
+            segment,
+            started_at=min(segment.started_at, first),
+            last_at=max(segment.last_at, last),
+            size=segment.size + len(run),
         )
-        joined.add(section.id)
+        joined.add(segment.id)
     latest = max(
-        known.values(), key=lambda section: (section.last_at, section.started_at, section.open), default=None
+        known.values(), key=lambda segment: (segment.last_at, segment.started_at, segment.open), default=None
     )
-    for section in known.values():
-        is_open = section is latest and (section.open or section.id in joined)
-        known[section.id] = replace(section, open=is_open)
+    for segment in known.values():
+        is_open = segment is latest and (segment.open or segment.id in joined)
+        known[segment.id] = replace(segment, open=is_open)
     return Segmentation(
         places=tuple(places[number] for number in range(len(moments))),
-        changed=tuple(section for section in known.values() if before.get(section.id) != section),
+        changed=tuple(segment for segment in known.values() if before.get(segment.id) != segment),
         joined=frozenset(joined),
     )
 
@@ -118,17 +118,17 @@ def _runs(moments: Sequence[tuple[datetime, int]], gap: timedelta) -> Iterator[l
 
 
 def _nearest(
-    sections: Iterable[EpisodeSegment], first: datetime, last: datetime, gap: timedelta
+    segments: Iterable[EpisodeSegment], first: datetime, last: datetime, gap: timedelta
 ) -> EpisodeSegment | None:
-    near = [section for section in sections if section.distance(first, last) <= gap]
+    near = [segment for segment in segments if segment.distance(first, last) <= gap]
     return min(
-        near, key=lambda section: (section.distance(first, last), -section.last_at.timestamp()), default=None
+        near, key=lambda segment: (segment.distance(first, last), -segment.last_at.timestamp()), default=None
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeWeights:
-    """The weights of the components: words as for memories, meaning more, because a summary says more than a turn."""
+    """The weights of the components. Words weigh as for memories; meaning weighs more, because a summary says more than a turn."""
 
     words: float = 1.0
     meaning: float = 0.6
@@ -151,11 +151,11 @@ class EpisodeTerms:
 
     @property
     def total(self) -> float:
-        """The score: the sum of all terms."""
+        """The score: the sum of all components."""
         return sum(self.as_dict().values())
 
     def as_dict(self) -> dict[str, float]:
-        """Return the terms by name, in the order of this class."""
+        """Return the components by name, in the order of this class."""
         return {term.name: getattr(self, term.name) for term in fields(self)}
 
 
@@ -182,7 +182,7 @@ def rank_episodes(
     limit: int,
     weights: EpisodeWeights = DEFAULT_EPISODE_WEIGHTS,
 ) -> list[tuple[UUID, EpisodeTerms]]:
-    """Return the `limit` best episodes with their terms, the best first; equal scores in the order of their ids."""
+    """Return the `limit` best episodes with their score components, the best first; equal scores in the order of their ids."""
     scored = [(episode.id, _terms(episode, span, now, weights)) for episode in candidates]
     return sorted(scored, key=lambda episode: (-episode[1].total, episode[0]))[: max(0, limit)]
 

@@ -14,11 +14,12 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.values import MemoryType, Retention
+from arbor.setting_lists import name_values
 
 _SECONDS_PER_DAY = 86_400
 _DAYS_PER_WEEK = 7
-#: The share of importance that is left after a week without retrieval (seed 001, "Importance Decay").
-KEPT_PER_WEEK = 0.95
+#: The share of importance that is left after a week without use (seed 001, "Importance Decay").
+RETAINED_PER_WEEK = 0.95
 #: The share of the distance to 1 that importance gains with each e-fold of uses: `+0.1·ln(1+n)` (seed 004).
 BOOST = 0.1
 #: A memory is archived when its importance has decayed below the first limit, and early when it never was above the second
@@ -63,7 +64,7 @@ def decayed_importance(*, importance: float, days_since_use: float) -> float:
 
     For a memory that was never used, its creation counts.
     """
-    return importance * math.pow(KEPT_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
+    return importance * math.pow(RETAINED_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
 
 
 class ForgettingReason(StrEnum):
@@ -107,15 +108,13 @@ class ForgettingPolicy:
 
 
 def parse_quotas(text: str) -> Mapping[MemoryType, int]:
-    """Read quotas such as `semantic=2000, procedural=200`, with the defaults of the others. Raises ConfigurationInvalid."""
+    """Parse quotas such as `semantic=2000, procedural=200`; other types have their defaults. Raises ConfigurationInvalid."""
     quotas = dict(KNOWLEDGE_QUOTAS)
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, value = part.partition("=")
-        name, value = name.strip(), value.strip()
+    for entry, name, value in name_values(text):
         if name not in KNOWLEDGE_QUOTAS or not value.isascii() or not value.isdecimal() or int(value) < 1:
             raise ConfigurationInvalid(
-                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {part!r};"
-                f" names are {', '.join(KNOWLEDGE_QUOTAS)} (ARBOR_MEMORY_QUOTA is that of episodic memories)"
+                f"ARBOR_KNOWLEDGE_QUOTAS has NAME=NUMBER, separated by commas, each number at least 1, got {entry!r};"
+                f" names are {', '.join(KNOWLEDGE_QUOTAS)} (ARBOR_MEMORY_QUOTA is the quota of episodic memories)"
             )
         quotas[MemoryType(name)] = int(value)
     return MappingProxyType(quotas)
@@ -123,13 +122,13 @@ def parse_quotas(text: str) -> Mapping[MemoryType, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class ForgettableMemory:
-    """The fields of a memory that the verdict depends on."""
+    """The fields of a memory that the rules of forgetting read."""
 
     type: MemoryType
     importance: float
     retention: Retention
     created_at: datetime
-    #: The time of the last recall by the agent, or of the last reinforcement; None: never.
+    #: The time of the last recall by the agent, or of the last reinforcement; None for a memory that was never used.
     used_at: datetime | None = None
     #: The number of recalls by the agent and of reinforcements.
     uses: int = 0
@@ -139,7 +138,7 @@ class ForgettableMemory:
 
     @property
     def touched_at(self) -> datetime:
-        """The time of its last use, or else of its creation."""
+        """The time of the memory's last use, or of its creation if it was never used."""
         return max(self.created_at, self.used_at) if self.used_at else self.created_at
 
     @property
@@ -153,37 +152,24 @@ class ForgettableMemory:
         return effective_importance(importance=self.importance, uses=self.uses)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ForgettingVerdict:
-    """The decision to forget a memory, with its reason; without a reason, the memory is retained."""
-
-    reason: ForgettingReason | None = None
-
-    @property
-    def archives(self) -> bool:
-        """Return whether the memory is forgotten."""
-        return self.reason is not None
-
-
-KEEP = ForgettingVerdict()
-
-
-def forget(memory: ForgettableMemory, *, now: datetime, policy: ForgettingPolicy) -> ForgettingVerdict:
-    """Decide about one active memory by itself; the quota, which compares all memories, is applied elsewhere.
+def forgetting_reason(
+    memory: ForgettableMemory, *, now: datetime, policy: ForgettingPolicy
+) -> ForgettingReason | None:
+    """Return why one active memory is to be forgotten, None if it is not; quotas compare all memories and are applied elsewhere.
 
     An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup applies to episodic
     memories only (seed 001); all types of memories fade.
     """
     if memory.expires_at is not None and memory.expires_at <= now:
-        return ForgettingVerdict(reason=ForgettingReason.EXPIRED)
+        return ForgettingReason.EXPIRED
     if memory.is_protected:
-        return KEEP
+        return None
     if now - memory.touched_at < policy.grace:
-        return KEEP
+        return None
     idle = days_between(memory.touched_at, now)
     importance = memory.effective_importance
     if decayed_importance(importance=importance, days_since_use=idle) < policy.archive_below:
-        return ForgettingVerdict(reason=ForgettingReason.FADED)
+        return ForgettingReason.FADED
     if memory.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
-        return ForgettingVerdict(reason=ForgettingReason.TRIVIAL)
-    return KEEP
+        return ForgettingReason.TRIVIAL
+    return None

@@ -22,17 +22,17 @@ MONEY_ADDS = 0.15
 ACTION_ADDS = 0.1
 ERROR_ADDS = 0.1
 #: The highest importance by factors; only "remember this" gives more.
-MOST = 0.95
+HIGHEST_BY_FACTORS = 0.95
 #: The importance of small talk: below 0.2, where early cleanup begins (seed 001).
-SMALL_TALK = 0.15
+SMALL_TALK_IMPORTANCE = 0.15
 #: The importance of "remember this" (seed 001).
-EXPLICIT = 1.0
+EXPLICIT_IMPORTANCE = 1.0
 
 #: The role of speakers whose "remember this" is obeyed. Texts of peers, pages and the agent itself are data, not requests.
 USER = "user"
-#: The source of what a person gives an agent.
+#: The source of texts that a person gives an agent.
 OPERATOR = "operator"
-#: Roles that report their own work: the agent and its tools. A person who reports a failure is none of them.
+#: Roles that report their own work: the agent and its tools. A person who reports a failure has another role.
 _OWN_ROLES = frozenset({"", "agent", "assistant", "function", "system", "tool", "tool_result"})
 #: The longest small talk, in words.
 _SMALL_TALK_WORDS = 12
@@ -43,7 +43,7 @@ _AMOUNT = re.compile(r"[$€£¥₹]\s?\d|\d\s?[€£₹]")
 DEFAULT_WORDS: WordLists = read_word_lists(Path(__file__).with_name("importance_words.yaml"))
 
 #: The rank of each retention, from the shortest to the longest.
-_LENGTH = {
+_RANKS = {
     retention: position
     for position, retention in enumerate(
         (
@@ -85,13 +85,15 @@ def appraise(
     tokens = tokens_of(folded)
     speaker = role.casefold()
     if speaker == USER and (asked := _asks_to_remember(tokens, lists)):
-        return Appraisal(importance=EXPLICIT, retention=Retention.PERMANENT, reasons=(f"asked: {asked}",))
+        return Appraisal(
+            importance=EXPLICIT_IMPORTANCE, retention=Retention.PERMANENT, reasons=(f"asked: {asked}",)
+        )
     words = [token for token in tokens if token not in CLAUSE_ENDS]
     if _is_small_talk(words, lists):
         retention = Retention.ROUTINE if type is MemoryType.EPISODIC else Retention.LASTING
-        return Appraisal(importance=SMALL_TALK, retention=retention, reasons=("small talk",))
+        return Appraisal(importance=SMALL_TALK_IMPORTANCE, retention=retention, reasons=("small talk",))
     factors = _factors(folded, tokens, lists)
-    importance = min(MOST, DEFAULT_IMPORTANCE + sum(_ADDS[factor] for factor in factors))
+    importance = min(HIGHEST_BY_FACTORS, DEFAULT_IMPORTANCE + sum(_ADDS[factor] for factor in factors))
     return Appraisal(
         importance=round(importance, 4),
         retention=_retention(factors, speaker, type),
@@ -100,13 +102,13 @@ def appraise(
 
 
 def appraised_role(*, role: str, source: str) -> str:
-    """Return the role under which a text is appraised: what a person gives an agent is a user's word."""
+    """Return the role by which a text is appraised: a text that a person gives an agent counts as said by a user."""
     return role or (USER if source == OPERATOR else "")
 
 
 def at_least(retention: Retention, least: Retention, *, unless: Collection[Retention] = ()) -> Retention:
     """Return the longer of two retentions; one of `unless` is returned unchanged."""
-    return retention if retention in unless or _LENGTH[retention] >= _LENGTH[least] else least
+    return retention if retention in unless or _RANKS[retention] >= _RANKS[least] else least
 
 
 _ADDS = {
@@ -185,7 +187,7 @@ def _is_small_talk(words: list[str], lists: WordLists) -> bool:
 
 
 def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
-    """Return the words by which the text asks to be remembered; empty if it does not.
+    """Return the words of the text that ask to remember it; empty if there are none.
 
     Such words begin a clause, perhaps after a request: "I can't remember this" does not ask, nor does "Remember this?".
     """

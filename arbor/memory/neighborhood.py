@@ -13,26 +13,26 @@ type Vectors = npt.NDArray[np.float32]
 # All figures are those of seed 004.
 #: The weight of a relation by the number of edges on the path.
 HOP_WEIGHTS: Mapping[int, float] = {1: 1.0, 2: 0.5}
-MAX_HOPS = max(HOP_WEIGHTS)
-#: The number of nearest memories by meaning that are considered, and their least cosine.
+#: The number of nearest memories by meaning that are considered.
 NEAREST = 10
-SIMILAR = 0.75
 #: The share of the cosine that is added, and the highest sum of relation and cosine.
 SIMILARITY_SHARE = 0.5
 HIGHEST_BY_MEANING = 1.5
-#: The weight of nearness in the same episode, and the distance in turns up to which it counts.
+#: The weight of nearness in the same episode, and the largest distance in turns that counts.
 BESIDE = 0.3
 BESIDE_REACH = 3
 #: The size of a neighborhood, and its highest possible weight.
-KEPT = 20
-HIGHEST = HIGHEST_BY_MEANING + BESIDE
+NEIGHBORHOOD_SIZE = 20
+HIGHEST_WEIGHT = HIGHEST_BY_MEANING + BESIDE
 
 #: Cosines are rounded to this many decimals, because their last bits depend on the size of a block.
 _DECIMALS = 4
 
 
-def weight(*, hops: int | None = None, similarity: float | None = None, beside: bool = False) -> float:
-    """Return the weight of a neighbor, 0 (no neighbor) to HIGHEST.
+def neighbor_weight(
+    *, hops: int | None = None, similarity: float | None = None, beside: bool = False
+) -> float:
+    """Return the weight of a neighbor, 0 (no neighbor) to HIGHEST_WEIGHT.
 
     `hops` is the number of edges between the memories, if a path exists; `similarity` the cosine, if the memory is among
     the nearest and near enough. The weight is symmetric.
@@ -46,23 +46,23 @@ def weight(*, hops: int | None = None, similarity: float | None = None, beside: 
 def neighborhood(
     *, hops: Mapping[UUID, int], similar: Mapping[UUID, float], beside: Collection[UUID]
 ) -> dict[UUID, float]:
-    """Return the KEPT heaviest neighbors with their weights, the heaviest first, equal ones in the order of their ids."""
+    """Return the NEIGHBORHOOD_SIZE heaviest neighbors with their weights, the heaviest first, equal ones in the order of their ids."""
     weights = {
-        memory_id: weight(
+        memory_id: neighbor_weight(
             hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
         )
         for memory_id in {*hops, *similar, *beside}
     }
     best = sorted((item for item in weights.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
-    return dict(best[:KEPT])
+    return dict(best[:NEIGHBORHOOD_SIZE])
 
 
-def accepts(weights: Collection[float], newcomer: float) -> bool:
+def would_enter(weights: Collection[float], newcomer: float) -> bool:
     """Return whether a new memory of this weight would enter a neighborhood of these weights."""
-    return newcomer > 0 and (len(weights) < KEPT or newcomer > min(weights))
+    return newcomer > 0 and (len(weights) < NEIGHBORHOOD_SIZE or newcomer > min(weights))
 
 
-class Nearest:
+class NearestSearch:
     """The search for the nearest memories by meaning of several memories, over blocks of all of the agent's memories."""
 
     def __init__(self, ids: Sequence[UUID], vectors: Vectors, *, limit: int = NEAREST) -> None:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from arbor.errors import Invalid
+from arbor.memory.content import check_line
+from arbor.quotations import shorten
 
 #: The most edges of a path, the most nodes of a traversal, and its longest time in the database.
 MAX_HOPS = 6
@@ -180,8 +182,7 @@ def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str
         raise Invalid(f"a {source.kind} cannot be related to itself: {source.id}")
     if not (math.isfinite(weight) and 0 <= weight <= 1):
         raise Invalid(f"an edge's weight must be 0 to 1, got {weight}")
-    if len(note) > NOTE_LENGTH or "\0" in note:
-        raise Invalid(f"an edge's note is up to {NOTE_LENGTH} characters without NUL, got {len(note)}")
+    check_line("an edge's note", note, NOTE_LENGTH)
 
 
 def within_bound[T](found: Sequence[T], most: int) -> TraversalResult[T]:
@@ -191,8 +192,7 @@ def within_bound[T](found: Sequence[T], most: int) -> TraversalResult[T]:
 
 def label_of(text: str) -> str:
     """Return a node's label: the beginning of its text on one line, at most LABEL_LENGTH characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
+    return shorten(" ".join(text.split()), LABEL_LENGTH)
 
 
 def reached_nodes(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[ReachedNode]:

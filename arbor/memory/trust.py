@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from arbor.clock import check_time_zone
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
 
@@ -50,8 +51,7 @@ class Source:
                 raise Invalid(f"{name} must be a text, got {value!r}")
             check_line(name, value, longest)
         check_unit("a source's trust", self.trust)
-        if self.observed_at is not None and self.observed_at.tzinfo is None:
-            raise Invalid(f"a source's observed_at must have a time zone, got {self.observed_at.isoformat()}")
+        check_time_zone("a source's observed_at", self.observed_at)
 
     @property
     def key(self) -> str:
@@ -130,13 +130,13 @@ def max_trust(sources: Iterable[Source]) -> float:
 
 
 def is_own_note(*, role: str, source: str) -> bool:
-    """Return whether a memory is the agent's own note: what it says, or wrote in a heartbeat, or accepted of itself."""
+    """Return whether a memory is the agent's own note: its words, or a note of a heartbeat, an accepted proposal or a summary."""
     return role in OWN_ROLES or (not role and source.startswith(OWN_SOURCES))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A memory that a conclusion rests on: its trust, 0 to 1, its own sources, and its speaker, for one without."""
+    """A memory that a conclusion rests on: its trust, 0 to 1, and its sources, or its speaker where it has none."""
 
     trust: float
     speaker: Source
@@ -148,10 +148,10 @@ def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
 
     Several memories of one source count as one source.
     """
-    return merge_sources(*(_believed(memory) for memory in evidence))[:MOST_SOURCES]
+    return merge_sources(*(_limited_sources(memory) for memory in evidence))[:MOST_SOURCES]
 
 
-def _believed(memory: Evidence) -> tuple[Source, ...]:
+def _limited_sources(memory: Evidence) -> tuple[Source, ...]:
     """Return a memory's sources, trusted so that `max_trust` of them is at most the trust of the memory."""
     most = min(max((memory.trust - UNSUPPORTED) / SUPPORTED, 0.0), 1.0)
     if not memory.sources:
@@ -161,7 +161,7 @@ def _believed(memory: Evidence) -> tuple[Source, ...]:
         return memory.sources
     if together >= 1.0 or most <= 0.0:
         return tuple(replace(source, trust=min(source.trust, most)) for source in memory.sources[:1])
-    # Each one's share of the doubt, so that together they leave `1 - most` of it.
+    # Each source is doubted more, so that the product of all doubts is `1 - most`.
     share = math.log(1.0 - most) / math.log(1.0 - together)
     return tuple(replace(source, trust=1.0 - (1.0 - source.trust) ** share) for source in memory.sources)
 

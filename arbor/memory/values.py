@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from arbor.clock import check_time_zone
 from arbor.errors import Invalid
 from arbor.memory.content import check_content, check_line, check_text
 
@@ -119,9 +120,8 @@ class NewMemory:
             _check_json("detail", self.detail)
         if not 0 <= self.position <= 2**31 - 1:
             raise Invalid(f"position must be 0 to {2**31 - 1}, got {self.position}")
-        for name, moment in (("occurred_at", self.occurred_at), ("expires_at", self.expires_at)):
-            if moment is not None and moment.tzinfo is None:
-                raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
+        check_time_zone("occurred_at", self.occurred_at)
+        check_time_zone("expires_at", self.expires_at)
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:

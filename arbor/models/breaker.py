@@ -33,26 +33,26 @@ class BreakerVerdict(StrEnum):
     ANSWERED = "answered"
     #: The provider failed or did not answer.
     FAULT = "fault"
-    #: No evidence: a rate limit, Arbor's own full pool, or a call that the caller ended.
-    UNTOLD = "untold"
+    #: The call proves nothing: a rate limit, Arbor's own full pool, or a call that the caller ended.
+    NO_EVIDENCE = "no_evidence"
 
 
 def verdict_of(error: BaseException | None, *, is_slow: bool = False) -> BreakerVerdict:
     """Return the verdict of a finished call; only faults of the provider count against the provider.
 
-    A slow server that exceeds the deadline computes: it is no evidence for a fault.
+    A slow server may still compute at the deadline, so a time-out there is no evidence for a fault.
     """
     match error:
         case None:
             return BreakerVerdict.ANSWERED
         case ModelTimeout():
-            return BreakerVerdict.UNTOLD if is_slow else BreakerVerdict.FAULT
+            return BreakerVerdict.NO_EVIDENCE if is_slow else BreakerVerdict.FAULT
         case ModelUnavailable():
-            return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.UNTOLD
+            return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.NO_EVIDENCE
         case ModelError():
             return BreakerVerdict.ANSWERED
         case _:
-            return BreakerVerdict.UNTOLD
+            return BreakerVerdict.NO_EVIDENCE
 
 
 class Breaker:
@@ -143,7 +143,7 @@ class Breaker:
 
 
 class Breakers:
-    """One breaker per provider, made when first asked for."""
+    """One breaker per provider, created on first use."""
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -151,7 +151,7 @@ class Breakers:
         self._breakers: dict[str, Breaker] = {}
 
     def of(self, provider: str, *, is_slow: bool = False) -> Breaker:
-        """Return the one breaker of a provider; `is_slow`: a server of one's own that computes a few replies at once."""
+        """Return the one breaker of a provider; `is_slow`: a self-hosted server that computes a few replies at once."""
         with self._lock:
             if provider not in self._breakers:
                 self._breakers[provider] = Breaker(provider, now=self._now, is_slow=is_slow)

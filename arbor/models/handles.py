@@ -54,8 +54,8 @@ class Handle:
         return cls(provider=Provider(provider), model=model)
 
     @classmethod
-    def entered(cls, text: str) -> Self:
-        """Parse a handle that a person or a program entered. Raises Invalid, because no setting is wrong."""
+    def parse_input(cls, text: str) -> Self:
+        """Parse a handle that a person or a program gives. Raises Invalid, because no setting is wrong."""
         try:
             return cls.parse(text)
         except ConfigurationInvalid as error:

@@ -44,8 +44,8 @@ _WORDS = {
 }
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-# Characters that PostgreSQL cannot store: NUL, and halves of surrogate pairs.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+#: Characters that PostgreSQL cannot store: NUL, and halves of surrogate pairs.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -102,13 +102,13 @@ def parse_storable(text: str) -> Any:
     except RecursionError as error:
         raise ValueError(f"nested deeper than {MAX_DEPTH}") from error
     if repairs:
-        raise ValueError("it has a number that is none (NaN, Infinity), or characters that cannot be stored")
+        raise ValueError("it has NaN, Infinity or characters that cannot be stored")
     return value
 
 
 def storable(text: str) -> str:
     """Return the text with every character that PostgreSQL cannot store replaced by U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", text)
+    return UNSTORABLE.sub("\ufffd", text)
 
 
 def _read_strict(text: str, start: int) -> JsonObject | None:
@@ -157,7 +157,7 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
     if isinstance(value, list):
         return [_clean(item, depth + 1, repairs) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        repairs.append("a number that is none (NaN, Infinity) was taken as null")
+        repairs.append("NaN or Infinity was taken as null")
         return None
     return value
 
@@ -165,7 +165,7 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
 def _read_lenient(
     text: str, start: int, writer: _JsonWriter, most: int
 ) -> JsonObject | UnreadableObject | None:
-    """Read at most `most` tokens; None for no object, or a broken one without the wanted keys."""
+    """Read at most `most` tokens; return None for no object, or a broken one without the wanted keys."""
     at = start
     while writer.tokens < most and (match := _TOKEN.match(text, at)) and writer.write(match):
         at = match.end()
@@ -232,7 +232,7 @@ class _JsonWriter:
 
     @property
     def depth(self) -> int:
-        """Return how many objects and lists are open."""
+        """The number of open objects and lists."""
         return len(self._closing)
 
     def _mark(self, lexeme: str) -> bool:

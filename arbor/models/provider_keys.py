@@ -37,7 +37,7 @@ def unseal_provider_key(
 
 
 def key_end(key: str) -> str:
-    """Return the last characters of a key, by which people recognize it; none of a key so short that they would give it away."""
+    """Return the last characters of a key, by which people recognize it; empty for a key so short that they would reveal it."""
     return key[-_SHOWN:] if len(key) >= _SHOWN + _LEAST_HIDDEN else ""
 
 

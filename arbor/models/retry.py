@@ -19,7 +19,7 @@ from arbor.models.ports import Model, ModelReply, ModelRequest, TextSink
 class RetryPolicy:
     """The limits of retries."""
 
-    #: Attempts in all, the first one included.
+    #: The most attempts, the first one included.
     attempts: int = 3
     #: The upper limit of the random wait after the first failure, in seconds; doubled at each further one.
     first_wait_s: float = 0.5

@@ -11,9 +11,10 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
+from arbor.setting_lists import name_values
 
-#: Calls that a server of one's own answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
-OWN_SERVER_CALLS = 2
+#: Calls that a self-hosted server answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
+SELF_HOSTED_CALLS = 2
 VLLM_CALLS = 32
 #: Calls to a hosted provider: its own rate limits come first.
 HOSTED_CALLS = 1000
@@ -22,11 +23,10 @@ HOSTED_CALLS = 1000
 def parse_provider_calls(text: str) -> Mapping[Provider, int]:
     """Parse `ollama=2,openai=64`: calls sent at once, by provider. Raises ConfigurationInvalid."""
     calls: dict[Provider, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, number = (word.strip() for word in part.partition("="))
+    for entry, name, number in name_values(text):
         if name not in set(Provider) or not number.isascii() or not number.isdigit() or int(number) < 1:
             raise ConfigurationInvalid(
-                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {part!r}"
+                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {entry!r}"
             )
         calls[Provider(name)] = int(number)
     return MappingProxyType(calls)
@@ -42,26 +42,29 @@ class SlotFigures:
 
 
 class Slots:
-    """The slots of one provider in this process; thread-safe, first come first served."""
+    """The slots of one provider in this process; thread-safe. Calls get them in the order of their arrival, urgent calls first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._sent = 0
-        self._waiting: deque[object] = deque()
+        #: The tickets of waiting calls in the order of their arrival: of urgent calls, and of the others.
+        self._urgent: deque[object] = deque()
+        self._others: deque[object] = deque()
         self._changed = threading.Condition()
 
     @property
     def figures(self) -> SlotFigures:
-        """Return how many calls are sent and how many wait."""
+        """The numbers of sent and waiting calls."""
         with self._changed:
-            return SlotFigures(limit=self._limit, sent=self._sent, waiting=len(self._waiting))
+            waiting = len(self._urgent) + len(self._others)
+            return SlotFigures(limit=self._limit, sent=self._sent, waiting=waiting)
 
     @contextmanager
     def slot(self, *, may_wait: Callable[[], bool], every_s: float, first: bool = False) -> Iterator[bool]:
         """Wait for a slot and occupy it; yield whether there is one.
 
-        While it waits, `may_wait` is called every `every_s` seconds, and once when the wait is over: where it returns False
-        the caller lost its work meanwhile, and gets no slot. A call with `first` goes before those without.
+        During the wait, `may_wait` is called every `every_s` seconds, and once at its end: if it returns False, the caller has
+        lost its work and gets no slot. With `first`, the call is urgent.
         """
         if not self._occupy(may_wait, every_s, first=first):
             yield False
@@ -72,16 +75,13 @@ class Slots:
             self._release()
 
     def _occupy(self, may_wait: Callable[[], bool], every_s: float, *, first: bool) -> bool:
-        """Wait for a slot and occupy it; False where the caller lost its work meanwhile."""
+        """Wait for a slot and occupy it; return False if the caller has lost its work."""
         ticket = object()
         with self._changed:
-            if not self._waiting and self._sent < self._limit:
+            if not self._line and self._sent < self._limit:
                 self._sent += 1
                 return True
-            if first:
-                self._waiting.appendleft(ticket)
-            else:
-                self._waiting.append(ticket)
+            (self._urgent if first else self._others).append(ticket)
         try:
             while not self._next(ticket, every_s):
                 if not may_wait():
@@ -95,24 +95,31 @@ class Slots:
         self._release()
         return False
 
+    @property
+    def _line(self) -> deque[object]:
+        """The line whose first ticket is next; empty if no call waits."""
+        return self._urgent or self._others
+
     def _next(self, ticket: object, within_s: float) -> bool:
-        """Occupy a slot once the ticket is the first in line; False when the time is over."""
+        """Occupy a slot once the ticket is next; return False when the time is over."""
         with self._changed:
             if not self._changed.wait_for(
-                lambda: self._waiting[0] is ticket and self._sent < self._limit, within_s
+                lambda: self._line[0] is ticket and self._sent < self._limit, within_s
             ):
                 return False
-            self._waiting.popleft()
+            self._line.popleft()
             self._sent += 1
             self._changed.notify_all()
             return True
 
     def _leave(self, ticket: object) -> None:
         with self._changed:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
+            for line in (self._urgent, self._others):
+                if ticket in line:
+                    line.remove(ticket)
+                    break
             else:
-                # It had a slot already.
+                # The call had a slot already.
                 self._sent -= 1
             self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""The choice of a tokenizer for models, by the setting that names their files."""
+"""The choice of a tokenizer for models, by the setting that names the files of tokenizers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
 from arbor.models.handles import Provider
+from arbor.setting_lists import name_values
 
 #: Returns the tokens of a text.
 type CountTokens = Callable[[str], int]
@@ -21,11 +22,10 @@ def parse_tokenizers(text: str) -> Mapping[str, Path]:
     Raises ConfigurationInvalid, also for a file that does not exist.
     """
     files: dict[str, Path] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, path = (word.strip() for word in part.partition("="))
+    for entry, name, path in name_values(text):
         if name.partition("/")[0] not in set(Provider) - {Provider.REFLEX} or not path:
             raise ConfigurationInvalid(
-                f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(Provider)}; got {part!r}"
+                f"tokenizers are written PROVIDER=PATH or PROVIDER/MODEL=PATH, of {', '.join(Provider)}; got {entry!r}"
             )
         if not Path(path).is_file():
             raise ConfigurationInvalid(
@@ -36,7 +36,7 @@ def parse_tokenizers(text: str) -> Mapping[str, Path]:
 
 
 def shared_tokenizer(handles: Sequence[str], tokenizers: Mapping[str, CountTokens]) -> str:
-    """Return the name of the tokenizer that all these models share; empty if one has none or another one."""
+    """Return the name of the tokenizer that all these models share; empty if there is none."""
     if not tokenizers:
         return ""
     names = [_name_for(handle, tokenizers) for handle in handles]

@@ -26,12 +26,12 @@ WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
 #: The bounds of a token ratio: the tokens that a model counts for an estimated one. Beyond them, the report is not believed.
 LEAST_RATIO = 0.8
 MOST_RATIO = 3.0
-#: Tokens of a window that a server's template puts around the messages, where all others are counted exactly.
+#: Tokens that a server's template puts around the messages, left free where the other tokens are counted exactly.
 TEMPLATE_TOKENS = 64
 
 
 def bounded_ratio(ratio: float) -> float:
-    """Return a token ratio within its bounds; 1 for one that is no number."""
+    """Return a token ratio within its bounds; 1 for a ratio that is not a number."""
     return min(max(ratio, LEAST_RATIO), MOST_RATIO) if math.isfinite(ratio) else 1.0
 
 
@@ -55,7 +55,7 @@ def prompt_limits(
 ) -> PromptLimits:
     """Return the limits of a prompt that fits every one of these models; `ratios` are their token ratios, by handle.
 
-    A tokenizer that all of them share counts exactly, so that nothing is to be corrected.
+    A tokenizer that all models share counts exactly, so that no ratio applies.
     """
     handles = tuple(handles)
     if tokenizer := shared_tokenizer(handles, tokenizers):

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from arbor.seeds.manifest import canonical
+from arbor.quotations import shorten
+from arbor.seeds.manifest import canonical_json
 from arbor.seeds.reading import SeedRow
 
 #: Differences of each section that are shown with their values.
 EXAMPLES = 20
-#: The columns that identify a row among those of another agent, whose ids differ. Other sections are not compared then.
+#: The columns that identify a row where two agents are compared, whose ids differ. Other sections are not compared then.
 _NATURAL: dict[str, tuple[str, ...]] = {
     "profile": (),
     "policy": (),
@@ -73,8 +74,9 @@ class _Section:
     added: int = 0
     changed: int = 0
     same: int = 0
-    #: The rows of the second seed that are added or changed, by key: the first ones.
+    #: The first rows of the second seed that are added or changed, by key.
     found: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    #: The digests of the rows of the first seed that the second one has not shown yet, by key.
     removed: dict[bytes, bytes] = field(default_factory=dict)
 
 
@@ -156,7 +158,7 @@ def _key(row: SeedRow, same_agent: bool) -> bytes | None:
     names = _NATURAL.get(row.section)
     if names is None and same_agent:
         names = tuple(sorted(name for name in row.values if name.endswith("_id") or name == "relation"))
-    return None if names is None else canonical([row.values.get(name) for name in names])
+    return None if names is None else canonical_json([row.values.get(name) for name in names])
 
 
 def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def _compared(values: dict[str, Any], same_agent: bool) -> dict[str, Any]:
 
 
 def _digest(values: dict[str, Any], same_agent: bool) -> bytes:
-    return hashlib.blake2b(canonical(_compared(values, same_agent)), digest_size=16).digest()
+    return hashlib.blake2b(canonical_json(_compared(values, same_agent)), digest_size=16).digest()
 
 
 def _fields(before: dict[str, Any], after: dict[str, Any], same_agent: bool) -> dict[str, tuple[Any, Any]]:
@@ -180,4 +182,4 @@ def _fields(before: dict[str, Any], after: dict[str, Any], same_agent: bool) -> 
 
 def _label(values: dict[str, Any]) -> str:
     text = next((str(values[name]) for name in _LABELS if values.get(name)), "")
-    return text if len(text) <= _LABEL_LENGTH else text[: _LABEL_LENGTH - 1] + "…"
+    return shorten(text, _LABEL_LENGTH)

@@ -1,4 +1,4 @@
-"""Limits of what is read from a seed, so that no file can exhaust memory, disk or time."""
+"""Limits of seeds that are read, so that no file can exhaust memory, disk or time."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class _Part(BaseModel):
 
     def encoded(self) -> bytes:
         """Return the part as canonical JSON."""
-        return canonical(self.model_dump(mode="json"))
+        return canonical_json(self.model_dump(mode="json"))
 
 
 class VectorModel(_Part):
@@ -83,7 +83,7 @@ class SeedTrailer(_Part):
     content: Digest
 
     def signed_bytes(self) -> bytes:
-        """Return the bytes that the signatures are of."""
+        """Return the bytes that are signed."""
         return b"arbor/seed/v1\n" + self.encoded()
 
 
@@ -96,7 +96,7 @@ class SeedSignature(_Part):
 
 
 class ChainLink(_Part):
-    """A public key of an agent; each after the first is signed by the one before."""
+    """A public key of an agent; each key after the first is signed by the one before."""
 
     number: Annotated[int, Field(ge=1)]
     public_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -129,11 +129,11 @@ class SeedManifest(_Part):
         return {section.name: section.rows for section in self.trailer.sections}
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     """Return a value as JSON with sorted keys: equal values have equal bytes."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def state_digest(sections: Mapping[str, str]) -> str:
-    """Return the digest of a state from the digests of its sections, in whatever order they were written."""
-    return hashlib.sha256(canonical(dict(sections))).hexdigest()
+    """Return the digest of a state from the digests of its sections; their order does not matter."""
+    return hashlib.sha256(canonical_json(dict(sections))).hexdigest()

@@ -11,22 +11,22 @@ from arbor.seeds.reading import SeedRow
 from arbor.selves.values import BeliefStatus
 
 #: The sections that a merge reads.
-MERGED = frozenset({"memories", "beliefs", "preferences"})
-#: Types of memories that are knowledge: events belong to the one who lived through them.
-LEARNED = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC)
-#: The share of its trust and confidence that a merged memory or proposal has: another one learned it.
+MERGED_SECTIONS = frozenset({"memories", "beliefs", "preferences"})
+#: The types of memories that are merged: knowledge. Events belong to the agent that experienced them.
+LEARNED_TYPES = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC)
+#: The share of its trust and confidence that a merged memory or proposal has, because another agent learned it.
 SECOND_HAND = 0.8
-#: Proposals of one merge: an agent decides about a few.
+#: The most proposals of one merge: an agent decides about a few.
 MOST_PROPOSALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergeConflict:
-    """A row of the seed that contradicts what the agent has; it is left out."""
+    """A row of the seed that contradicts a row of the agent; it is not merged."""
 
     section: str
     subject: str
-    #: What the agent has, and what the seed has.
+    #: The value of the agent, and that of the seed.
     own: str
     other: str
 
@@ -39,7 +39,7 @@ class MergePlan:
     beliefs: list[dict[str, Any]] = field(default_factory=list)
     preferences: list[dict[str, Any]] = field(default_factory=list)
     conflicts: list[MergeConflict] = field(default_factory=list)
-    #: Rows that the agent has too, by section.
+    #: The number of rows that the agent has already, by section.
     known: dict[str, int] = field(default_factory=dict)
     #: Beliefs and preferences beyond MOST_PROPOSALS.
     postponed: int = 0
@@ -58,7 +58,7 @@ class OwnKnowledge:
 
 
 def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
-    """Sort the rows of a seed into what is new, known and in conflict."""
+    """Sort the rows of a seed into new, known and conflicting ones."""
     plan = MergePlan()
     for row in rows:
         if row.section == "memories":
@@ -75,7 +75,7 @@ def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
 
 
 def _plan_memory(plan: MergePlan, values: dict[str, Any], own: OwnKnowledge) -> None:
-    if values["type"] not in LEARNED or values["status"] != MemoryStatus.ACTIVE:
+    if values["type"] not in LEARNED_TYPES or values["status"] != MemoryStatus.ACTIVE:
         return
     if (values["type"], _hexadecimal(values["content_hash"])) in own.memories:
         _count_known(plan, "memories")

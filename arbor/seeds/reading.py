@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,16 +10,9 @@ import orjson
 from backports.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
 
 from arbor.errors import SeedInvalid
+from arbor.seeds.digests import RunningDigests
 from arbor.seeds.limits import MAX_HEADER, MAX_WINDOW_LOG, SeedLimits
-from arbor.seeds.manifest import (
-    SEED_VERSION,
-    SectionDigest,
-    SeedHeader,
-    SeedManifest,
-    SeedSignatures,
-    SeedTrailer,
-    state_digest,
-)
+from arbor.seeds.manifest import SEED_VERSION, SeedHeader, SeedManifest, SeedSignatures, SeedTrailer
 from arbor.seeds.writing import LENGTH_BYTES, MAGIC, SECTION, SIGNATURES, TRAILER, VECTORS
 
 _OPTIONS: dict[int, int] = {DecompressionParameter.window_log_max: MAX_WINDOW_LOG}
@@ -77,7 +69,7 @@ class SeedReader:
 
     def rows(self) -> Iterator[SeedRow]:
         """Yield the rows in order, and compare the digests at the end. Raises SeedInvalid."""
-        tally = _RunningDigests(self._limits.rows)
+        sections = _SectionReader(self._limits.rows)
         for line in self._lines():
             mark = line[:1]
             if self._signatures is not None:
@@ -87,21 +79,22 @@ class SeedReader:
                     raise _damaged("its trailer is not followed by signatures")
                 self._signatures = SeedSignatures.read(line[1:])
             elif mark == TRAILER:
-                self._trailer = self._checked(SeedTrailer.read(line[1:]), tally)
+                self._trailer = self._checked(SeedTrailer.read(line[1:]), sections.digests)
             elif mark == SECTION:
-                tally.begin(line)
+                sections.begin(line)
             else:
-                yield tally.row(line)
+                yield sections.row(line)
         if self._signatures is None:
             raise _damaged("it ends too early")
 
-    def _checked(self, trailer: SeedTrailer, tally: _RunningDigests) -> SeedTrailer:
-        tally.end_section()
-        if trailer.header != hashlib.sha256(self._header_text).hexdigest():
+    def _checked(self, trailer: SeedTrailer, digests: RunningDigests) -> SeedTrailer:
+        digests.end_section()
+        expected = digests.trailer(self._header_text)
+        if trailer.header != expected.header:
             raise _damaged("its header was changed")
-        if trailer.content != tally.content.hexdigest() or trailer.sections != tuple(tally.sections):
+        if (trailer.content, trailer.sections) != (expected.content, expected.sections):
             raise _damaged("its content does not have the digest of its trailer")
-        if trailer.digest != state_digest(tally.digested):
+        if trailer.digest != expected.digest:
             raise _damaged("its digest is not that of its sections")
         return trailer
 
@@ -173,58 +166,37 @@ class SeedReader:
             )
 
 
-class _RunningDigests:
-    """Digests of the lines read so far."""
+class _SectionReader:
+    """Reads the lines of sections, and computes their digests."""
 
     def __init__(self, most_rows: int) -> None:
-        self.content = hashlib.sha256()
-        self.sections: list[SectionDigest] = []
-        self.digested: dict[str, str] = {}
+        self.digests = RunningDigests()
         self._most_rows = most_rows
-        self._all_rows = self._rows = 0
-        self._name: str | None = None
-        self._is_digested = False
-        self._section = hashlib.sha256()
+        self._rows = 0
 
     def begin(self, line: bytes) -> None:
         """Begin the section that the line names."""
-        self.end_section()
+        self.digests.end_section()
         declared = _object(line[1:])
         name, digested = declared.get("section"), declared.get("digested")
-        if not (isinstance(name, str) and isinstance(digested, bool)) or name in {
-            section.name for section in self.sections
-        }:
+        if not (isinstance(name, str) and isinstance(digested, bool)) or self.digests.has_section(name):
             raise _damaged("the beginning of a section cannot be read")
-        self._name, self._is_digested = name, digested
-        self._count(line)
+        self.digests.begin_section(name, digested=digested)
+        self.digests.add_line(line)
 
     def row(self, line: bytes) -> SeedRow:
         """Count a row and return it."""
-        if self._name is None:
+        if self.digests.name is None:
             raise _damaged("a row is before the first section")
         text, _, vectors = line.partition(VECTORS)
-        self._section.update(text)
-        self._section.update(b"\n")
         self._rows += 1
-        self._all_rows += 1
-        if self._all_rows > self._most_rows:
+        if self._rows > self._most_rows:
             raise SeedInvalid(f"the seed has more than {self._most_rows} rows")
-        self._count(line)
-        return SeedRow(section=self._name, values=_object(text), vectors=_object(vectors) if vectors else {})
-
-    def end_section(self) -> None:
-        """End the open section, if any."""
-        if self._name is None:
-            return
-        digest = self._section.hexdigest()
-        self.sections.append(SectionDigest(name=self._name, rows=self._rows, digest=digest))
-        if self._is_digested:
-            self.digested[self._name] = digest
-        self._name, self._rows, self._section = None, 0, hashlib.sha256()
-
-    def _count(self, line: bytes) -> None:
-        self.content.update(line)
-        self.content.update(b"\n")
+        self.digests.add_row(text)
+        self.digests.add_line(line)
+        return SeedRow(
+            section=self.digests.name, values=_object(text), vectors=_object(vectors) if vectors else {}
+        )
 
 
 def _object(text: bytes) -> dict[str, Any]:

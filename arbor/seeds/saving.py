@@ -1,4 +1,4 @@
-"""The policy of saved seeds: why they are saved, and for how long."""
+"""The policy of saved seeds: the reasons for saving them, and their lifetimes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-#: The latest seeds of an agent that are saved, whatever their age.
+#: The number of the latest seeds of an agent that are saved, whatever their age.
 LATEST = 5
-#: For so long, the last seed of each day is saved as well.
+#: The time for which the last seed of each day is saved as well.
 DAILY = timedelta(days=7)
 #: The time for which the seeds of a destroyed agent are saved.
 AFTER_DESTRUCTION = timedelta(days=30)

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Collection
 from typing import Protocol
 
-from arbor.agents.identity import KeyPair, generate_key_pair, sign, verify
+from arbor.agents.identity import KeyPair, generate_key_pair, sign, verify_hex
 from arbor.agents.keys import ChainKey, KeyChain
 from arbor.errors import IdentityRefused, SeedInvalid
 from arbor.seeds.manifest import ChainLink, SeedManifest, SeedSignature, SeedSignatures
@@ -75,7 +75,7 @@ def verify_signatures(manifest: SeedManifest) -> None:
         raise SeedInvalid(f"the seed is not signed by the agent that it names: {error}") from error
     signed = manifest.trailer.signed_bytes()
     for signer, signature in (("its agent", signatures.agent), ("a System Authority", signatures.authority)):
-        if not _verified(signature, signed):
+        if not verify_hex(bytes.fromhex(signature.public_key), signed, signature.signature):
             raise SeedInvalid(f"the seed is not signed by {signer}: it was changed after its export")
     if bytes.fromhex(signatures.agent.public_key) != chain.current.public:
         raise SeedInvalid(
@@ -87,10 +87,3 @@ def is_own(manifest: SeedManifest, authority_keys: Collection[bytes]) -> bool:
     """Return whether one of these keys of a System Authority signed the verified seed."""
     signer = bytes.fromhex(manifest.signatures.authority.public_key)
     return any(secrets.compare_digest(signer, key) for key in authority_keys)
-
-
-def _verified(signature: SeedSignature, message: bytes) -> bool:
-    try:
-        return verify(bytes.fromhex(signature.public_key), message, bytes.fromhex(signature.signature))
-    except ValueError:
-        return False

@@ -7,21 +7,13 @@ signatures. JSON has no line breaks and no tabs, so that lines need no escapes.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from backports.zstd import CompressionParameter, ZstdCompressor
 
-from arbor.seeds.manifest import (
-    SectionDigest,
-    SeedHeader,
-    SeedManifest,
-    SeedSignatures,
-    SeedTrailer,
-    canonical,
-    state_digest,
-)
+from arbor.seeds.digests import RunningDigests
+from arbor.seeds.manifest import SeedHeader, SeedManifest, SeedSignatures, canonical_json
 
 MAGIC = b"ARBORSEED"
 SECTION, TRAILER, SIGNATURES, VECTORS = b"#", b"=", b"!", b"\t"
@@ -49,40 +41,27 @@ class SeedWriter:
         self._output = output
         self._header = header
         self._compressor = ZstdCompressor(options=_OPTIONS)
-        self._content = hashlib.sha256()
-        self._section = hashlib.sha256()
-        self._sections: list[SectionDigest] = []
-        self._digested: dict[str, str] = {}
-        self._open: tuple[str, bool] | None = None
-        self._rows = 0
+        self._digests = RunningDigests()
         self._lines: list[bytes] = []
         self._waiting = self._written = self._uncompressed = 0
         encoded = header.encoded()
         self._put(MAGIC + bytes([header.seed_version]) + len(encoded).to_bytes(LENGTH_BYTES, "big") + encoded)
 
     def begin_section(self, name: str, *, digested: bool = True) -> None:
-        """Begin a section; one that is not digested is no part of the agent's state."""
-        self._end_section()
-        self._open = (name, digested)
-        self._line(SECTION + canonical({"section": name, "digested": digested}))
+        """Begin a section; one that is not digested is not part of the agent's state."""
+        self._digests.begin_section(name, digested=digested)
+        self._line(SECTION + canonical_json({"section": name, "digested": digested}))
 
     def write_row(self, row: Mapping[str, Any], vectors: Mapping[str, str] | None = None) -> None:
         """Write a row, and its vectors as base64 of half-precision numbers by column."""
-        text = canonical(row)
-        self._section.update(text)
-        self._section.update(b"\n")
-        self._rows += 1
-        self._line(text + VECTORS + canonical(vectors) if vectors else text)
+        text = canonical_json(row)
+        self._digests.add_row(text)
+        self._line(text + VECTORS + canonical_json(vectors) if vectors else text)
 
     def finish(self, sign: Callable[[bytes], SeedSignatures]) -> SeedManifest:
         """Write the trailer and its signatures, and return the manifest."""
-        self._end_section()
-        trailer = SeedTrailer(
-            header=hashlib.sha256(self._header.encoded()).hexdigest(),
-            sections=tuple(self._sections),
-            digest=state_digest(self._digested),
-            content=self._content.hexdigest(),
-        )
+        self._digests.end_section()
+        trailer = self._digests.trailer(self._header.encoded())
         signatures = sign(trailer.signed_bytes())
         self._line(TRAILER + trailer.encoded())
         self._line(SIGNATURES + signatures.encoded())
@@ -96,19 +75,9 @@ class SeedWriter:
             uncompressed_bytes=self._uncompressed,
         )
 
-    def _end_section(self) -> None:
-        if self._open is None:
-            return
-        name, digested = self._open
-        digest = self._section.hexdigest()
-        self._sections.append(SectionDigest(name=name, rows=self._rows, digest=digest))
-        if digested:
-            self._digested[name] = digest
-        self._section, self._rows, self._open = hashlib.sha256(), 0, None
-
     def _line(self, text: bytes) -> None:
+        self._digests.add_line(text)
         line = text + b"\n"
-        self._content.update(line)
         self._lines.append(line)
         self._waiting += len(line)
         self._uncompressed += len(line)

@@ -18,7 +18,7 @@ PROVIDER = "mcp"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolRequest:
-    """A call of a tool: its row, the fingerprint under which the agent saw it, and the arguments."""
+    """A call of a tool: the id of the tool's row, the fingerprint of the tool that the agent was shown, and the arguments."""
 
     tool_id: UUID
     fingerprint: str

@@ -8,7 +8,7 @@ from arbor.errors import Invalid
 
 #: The beginning of each action that calls a tool.
 PREFIX = "mcp."
-#: Characters of an action's name, in the columns of intents, steps and experiences too.
+#: The length of the columns of intents, steps and experiences for an action's name.
 ACTION_LENGTH = 80
 SERVER_LENGTH = 24
 #: The space that the longest name of a server leaves.

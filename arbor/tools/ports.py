@@ -13,12 +13,12 @@ from arbor.tools.names import is_tool_name
 from arbor.tools.schemas import Schema, reduced_schema
 from arbor.tools.texts import clean, one_line
 
-#: Characters of a tool's description, and tools of one server.
+#: The most characters of a tool's description, and the most tools of one server.
 DESCRIPTION_LENGTH = 1_000
 MOST_TOOLS = 200
-#: Characters of a result.
+#: The most characters of a result.
 RESULT_LENGTH = 20_000
-#: The parts of a listing that an operator judges a tool by, and a model too.
+#: The parts of a listing by which operators and models judge a tool.
 _JUDGED = ("name", "title", "description", "inputSchema", "annotations")
 
 
@@ -63,7 +63,7 @@ class ListedTool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """The tools of a server, and those that cannot be used, one line each."""
+    """The usable tools of a server, and a line for each tool that cannot be used."""
 
     tools: tuple[ListedTool, ...]
     skipped: tuple[str, ...] = ()

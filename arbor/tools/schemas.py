@@ -1,4 +1,4 @@
-"""JSON schemas of tools' arguments: reduced to what is safe to keep, shown in short, and asked of models.
+"""JSON schemas of tools' arguments: reduced to their safe parts, summarized for prompts, and adapted to models' replies.
 
 A schema is text of somebody else's server. It is stored without references, patterns and other parts whose evaluation has no
 bound, and checks nothing that it does not contain: the server checks its arguments itself.
@@ -17,18 +17,18 @@ from arbor.tools.texts import one_line
 
 type Schema = dict[str, Any]
 
-#: Bytes of a schema as the server sends it, subschemas that are kept, and their depth.
-SCHEMA_BYTES = 20_000
+#: The most characters of a schema as JSON, and the most subschemas that are stored, and their depth.
+SCHEMA_LENGTH = 20_000
 MOST_NODES = 300
 MOST_DEPTH = 6
 MOST_ARGUMENTS = 40
 ARGUMENT_NAME_LENGTH = 60
-#: Values of an enumeration, and characters of one.
+#: The most values of an enumeration, and characters of one value.
 MOST_VALUES = 50
 VALUE_LENGTH = 100
-#: Characters of an argument's description.
+#: The most characters of an argument's description.
 DESCRIPTION_LENGTH = 200
-#: Depth and JSON characters of the arguments of a call.
+#: The most depth and characters of JSON of the arguments of a call.
 ARGUMENTS_DEPTH = 8
 ARGUMENTS_LENGTH = 16_000
 
@@ -43,7 +43,7 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 @dataclass(kw_only=True)
 class _Reduction:
-    """The progress of a reduction: the whole schema, for references, and the subschemas that may still be kept."""
+    """The progress of a reduction: the whole schema, for references, and the number of subschemas that may still be stored."""
 
     root: Mapping[str, Any]
     left: int = MOST_NODES
@@ -87,8 +87,8 @@ def reduced_schema(schema: object) -> Schema:
     if not isinstance(schema, Mapping):
         raise Invalid("its input schema is no object")
     size = len(json.dumps(schema, ensure_ascii=False))
-    if size > SCHEMA_BYTES:
-        raise Invalid(f"its input schema has {size:,} characters; at most {SCHEMA_BYTES:,} are read")
+    if size > SCHEMA_LENGTH:
+        raise Invalid(f"its input schema has {size:,} characters; at most {SCHEMA_LENGTH:,} are read")
     reduced = _Reduction(root=schema).reduce(schema, 0)
     properties = reduced.get("properties", {})
     if len(properties) > MOST_ARGUMENTS:
@@ -143,18 +143,18 @@ def _limits(schema: Mapping[str, Any]) -> Schema:
 
 
 def arguments_in_short(schema: Schema) -> list[str]:
-    """Return one line for each argument, the needed ones first: name, type, meaning."""
+    """Return one line for each argument, the required ones first: name, type, meaning."""
     required = schema.get("required", [])
     names = sorted(schema.get("properties", {}), key=lambda name: (name not in required, name))
-    return [_argument_line(name, schema["properties"][name], needed=name in required) for name in names]
+    return [_argument_line(name, schema["properties"][name], is_required=name in required) for name in names]
 
 
-def _argument_line(name: str, schema: Schema, *, needed: bool) -> str:
+def _argument_line(name: str, schema: Schema, *, is_required: bool) -> str:
     kind = schema.get("type", "anything")
     words = [kind if isinstance(kind, str) else " or ".join(kind)]
     if "enum" in schema:
         words.append(f"one of {one_line(json.dumps(schema['enum'], ensure_ascii=False), DESCRIPTION_LENGTH)}")
-    if not needed:
+    if not is_required:
         words.append("optional")
     if _asked_as_text(schema):
         words.append("written as JSON")
@@ -165,11 +165,11 @@ def _argument_line(name: str, schema: Schema, *, needed: bool) -> str:
 def asked_arguments(schema: Schema) -> Schema:
     """Return the schema that a model's reply is asked to have: closed, all keys required, null for missing values.
 
-    Arguments with inner structure are asked for as JSON in a text, because providers accept simple schemas only.
+    Arguments with inner structure are asked for as texts of JSON, because providers accept simple schemas only.
     """
     required = schema.get("required", [])
     properties = {
-        name: _asked(argument, needed=name in required)
+        name: _asked(argument, is_required=name in required)
         for name, argument in schema.get("properties", {}).items()
     }
     return {
@@ -180,7 +180,7 @@ def asked_arguments(schema: Schema) -> Schema:
     }
 
 
-def _asked(schema: Schema, *, needed: bool) -> Schema:
+def _asked(schema: Schema, *, is_required: bool) -> Schema:
     asked: Schema = {"type": "string"}
     if not _asked_as_text(schema):
         asked = {"type": _base_type(schema)}
@@ -189,7 +189,7 @@ def _asked(schema: Schema, *, needed: bool) -> Schema:
         values = schema.get("enum")
         if values and asked["type"] == "string" and all(isinstance(value, str) for value in values):
             asked["enum"] = values
-    if needed:
+    if is_required:
         return asked
     return {
         **asked,
@@ -207,7 +207,7 @@ def _asked_as_text(schema: Schema) -> bool:
 
 
 def _base_type(schema: Schema) -> str:
-    """Return the only type of a schema beside null; empty if there is none or more than one."""
+    """Return the only type of a schema beside null; empty for no type or several."""
     kind = schema.get("type", "")
     kinds = [kind] if isinstance(kind, str) else [name for name in kind if name != "null"]
     return kinds[0] if len(kinds) == 1 else ""

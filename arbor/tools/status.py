@@ -1,4 +1,4 @@
-"""The status of a tool, and its change when the server lists its tools anew."""
+"""The status of a tool, and its change when the server lists its tools again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SUSPENDED = (ToolStatus.CHANGED, ToolStatus.MISSING)
 
 
 def status_after_listing(status: ToolStatus, *, listed: bool, same: bool) -> ToolStatus:
-    """Return the status of a stored tool; `same` means that the server lists what is stored.
+    """Return the status of a stored tool after a listing; `same`: the listed tool does not differ from the stored one.
 
-    A changed tool stays suspended whatever the server lists; one that was missing is allowed again if it is the same.
+    A changed tool stays suspended whatever the server lists; a missing tool is allowed again if it is listed unchanged.
     """
     if status is ToolStatus.OFF:
         return status

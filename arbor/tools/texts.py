@@ -1,4 +1,4 @@
-"""Texts of other people's servers: without control characters, within a length."""
+"""Clean texts of other people's servers: without hidden characters, within a length."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from arbor.quotations import shorten
 
 #: Control and formatting characters, among them those that reverse or hide a text; private and unassigned ones.
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
-_KEPT = frozenset("\n\t")
+_VISIBLE_CONTROLS = frozenset("\n\t")
 
 
 def clean(text: object, longest: int) -> str:
-    """Return a text of several lines without hidden characters, cut with a mark of its whole length."""
+    """Return a text of several lines without hidden characters; a cut text names its whole length."""
     if not isinstance(text, str):
         return ""
-    shown = "".join(char for char in _bounded(text, longest) if char in _KEPT or not _is_hidden(char)).strip()
+    shown = "".join(
+        char for char in _bounded(text, longest) if char in _VISIBLE_CONTROLS or not _is_hidden(char)
+    ).strip()
     if len(text) <= longest:
         return storable(shown)
     return storable(f"{shown[:longest]}… (cut; {len(text):,} characters in all)")
@@ -31,7 +33,7 @@ def one_line(text: object, longest: int) -> str:
 
 
 def _bounded(text: str, longest: int) -> str:
-    # Enough to fill `longest` characters where every other one is hidden; the rest is never looked at.
+    # Enough to fill `longest` characters where every second one is hidden; the rest is never read.
     return text[: 2 * longest + 1]
 
 

@@ -15,7 +15,7 @@ _FAULT_LENGTH = 200
 
 
 def arguments_fault(arguments: dict[str, Any], schema: Schema) -> str:
-    """Return what is wrong with arguments, by a schema of `reduced_schema`; empty if nothing is."""
+    """Return the faults of arguments by a schema of `reduced_schema`; empty for valid arguments."""
     validator = _library().Draft202012Validator(schema)
     faults = islice(validator.iter_errors(arguments), _FAULTS_SHOWN)
     return "; ".join(

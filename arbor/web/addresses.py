@@ -14,8 +14,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 #: The only IPv6 addresses assigned to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). Outside of
 #: it are site-local addresses, `fec0::/10`, and `::/96`, formerly IPv4 addresses.
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
-#: Reserved, though Python's registry does not know it or calls it global: the host of a virtual machine in Azure, for whoever
-#: runs in one; documentation (RFC 9637); the relays of 6to4 (RFC 7526); ORCHIDv2 and drone identifiers, no addresses of hosts.
+#: Reserved networks that Python's registry lacks or calls global: the host of a virtual machine in Azure, seen from the machine;
+#: documentation (RFC 9637); the relays of 6to4 (RFC 7526); ORCHIDv2 and drone identifiers, no addresses of hosts.
 _RESERVED = tuple(
     ip_network(text)
     for text in ("168.63.129.16/32", "3fff::/20", "192.88.99.0/24", "2001:20::/28", "2001:30::/28")
@@ -24,7 +24,7 @@ EVERYWHERE = "*"
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address, as text, is public; False for a text that is no address.
+    """Return whether an IP address, as text, is public; False for a text that is not an address.
 
     An IPv6 address that contains an IPv4 address is public only if the latter is, so that `::ffff:127.0.0.1` does not pass.
     """
@@ -64,7 +64,7 @@ def _is_global(address: IPv4Address | IPv6Address) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllowList:
-    """The allowed domains, each with its subdomains; without any, no page may be read."""
+    """The allowed domains, each with its subdomains; without a domain, no page may be read."""
 
     domains: frozenset[str] = frozenset()
     everywhere: bool = False

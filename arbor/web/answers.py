@@ -22,7 +22,7 @@ _REMEMBERED_LENGTH = 500
 #: The least characters of a source that are shown, however small the model's window is.
 LEAST_SHOWN = 500
 _REPLY_TOKENS = 1_500
-#: The length of a source's heading and marks and of the note that it is cut, in characters.
+#: The characters of a source's heading, its marks, and the note that it is cut.
 _HEADING_LENGTH = 150
 #: A low temperature, because the answer states facts.
 _TEMPERATURE = 0.2
@@ -186,7 +186,7 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _room(system: str, prompt_parts: Sequence[str], window: int) -> int:
-    """Return the room for the sources in characters, with the reply's share of the window left free."""
+    """Return the room for the sources in characters, without the reply's share of the window."""
     fixed = estimate_tokens(system) + sum(estimate_tokens(text) for text in prompt_parts)
     return room_of(window=window, fixed=fixed, reply=_REPLY_TOKENS) * CHARACTERS_PER_TOKEN
 
@@ -248,7 +248,7 @@ def _object(text: str, key: str) -> dict[str, Any]:
             raise ReplyInvalid(f"its JSON cannot be read: {reply.fault}")
         if key in reply.value:
             return reply.value
-    raise ReplyInvalid(f'it holds no JSON object with "{key}"')
+    raise ReplyInvalid(f'it has no JSON object with "{key}"')
 
 
 def _share(reply: Mapping[str, Any], key: str) -> float:

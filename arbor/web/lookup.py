@@ -13,12 +13,12 @@ from arbor.web.plan import InquiryPlan, choose_pages
 from arbor.web.ports import Fetch, Page, SearchResult, WebSearch
 
 #: The pages that are read at the same time, and the characters of a page that are stored; the model's window decides how
-#: many of these it is shown (`arbor.web.answers`).
-AT_ONCE = 4
+#: many of them a prompt shows (`arbor.web.answers`).
+PAGES_AT_ONCE = 4
 PAGE_LENGTH = 6_000
 #: The heading of a search engine's snippet that replaces an unreadable page.
-QUOTED = "(The page could not be read. What the search said of it:)"
-#: The share of the remaining time that one page may use, so that a slow one leaves some for the others.
+SNIPPET_HEADING = "(The page could not be read. What the search said of it:)"
+#: The share of the remaining time that one page may use, so that a slow page leaves time for the others.
 _SHARE_OF_TIME = 0.5
 
 
@@ -82,12 +82,12 @@ def _read(chosen_pages: Sequence[SearchResult], fetch: Fetch, ends: float) -> tu
             return WebFailed(f"{page.url} has no text")
         return Page(url=page.url, title=page.title or result.title, text=_cut_text(page.text))
 
-    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:
+    with ThreadPoolExecutor(max_workers=PAGES_AT_ONCE, thread_name_prefix="web") as pool:
         outcomes = list(pool.map(read, chosen_pages))
     # Two addresses may lead to the same page.
     pages = {page.url: page for page in outcomes if isinstance(page, Page)}
     quoted = [
-        Page(url=result.url, title=result.title, text=f"{QUOTED} {result.snippet}")
+        Page(url=result.url, title=result.title, text=f"{SNIPPET_HEADING} {result.snippet}")
         for result, outcome in zip(chosen_pages, outcomes, strict=True)
         if isinstance(outcome, WebFailed) and not isinstance(outcome, WebRefused) and result.snippet.strip()
     ]
@@ -97,7 +97,7 @@ def _read(chosen_pages: Sequence[SearchResult], fetch: Fetch, ends: float) -> tu
 
 
 def _cut_text(text: str) -> str:
-    """Cut a page's text; a cut one names its whole length."""
+    """Cut a page's text; a cut text names its whole length."""
     if len(text) <= PAGE_LENGTH:
         return text
     return f"{text[:PAGE_LENGTH]}… (the page goes on; {len(text)} characters in all)"

@@ -13,7 +13,7 @@ from arbor.web.ports import SearchResult
 
 #: The further queries for a question, when the model gave too few.
 _ANGLES = ("{words}", "{words} evidence", "{words} criticism")
-#: The handle of the web in calls and in the ledger, instead of a model's.
+#: The handle of a look-up in calls and in the ledger, instead of a model's.
 WEB_HANDLE = "web/searxng"
 
 

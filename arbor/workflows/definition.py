@@ -17,9 +17,9 @@ from arbor.pipeline.values import Graph, PipelineNode, PipelineNodeKind
 from arbor.workflows.durations import parse_duration
 from arbor.workflows.values import NAME_LENGTH, WorkflowStepKind
 
-#: The kinds that name an agent, or use that of the workflow.
-OF_AGENTS = frozenset({WorkflowStepKind.PROMPT, WorkflowStepKind.DELEGATE})
-#: Characters of a step's text.
+#: The kinds whose steps name an agent, or use that of the workflow.
+KINDS_WITH_AGENT = frozenset({WorkflowStepKind.PROMPT, WorkflowStepKind.DELEGATE})
+#: The most characters of a step's text.
 TEXT_LENGTH = 8_000
 MOST_STEPS = 100
 MOST_RETRIES = 10
@@ -27,12 +27,12 @@ MOST_TOKENS = 8_192
 DEFAULT_TOKENS = 1_024
 #: The longest delay between two tries.
 LONGEST_BACKOFF = timedelta(days=1)
-#: Definitions that a process keeps.
+#: Definitions that a process caches.
 _CACHED = 256
 
 _NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{NAME_LENGTH - 1}}}")
 _PLACEHOLDER = re.compile(r"\{(input|steps)\.([A-Za-z_][A-Za-z0-9_]*)((?:\.[A-Za-z_][A-Za-z0-9_]*)*)\}")
-#: The attribute with the text of each kind, and how long a step waits for its answer by default.
+#: The attribute with the text of each kind, and the default time that a step waits for its answer.
 _TEXT_OF: Mapping[WorkflowStepKind, str] = {
     WorkflowStepKind.PROMPT: "prompt",
     WorkflowStepKind.APPROVAL: "question",
@@ -44,12 +44,13 @@ _WAITS: Mapping[WorkflowStepKind, timedelta] = {
     WorkflowStepKind.APPROVAL: timedelta(days=7),
     WorkflowStepKind.DELEGATE: timedelta(days=1),
 }
-_TRIED_AGAIN = frozenset({"retries", "backoff"})
+_RETRY_PARAMETERS = frozenset({"retries", "backoff"})
 #: Parameters by kind, beside the text.
 _PARAMETERS: Mapping[WorkflowStepKind, frozenset[str]] = {
-    WorkflowStepKind.PROMPT: frozenset({"agent", "model", "format", "max_tokens", "timeout"}) | _TRIED_AGAIN,
+    WorkflowStepKind.PROMPT: frozenset({"agent", "model", "format", "max_tokens", "timeout"})
+    | _RETRY_PARAMETERS,
     WorkflowStepKind.APPROVAL: frozenset({"timeout"}),
-    WorkflowStepKind.DELEGATE: frozenset({"agent", "format", "timeout"}) | _TRIED_AGAIN,
+    WorkflowStepKind.DELEGATE: frozenset({"agent", "format", "timeout"}) | _RETRY_PARAMETERS,
     WorkflowStepKind.WAIT: frozenset({"for"}),
     WorkflowStepKind.NOTE: frozenset(),
 }
@@ -89,7 +90,7 @@ class StepSpec:
     #: Tries after the first one, and the delay before the second one, which doubles.
     retries: int = 0
     backoff: timedelta = _DEFAULT_BACKOFF
-    #: The time that a step waits: for its answer, or as such.
+    #: The time that a step waits for its answer, or that a wait step lasts.
     waits: timedelta | None = None
     max_tokens: int = DEFAULT_TOKENS
 
@@ -104,12 +105,14 @@ class WorkflowDefinition:
 
     graph: Graph
     steps: Mapping[str, StepSpec]
-    #: The names that texts take from the input.
+    #: The names of the values of the input that texts use.
     inputs: tuple[str, ...]
 
     def needs_agent(self) -> tuple[str, ...]:
         """Return the steps that need the workflow's agent."""
-        return tuple(step.name for step in self.steps.values() if step.kind in OF_AGENTS and not step.agent)
+        return tuple(
+            step.name for step in self.steps.values() if step.kind in KINDS_WITH_AGENT and not step.agent
+        )
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -136,18 +139,14 @@ def read_definition(text: str) -> WorkflowDefinition:
         name: replace(node, handler=name) if node.kind is PipelineNodeKind.STEP else node
         for name, node in graph.nodes.items()
     }
-    named = [value for step in steps.values() for value in placeholders(step.text)]
+    named = [value for step in steps.values() for value in find_placeholders(step.text)]
     inputs = {value.name for value in named if value.root == "input"}
     return WorkflowDefinition(graph=replace(graph, nodes=nodes), steps=steps, inputs=tuple(sorted(inputs)))
 
 
-def placeholders(text: str) -> Iterator[Placeholder]:
+def find_placeholders(text: str) -> Iterator[Placeholder]:
     """Yield the values that a text names, each once."""
-    seen: set[str] = set()
-    for match in _PLACEHOLDER.finditer(text):
-        if match[0] not in seen:
-            seen.add(match[0])
-            yield _placeholder(match)
+    yield from dict.fromkeys(map(_placeholder, _PLACEHOLDER.finditer(text)))
 
 
 def substitute(text: str, value_of: Callable[[Placeholder], str]) -> str:
@@ -255,6 +254,6 @@ def _read_duration(written: Mapping[str, str], name: str, where: str, faults: li
 
 def _check_references(step: StepSpec, steps: Mapping[str, StepSpec]) -> Iterator[str]:
     """Yield a fault for each value of another step that does not exist."""
-    for value in placeholders(step.text):
+    for value in find_placeholders(step.text):
         if value.root == "steps" and value.name not in steps:
             yield f"node {step.name}: there is no step {value.name!r} to take a value from; known: {', '.join(steps)}"

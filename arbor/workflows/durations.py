@@ -7,15 +7,17 @@ from datetime import timedelta
 
 _DURATION = re.compile(r"(\d{1,7})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-LONGEST = timedelta(days=365)
+LONGEST_DURATION = timedelta(days=365)
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parse a duration above zero. Raises ValueError that says what would be right."""
+    """Parse a duration above zero. Raises ValueError."""
     match = _DURATION.fullmatch(text.strip())
     found = timedelta(seconds=int(match[1]) * _SECONDS[match[2]]) if match else timedelta()
-    if not timedelta() < found <= LONGEST:
-        raise ValueError(f"a duration is like 90s, 30m, 2h or 7d, at most {LONGEST.days}d, got {text!r}")
+    if not timedelta() < found <= LONGEST_DURATION:
+        raise ValueError(
+            f"a duration is like 90s, 30m, 2h or 7d, at most {LONGEST_DURATION.days}d, got {text!r}"
+        )
     return found
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from arbor.memory.text.summary import Line, extractive_summary
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.quotations import Data
-from arbor.workflows.definition import StepSpec, placeholders, substitute
+from arbor.workflows.definition import StepSpec, find_placeholders, substitute
 from arbor.workflows.traversal import WorkflowState, value_of
 
-#: Characters of all values of a prompt.
+#: The most characters of all values of a prompt.
 VALUES_LENGTH = 24_000
 TEMPERATURE = 0.3
 
@@ -38,7 +38,7 @@ class StepPrompt:
 
 def step_prompt(spec: StepSpec, state: WorkflowState, *, nonce: str) -> StepPrompt:
     """Build the request of a prompt step; `nonce` is 16 or more random letters and digits, new for each prompt."""
-    values = {str(named): value_of(named, state) for named in placeholders(spec.text)}
+    values = {str(named): value_of(named, state) for named in find_placeholders(spec.text)}
     room = VALUES_LENGTH // max(1, len(values))
     shown = {name: value[:room] for name, value in values.items()}
     instruction = substitute(spec.text, lambda named: f"[{named}]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,9 +25,9 @@ from arbor.workflows.definition import Placeholder, StepSpec, WorkflowDefinition
 from arbor.workflows.durations import format_duration
 from arbor.workflows.values import OUTPUT_LENGTH, WorkflowStepKind, WorkflowStepStatus
 
-#: Characters of a question, a task or a note with its values.
+#: The most characters of a question, a task or a note with its values.
 INPUT_LENGTH = 32_000
-_OF_STEPS = frozenset({"output", "data", "error", "decision", "status"})
+_STEP_FIELDS = frozenset({"output", "data", "error", "decision", "status"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,11 +66,11 @@ class WorkflowState:
         """Return the latest visit."""
         return self.visits[-1]
 
-    def entering(self, visit: StepState) -> WorkflowState:
+    def with_visit(self, visit: StepState) -> WorkflowState:
         """Return the state with a further visit."""
         return replace(self, visits=(*self.visits, visit))
 
-    def changing(self, visit: StepState) -> WorkflowState:
+    def with_current(self, visit: StepState) -> WorkflowState:
         """Return the state with the latest visit replaced."""
         return replace(self, visits=(*self.visits[:-1], visit))
 
@@ -92,7 +92,7 @@ class RetryDue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepWait:
-    """The payload of a suspension: the step, and how long it waits at most. `is_retry`: before it is tried again."""
+    """The payload of a suspension: the step, and the longest time that it waits. `is_retry`: it waits for the next try."""
 
     spec: StepSpec
     waits: timedelta | None
@@ -104,10 +104,6 @@ class _StepHandler:
     """The handler of one step."""
 
     spec: StepSpec
-    kind: WorkflowStepKind = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", self.spec.kind)
 
     def __call__(self, state: WorkflowState) -> NodeResult[WorkflowState]:
         """Begin the step: a note is complete at once, all others wait."""
@@ -115,39 +111,39 @@ class _StepHandler:
         text = filled[:INPUT_LENGTH]
         visit = StepState(
             name=self.spec.name,
-            kind=self.kind,
+            kind=self.spec.kind,
             status=WorkflowStepStatus.WAITING,
             attempts=1,
             input=text,
             cut=len(filled) - len(text),
         )
-        if self.kind is WorkflowStepKind.NOTE:
+        if self.spec.kind is WorkflowStepKind.NOTE:
             done = replace(visit, status=WorkflowStepStatus.SUCCEEDED, input="", output=text)
-            return NodeResult(state=state.entering(done))
-        return self._waiting(state.entering(visit), self.spec.waits)
+            return NodeResult(state=state.with_visit(done))
+        return self._waiting(state.with_visit(visit), self.spec.waits)
 
     def resume(self, state: WorkflowState, result: StepAnswer | RetryDue) -> NodeResult[WorkflowState]:
         """Continue with the answer, or with the next try."""
         visit = state.current
         if isinstance(result, RetryDue):
             tried = replace(visit, status=WorkflowStepStatus.WAITING, attempts=visit.attempts + 1)
-            return self._waiting(state.changing(tried), self.spec.waits)
+            return self._waiting(state.with_current(tried), self.spec.waits)
         answered = _answered(visit, result, is_json=self.spec.is_json)
         if answered.status is WorkflowStepStatus.SUCCEEDED:
-            return NodeResult(state=state.changing(answered), preferred=answered.decision)
+            return NodeResult(state=state.with_current(answered), preferred=answered.decision)
         if result.final or visit.attempts > self.spec.retries:
             return NodeResult(
-                state=state.changing(answered), outcome=NodeOutcome.FAILURE, preferred=answered.decision
+                state=state.with_current(answered), outcome=NodeOutcome.FAILURE, preferred=answered.decision
             )
         retried = replace(answered, status=WorkflowStepStatus.RETRYING)
         delay = self.spec.delay_before(visit.attempts + 1)
-        return self._waiting(state.changing(retried), delay, is_retry=True)
+        return self._waiting(state.with_current(retried), delay, is_retry=True)
 
     def _waiting(
         self, state: WorkflowState, waits: timedelta | None, *, is_retry: bool = False
     ) -> NodeResult[WorkflowState]:
         payload = StepWait(spec=self.spec, waits=waits, is_retry=is_retry)
-        return NodeResult(state=state, suspend=Suspension(kind=self.kind.value, payload=payload))
+        return NodeResult(state=state, suspend=Suspension(kind=self.spec.kind.value, payload=payload))
 
 
 def begin_traversal(
@@ -172,8 +168,8 @@ def resume_traversal(
     return run_alone(run)
 
 
-def time_is_over(spec: StepSpec, status: WorkflowStepStatus) -> StepAnswer | RetryDue:
-    """Return how a step continues when its time has passed."""
+def answer_after_timeout(spec: StepSpec, status: WorkflowStepStatus) -> StepAnswer | RetryDue:
+    """Return the answer that a step continues with when its time has passed."""
     if status is WorkflowStepStatus.RETRYING:
         return RetryDue()
     waited = format_duration(spec.waits) if spec.waits else ""
@@ -188,14 +184,14 @@ def fill(text: str, state: WorkflowState) -> str:
 
 
 def value_of(named: Placeholder, state: WorkflowState) -> str:
-    """Return a value of the input or of an earlier step as text; empty where there is none."""
+    """Return a value of the input or of an earlier step as text; empty for a missing value."""
     value: Any
     path = named.path
     if named.root == "input":
         value = state.input.get(named.name)
     elif (visit := state.steps.get(named.name)) is None:
         return ""
-    elif path and path[0] in _OF_STEPS:
+    elif path and path[0] in _STEP_FIELDS:
         value, path = getattr(visit, path[0]), path[1:]
     else:
         value = visit.data if path else visit.output

@@ -37,13 +37,13 @@ class WorkflowStepKind(StrEnum):
 class WorkflowRunStatus(StrEnum):
     """The progress of a run."""
 
-    #: A worker walks the run, or is about to.
+    #: A worker walks the run, or will do so next.
     RUNNING = "running"
     #: A step waits for a model, a person, an agent or a time.
     WAITING = "waiting"
     #: The run has reached an exit for success.
     SUCCEEDED = "succeeded"
-    #: The run has reached an exit for failure, or nothing led on.
+    #: The run has reached an exit for failure, or a node without an edge to follow.
     FAILED = "failed"
     #: A person has canceled the run.
     CANCELED = "canceled"
@@ -84,6 +84,6 @@ OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.ANSWERED, WorkflowS
 
 
 def delay_after_failed_legs(failures: int) -> timedelta:
-    """Return the time for which a run rests whose last legs have raised, `failures` of them in a row (1 or more)."""
+    """Return the delay of the next leg of a run after `failures` failed legs in a row, 1 or more."""
     doublings = min(failures - 1, 10)
     return min(FIRST_LEG_DELAY * (1 << doublings), LONGEST_LEG_DELAY)

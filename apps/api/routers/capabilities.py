@@ -25,7 +25,7 @@ from apps.authority.services.explaining import (
 )
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
 from arbor.authority.authorization import DenialCode
-from arbor.authority.constraints import Constraints, entered_constraints
+from arbor.authority.constraints import Constraints, constraints_from_input
 from arbor.authority.grants import DEFAULT_DEPTH, MOST_DEPTH
 
 router = Router()
@@ -83,7 +83,7 @@ class CapabilityLimits(Input):
 
     def constraints(self) -> Constraints:
         """Return the constraints. Raises CapabilityInvalid."""
-        return entered_constraints(
+        return constraints_from_input(
             not_before=self.not_before,
             expires_at=self.expires_at,
             max_uses=self.max_uses,

@@ -15,8 +15,8 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.positions import audit_horizon
 from apps.audit.services.search import AuditFilter
 from apps.tenants.scope import tenant_transaction
-from arbor.audit.chain import canonical
-from arbor.audit.changes import plain
+from arbor.audit.chain import canonical_json
+from arbor.audit.changes import json_value
 
 #: Records that are read at once, in a transaction of their own.
 _ROWS_AT_ONCE = 1_000
@@ -28,7 +28,9 @@ def export_audit(tenant_id: UUID, *, wanted: AuditFilter, actor: str) -> Iterato
     No transaction is open between two parts, so a slow reader keeps nobody waiting. Records behind a transaction that may still commit in front of
     them are left for a later export, as they are for a later seal. Raises Invalid for a text that is too long.
     """
-    detail = {name: value for name, value in plain(asdict(wanted)).items() if value not in ("", [], None)}
+    detail = {
+        name: value for name, value in json_value(asdict(wanted)).items() if value not in ("", [], None)
+    }
     with tenant_transaction(tenant_id):
         wanted.applied(AuditEvent.objects.all())
         record(
@@ -60,4 +62,4 @@ def _parts(tenant_id: UUID, wanted: AuditFilter) -> Iterator[str]:
 
 def line_of(exported: dict[str, Any]) -> str:
     """Return a line of an export: the text that the digest of the record is over, and a line feed."""
-    return canonical(exported).decode() + "\n"
+    return canonical_json(exported).decode() + "\n"

@@ -19,8 +19,8 @@ from arbor.audit.chain import (
     SealHeader,
     SealSigner,
     block_digest,
-    packed_events,
-    packed_heartbeats,
+    pack_events,
+    pack_heartbeats,
 )
 from arbor.ids import uuid7
 
@@ -58,8 +58,8 @@ def add_seal(
         rows = list(chain.events_after(head).filter(position__lt=horizon)[:MOST_EVENTS])
         if not rows and not heartbeats.rows:
             return None
-        events = packed_events(SealedRow(id=row.id, digest=chain.digest_of(row)) for row in rows)
-        beats = packed_heartbeats(heartbeats.rows)
+        events = pack_events(SealedRow(id=row.id, digest=chain.digest_of(row)) for row in rows)
+        beats = pack_heartbeats(heartbeats.rows)
         position, last_id = _end_of(rows, head)
         header = SealHeader(
             chain=chain.name,

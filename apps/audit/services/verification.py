@@ -11,7 +11,7 @@ from uuid import UUID
 
 from apps.audit.services.chains import AuditChain
 from apps.audit.services.deletions import recorded_deletions
-from arbor.audit.chain import Seal, unpacked_events, unpacked_heartbeats
+from arbor.audit.chain import Seal, unpack_events, unpack_heartbeats
 from arbor.audit.deletions import Deletions
 from arbor.audit.faults import ChainFault, FaultKind, RowKind, block_faults, row_faults, seal_faults
 
@@ -221,10 +221,10 @@ def _verify_block(
 ) -> None:
     number = seal.header.number
     report.complete_since = report.complete_since or seal.header.at
-    packed, packed_heartbeats = bytes(block.events), bytes(block.heartbeats)
-    report.add(block_faults(seal, events=packed, heartbeats=packed_heartbeats))
+    packed, pack_heartbeats = bytes(block.events), bytes(block.heartbeats)
+    report.add(block_faults(seal, events=packed, heartbeats=pack_heartbeats))
     recorded, known = evidence.recorded, evidence.sealed
-    sealed, sealed_heartbeats = unpacked_events(packed), unpacked_heartbeats(packed_heartbeats)
+    sealed, sealed_heartbeats = unpack_events(packed), unpack_heartbeats(pack_heartbeats)
     own = {row.id: heartbeats[row.id] for row in sealed_heartbeats if row.id in heartbeats}
     report.sealed_heartbeats |= {row.id for row in sealed_heartbeats}
     report.sealed_deletions |= {
@@ -265,5 +265,5 @@ def _place(position: int, row_id: UUID | None) -> tuple[int, int]:
 def _found_heartbeats(
     chain: AuditChain, blocks: Collection[Any], digests: HeartbeatDigests
 ) -> Mapping[UUID, bytes]:
-    ids = [row.id for block in blocks for row in unpacked_heartbeats(bytes(block.heartbeats))]
+    ids = [row.id for block in blocks for row in unpack_heartbeats(bytes(block.heartbeats))]
     return digests(chain.tenant_id, ids) if ids and chain.tenant_id else {}

@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.calls.models import ProviderKey
 from apps.tenants.keys import master_keys
 from apps.tenants.scope import current_tenant
-from arbor.adapters.credentials import TENANT_PROVIDERS, is_own_server, tenant_credentials
+from arbor.adapters.credentials import TENANT_PROVIDERS, is_self_hosted, tenant_credentials
 from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import ConfigurationInvalid, Invalid, NotFound
 from arbor.models.handles import Provider
@@ -84,7 +84,7 @@ class ProviderAccess:
         hint = "who runs the installation allows it by ARBOR_MODEL_ALLOW_PRIVATE=true"
         if scheme != "https":
             raise Invalid(f"an address begins with https://, so that nobody on the way reads the key; {hint}")
-        if is_own_server(self.base_url):
+        if is_self_hosted(self.base_url):
             raise Invalid(f"the address is in the installation's own network; {hint}")
 
 

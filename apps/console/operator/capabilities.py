@@ -31,7 +31,7 @@ from apps.console.access import Right, access_of, actor_of, has_right
 from apps.console.views import console_page, refuse
 from apps.tenants.scope import APP
 from arbor.agents.capabilities import SCHEME
-from arbor.authority.constraints import Constraints, entered_constraints
+from arbor.authority.constraints import Constraints, constraints_from_input
 from arbor.authority.grants import action_resource
 from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, PermissionDenied
 from arbor.heartbeat.actions import ACTIONS
@@ -192,7 +192,7 @@ def _constraints(request: HttpRequest) -> Constraints:
         raise Invalid(
             f"a grant lasts at most {_MOST_DAYS:,} days, got {days}; leave the days out for one without an end"
         )
-    return entered_constraints(
+    return constraints_from_input(
         expires_at=datetime.now(UTC) + timedelta(days=int(days)) if days else None,
         max_uses=int(uses) if uses else None,
         hours=request.POST.get("hours", ""),

@@ -16,7 +16,7 @@ from apps.console.nodes import NamedNode, find_nodes, name_nodes
 from apps.console.pictures.neighborhood import DrawnNeighborhood, Neighbor, draw_neighborhood
 from apps.memories.models import Edge
 from arbor.ids import read_id
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 #: Nodes drawn around the middle, and relations listed.
 NODES_DRAWN = 16
@@ -118,7 +118,7 @@ def _neighbors(relations: Sequence[GraphRelation]) -> list[Neighbor]:
             page=lines[0].address,
             text=f"{_arrow(lines[0])} {lines[0].other.text}",
             type=lines[0].other.kind,
-            weight=lines[0].weight * HIGHEST,
+            weight=lines[0].weight * HIGHEST_WEIGHT,
             relation=", ".join(_arrow(line) for line in lines),
         )
         for node_id, lines in list(together.items())[:NODES_DRAWN]

@@ -21,7 +21,7 @@ from apps.memories.services.store.appraisal import word_lists
 from arbor.memory.activation import level_after
 from arbor.memory.forgetting import days_between, decayed_importance, effective_importance, relevance
 from arbor.memory.importance import Appraisal, appraise, appraised_role
-from arbor.memory.neighborhood import KEPT
+from arbor.memory.neighborhood import NEIGHBORHOOD_SIZE
 from arbor.memory.values import MemoryType
 
 #: Members of the episode shown before the memory, and after it.
@@ -237,4 +237,4 @@ def _weights(neighbors: Any) -> dict[UUID, float]:
             continue
         if isinstance(weight, int | float) and math.isfinite(weight):
             weights[row_id] = float(weight)
-    return dict(sorted(weights.items(), key=lambda item: -item[1])[:KEPT])
+    return dict(sorted(weights.items(), key=lambda item: -item[1])[:NEIGHBORHOOD_SIZE])

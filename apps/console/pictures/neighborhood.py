@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 WIDTH = 760
 ROW_HEIGHT = 32
@@ -81,11 +81,11 @@ def _offsets(count: int) -> list[int]:
 
 
 def _dot(neighbor: Neighbor, side: int, y: int, middle: int) -> Dot:
-    share = min(max(neighbor.weight / HIGHEST, 0.0), 1.0)
+    share = min(max(neighbor.weight / HIGHEST_WEIGHT, 0.0), 1.0)
     x = WIDTH // 2 + side * round(FARTHEST - share * (FARTHEST - NEAREST))
     bend = WIDTH // 2 + side * NEAREST // 2
     line = " ".join(neighbor.text.split())
-    title = f"{line[:300]}\nweight {neighbor.weight:.2f} of {HIGHEST:g}"
+    title = f"{line[:300]}\nweight {neighbor.weight:.2f} of {HIGHEST_WEIGHT:g}"
     return Dot(
         page=neighbor.page,
         label=line if len(line) <= LABEL else f"{line[: LABEL - 1].rstrip()}…",

@@ -27,8 +27,8 @@ from arbor.clock import to_utc
 from arbor.errors import Invalid, SeedInvalid
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.seeds.merging import (
-    LEARNED,
-    MERGED,
+    LEARNED_TYPES,
+    MERGED_SECTIONS,
     SECOND_HAND,
     MergeConflict,
     MergePlan,
@@ -121,13 +121,15 @@ def _merge(agent_id: UUID, seed: VerifiedSeed, options: MergeOptions, actor: str
 def _checked(rows: Iterable[SeedRow]) -> Iterator[SeedRow]:
     """Yield the rows that a merge reads, with their values checked as in a restore. Raises SeedInvalid."""
     for row in rows:
-        if row.section in MERGED:
+        if row.section in MERGED_SECTIONS:
             values, _ = checked_values(BY_NAME[row.section], row.values)
             yield replace(row, values=values)
 
 
 def _own_knowledge(agent_id: UUID) -> OwnKnowledge:
-    memories = Memory.objects.filter(agent_id=agent_id, type__in=LEARNED).values_list("type", "content_hash")
+    memories = Memory.objects.filter(agent_id=agent_id, type__in=LEARNED_TYPES).values_list(
+        "type", "content_hash"
+    )
     beliefs = Belief.objects.filter(agent_id=agent_id).values_list("statement_hash", "confidence", "status")
     preferences = Preference.objects.filter(agent_id=agent_id).values_list("key", "value")
     return OwnKnowledge(

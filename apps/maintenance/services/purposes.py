@@ -30,7 +30,7 @@ from apps.workflows.services.answers import answer_prompt, fail_prompt
 from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.maintenance.replies import Answers, read_concepts, read_facts, read_scores, read_summary
 from arbor.memory.text.extraction import ExtractedConcept
-from arbor.memory.text.facts import STATED
+from arbor.memory.text.facts import STATED_CONFIDENCE
 from arbor.models.ports import CallPurpose
 
 #: The subject of a call, as JSON.
@@ -114,7 +114,9 @@ def _propose_stated(
     """Propose the facts that a model found in people's turns; return why others were left out."""
     turns = turns_of_people(agent_id, [ids[place] for place in stated])
     facts = [
-        ConversationFact(text=fact, confidence=STATED, memory_id=ids[place], conversation=turns[ids[place]])
+        ConversationFact(
+            text=fact, confidence=STATED_CONFIDENCE, memory_id=ids[place], conversation=turns[ids[place]]
+        )
         for place, found in stated.items()
         if ids[place] in turns
         for fact in found

@@ -10,7 +10,7 @@ from apps.memories.models.memory import Memory
 from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
+from arbor.memory.buffer import PROMOTION_ACCESSES, PROMOTION_IMPORTANCE
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
@@ -64,7 +64,10 @@ class BufferItem(TenantModel):
                 fields=["tenant", "agent"],
                 name="memories_buffer_mattering",
                 condition=models.Q(promoted_to__isnull=True)
-                & (models.Q(importance__gte=MATTERS_FROM) | models.Q(accesses__gte=MATTERS_AFTER)),
+                & (
+                    models.Q(importance__gte=PROMOTION_IMPORTANCE)
+                    | models.Q(accesses__gte=PROMOTION_ACCESSES)
+                ),
             ),
             models.Index(
                 fields=["tenant", "created_at"],

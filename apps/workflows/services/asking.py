@@ -32,7 +32,7 @@ from arbor.errors import CapabilityDenied, Invalid, LimitReached, NotFound, Tran
 from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState
 from arbor.models.handles import is_reflex
 from arbor.quotations import shorten
-from arbor.workflows.definition import OF_AGENTS, StepSpec
+from arbor.workflows.definition import KINDS_WITH_AGENT, StepSpec
 from arbor.workflows.prompts import step_prompt
 from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
@@ -66,7 +66,7 @@ class Asked:
 
 def ask(run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime) -> Asked:
     """Ask for the answer of the waiting step. Raises ArborError, before anything is written, if nobody can be asked."""
-    if spec.kind not in OF_AGENTS:
+    if spec.kind not in KINDS_WITH_AGENT:
         return Asked()
     agent = _require_agent(run, spec)
     if reason := _reason_to_wait(agent):

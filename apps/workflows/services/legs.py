@@ -32,9 +32,9 @@ from arbor.workflows.traversal import (
     StepState,
     StepWait,
     WorkflowState,
+    answer_after_timeout,
     begin_traversal,
     resume_traversal,
-    time_is_over,
 )
 from arbor.workflows.values import (
     OPEN_RUNS,
@@ -252,7 +252,7 @@ def _answer_to(
             decided_by=row.decided_by,
         )
     if row.due_at is not None and row.due_at <= now:
-        return time_is_over(definition.steps[row.name], WorkflowStepStatus(row.status))
+        return answer_after_timeout(definition.steps[row.name], WorkflowStepStatus(row.status))
     return None
 
 

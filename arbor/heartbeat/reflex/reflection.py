@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.heartbeat.reflex.choices import Draft, connection, query_of
 from arbor.heartbeat.reflex.materials import (
     BACK,
@@ -139,4 +139,4 @@ def _sentence(text: str) -> str:
 
 
 def _time(situation: Situation) -> str:
-    return when(situation.environment.now)
+    return format_time(situation.environment.now)

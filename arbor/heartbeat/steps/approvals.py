@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 import orjson
 
 from arbor.authority.approvals import (
-    LASTS,
+    APPROVAL_LIFETIME,
     ApprovalStatus,
     ApprovalView,
     NewApproval,
@@ -161,7 +161,7 @@ def new_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> li
             turn=max(heartbeat.turn, 1),
             index=decision.index,
             asked_at=heartbeat.now,
-            expires_at=heartbeat.now + LASTS,
+            expires_at=heartbeat.now + APPROVAL_LIFETIME,
         )
         for decision in decisions
         if decision.verdict is DecisionVerdict.AWAITS_APPROVAL and decision.approval_id not in known

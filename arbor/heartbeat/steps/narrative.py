@@ -9,7 +9,7 @@ from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.steps.inner_state import events_of
-from arbor.quotations import closed, quoted, shorten
+from arbor.quotations import close_quotes, quoted, shorten
 from arbor.selves.emotions import total_valence
 
 NARRATIVE_LENGTH = 4_000
@@ -102,4 +102,4 @@ def _action_words(result: ActionResult) -> str:
 
 
 def _shorten(text: str) -> str:
-    return closed(shorten(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))
+    return close_quotes(shorten(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

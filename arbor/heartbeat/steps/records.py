@@ -32,7 +32,7 @@ from arbor.heartbeat.steps.note_sources import with_source_of_note
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
-from arbor.memory.buffer import LASTS, NewBufferItem
+from arbor.memory.buffer import DEFAULT_LIFETIME, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.trust import max_trust
 from arbor.memory.values import HEARTBEATS_SESSION, ROLE_LENGTH, MemoryType, NewMemory, Retention
@@ -180,7 +180,7 @@ def _buffer_items(heartbeat: HeartbeatState) -> list[NewBufferItem]:
             role=role_of(percept)[:ROLE_LENGTH],
             source=heartbeat.source,
             trust=max_trust([source_of(percept, heartbeat.situation.peers)]),
-            lasts=heartbeat.rules.conversation_lasts if percept.kind in _CONVERSATION else LASTS,
+            lasts=heartbeat.rules.conversation_lasts if percept.kind in _CONVERSATION else DEFAULT_LIFETIME,
         )
         for percept in heartbeat.situation.percepts
         if percept.content.strip()

@@ -1,1 +1,1 @@
-"""Clusters as values: formed, linked, and formed anew from all memories."""
+"""Clusters as values: formed, linked, and reclustered from all memories."""

@@ -21,7 +21,7 @@ from arbor.memory.values import ScoreTerms
 type Vectors = npt.NDArray[np.float32]
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
-MOST_EACH = 3
+MOST_CLUSTERS_OF_MEMORY = 3
 #: The least number of members of a cluster.
 LEAST_MEMBERS = 3
 #: The most clusters of one agent; in a full mind they have 50 memories each.
@@ -132,7 +132,7 @@ def assign(
     least: float,
     members: npt.NDArray[np.bool_] | None = None,
     leaves: float = 0.0,
-    most: int = MOST_EACH,
+    most: int = MOST_CLUSTERS_OF_MEMORY,
 ) -> Vectors:
     """Return the strength with which each row belongs to each centroid, shape (n, k): the cosine, or 0 for no member.
 
@@ -151,7 +151,7 @@ def assign(
 def find_new_centers(
     vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
 ) -> list[Vectors]:
-    """Return the centers of new clusters among memories without a cluster, at most `most`, the densest first.
+    """Return the centers of new clusters among memories without a cluster, at most `most`, the densest clusters first.
 
     A leader algorithm: the memory with the most others at a cosine of `sketched` or more begins a cluster with them. The
     memories at `least` or more from the center are its members, and are removed from the search. Fewer than LEAST_MEMBERS
@@ -227,7 +227,7 @@ class EmotionalSignature:
     importance: float
 
 
-def feeling_of(members: Sequence[MemberFeeling]) -> EmotionalSignature:
+def emotional_signature(members: Sequence[MemberFeeling]) -> EmotionalSignature:
     """Compute the emotional signature and importance of a cluster; all are 0 without members."""
     weight = sum(member.strength for member in members)
     if not members or weight <= 0:

@@ -92,7 +92,7 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
     return ordered[last // 4], ordered[last - last // 4]
 
 
-def relate(
+def link_clusters(
     clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelation], *, near: float
 ) -> list[RankedClusterLink]:
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
@@ -159,7 +159,7 @@ def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelat
         )
         if link is ClusterLink.CONTRADICTS:
             pairs |= {(target, source) for source, target in pairs}
-        # A set: where both memories are in both clusters, a contradiction counts once.
+        # The pairs are a set: where both memories are in both clusters, a contradiction counts once.
         for first, other in pairs:
             if first != other:
                 doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (1 - relation.weight)

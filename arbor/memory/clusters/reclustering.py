@@ -34,7 +34,7 @@ _MAX_AVERAGINGS = 10
 _LEAST_STRENGTH = 1e-6
 
 
-def arrange(
+def recluster(
     ids: Sequence[UUID], vectors: Vectors, existing: Sequence[ClusterValue], *, deviations: float = BELONGS_AT
 ) -> list[ClusterValue]:
     """Return the clusters of all memories of an agent: existing ones, the oldest first, then new ones.

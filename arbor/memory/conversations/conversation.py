@@ -26,7 +26,7 @@ from arbor.memory.conversations.turns import BadLine, Turn
 
 #: The longest line: six times a memory's text, because JSON's escapes lengthen it.
 MAX_LINE_BYTES = 400_000
-#: The largest JSON document, which is read at once; a larger one is no conversation.
+#: The largest JSON document, which is read at once; a larger one is not a conversation.
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 #: The length of the beginning from which the format is recognized.
 _HEAD_BYTES = 4_096
@@ -50,7 +50,7 @@ class Conversation:
     """A conversation that is being read; `items` can be iterated once."""
 
     format: ConversationFormat
-    #: The prefix of the names of its sessions.
+    #: The prefix of the names of the conversation's sessions.
     name: str
     #: The highest `line` or `number` of the items, for a progress bar.
     total: int
@@ -148,7 +148,7 @@ def _decode_lines(raw: Iterable[bytes]) -> Iterator[Line]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines; a line above the limit is cut one byte behind it, so that it is still too long."""
+    """Yield the lines; a line above the limit is cut one byte after the limit, so that it is still too long."""
     with path.open("rb") as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
             remainder = line

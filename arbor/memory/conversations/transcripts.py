@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from arbor.errors import ConversationInvalid
+from arbor.clock import to_utc
+from arbor.errors import ConversationInvalid, Invalid
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.conversations.turns import BadLine, Turn, check_turn_content, is_plausible
 
 #: The gap after which a new session begins (seed 004: an episode is split by a gap of more than 30 minutes).
 SESSION_GAP = timedelta(minutes=30)
 #: The time between turns without a time of their own.
-_NEXT_TURN = timedelta(seconds=1)
+_UNTIMED_INTERVAL = timedelta(seconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Epoch times above this are in milliseconds: in seconds, it is the year 5138.
 _MILLISECONDS_ABOVE = 1e11
@@ -26,16 +27,16 @@ _PLAIN = re.compile(
     re.DOTALL,
 )
 _LETTER = re.compile(r"[^\W\d_]")
-
-
-type Line = tuple[int, str | BadLine]
 #: The time between turns of a session that has one date for all its turns.
-TURN_TAKES = timedelta(seconds=30)
+_TURN_INTERVAL = timedelta(seconds=30)
 #: The time between sessions where a date is missing.
 _NEXT_DAY = timedelta(days=1)
 _SESSION = re.compile(r"session_(\d{1,6})")
 _DATE_FORM = "%I:%M %p on %d %B, %Y"
 _LISTED_SAMPLES = 20
+
+#: The number of a line, and its text, or the reason why it cannot be read.
+type Line = tuple[int, str | BadLine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def _unfold(lines: Iterable[Line]) -> Iterator[Line]:
     pending: tuple[int, str] | None = None
     for number, line in lines:
         if isinstance(line, str) and pending is not None and line[:1] in (" ", "\t"):
-            if len(pending[1]) <= MAX_CONTENT_BYTES:  # what is longer will be refused anyway
+            if len(pending[1]) <= MAX_CONTENT_BYTES:  # A longer text is refused anyway.
                 pending = pending[0], f"{pending[1]}\n{line.strip()}"
             continue
         if pending is not None:
@@ -90,7 +91,7 @@ def _split_sessions(
         if isinstance(parsed, BadLine):
             yield parsed
             continue
-        at = parsed.at or (last + _NEXT_TURN if last else start)
+        at = parsed.at or (last + _UNTIMED_INTERVAL if last else start)
         if last is not None and abs(at - last) > SESSION_GAP:
             session, position = session + 1, 0
         last = at
@@ -107,7 +108,7 @@ def _split_sessions(
 
 
 def parse_record(line: str) -> dict[str, Any] | None:
-    """Return the JSON object of a line, or None if it is none."""
+    """Return the JSON object of a line, or None for a line that is not an object."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -175,19 +176,18 @@ def parse_moment(stamp: Any) -> datetime | None:
     moment: datetime | None = None
     try:
         if isinstance(stamp, str):
-            moment = datetime.fromisoformat(stamp.strip())
-            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+            moment = to_utc(datetime.fromisoformat(stamp.strip()))
         elif isinstance(stamp, int | float) and not isinstance(stamp, bool):
             seconds = stamp / 1000 if abs(stamp) > _MILLISECONDS_ABOVE else stamp
             moment = _EPOCH + timedelta(seconds=seconds)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, Invalid):
         return None
     return moment if moment is not None and is_plausible(moment) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialog:
-    """One dialog of the set."""
+    """One dialog of a LoCoMo file."""
 
     sample: str
     #: The sessions by number.
@@ -253,7 +253,7 @@ def read_dialog(dialog: Dialog, *, name: str, start: datetime) -> Iterator[Turn 
             date = at + _NEXT_DAY if line else at
         for position, turn in enumerate(turns):
             line += 1
-            at = date + TURN_TAKES * position
+            at = date + _TURN_INTERVAL * position
             yield _read_turn(turn, line=line, session=session, position=position, at=at)
 
 

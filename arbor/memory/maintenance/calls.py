@@ -17,6 +17,7 @@ from arbor.memory.text.facts import MOST_FACTS, facts_in
 from arbor.memory.text.summary import SUMMARY_LENGTH, Line, extractive_summary
 from arbor.memory.values import MemoryType
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
+from arbor.quotations import Data
 
 #: The most characters of all memories in one prompt, and of one memory.
 PROMPT_CHARACTERS = 24_000
@@ -108,7 +109,7 @@ class Excerpt:
     type: str = ""
     #: The time of the event, formatted for the prompt.
     at: str = ""
-    #: The session that it belongs to.
+    #: The session that the memory belongs to.
     session: str = ""
     #: The name of the person who said it to the agent; empty for all other memories.
     person: str = ""
@@ -122,11 +123,11 @@ def maintenance_request(
     `nonce` is 16 or more random letters and digits, new for each prompt.
     """
     system, schema = _SCHEMAS[purpose]
-    shown = list(_entries(memories, nonce))
+    shown = list(_entries(memories))
     left = len(memories) - len(shown)
     head = f"The mark of this message is {nonce}."
     note = f"\n{left} of the {len(memories)} memories are not shown." if left else ""
-    body = f"{head}{note}\n<data-{nonce}>\n" + "\n".join(shown) + f"\n</data-{nonce}>"
+    body = f"{head}{note}\n{Data(nonce).block(shown)}"
     rules = [
         {"text": memory.text, "role": memory.role, "type": memory.type, "person": memory.person}
         for memory in memories
@@ -143,15 +144,15 @@ def maintenance_request(
     )
 
 
-def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
+def _entries(memories: Sequence[Excerpt]) -> Iterator[str]:
     """Yield the lines of the memories, all cut to one length; where that is not enough, some are left out evenly."""
     room, shown = _layout(memories)
     for index in shown:
         memory = memories[index]
-        text = "\n    ".join(memory.text.replace(nonce, "").strip().splitlines())
+        text = "\n    ".join(memory.text.strip().splitlines())
         cut = text if len(text) <= room else f"{text[:room]}… (cut)"
         speaker = f"said by the person {memory.person}" if memory.person else memory.role
-        about = ", ".join(part for part in (memory.at, speaker.replace(nonce, "")) if part)
+        about = ", ".join(part for part in (memory.at, speaker) if part)
         yield f"[{index + 1}] {about}: {cut}" if about else f"[{index + 1}] {cut}"
 
 

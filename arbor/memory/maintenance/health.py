@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
+from arbor.setting_lists import name_values
 
 
 class HealthState(StrEnum):
@@ -38,12 +39,12 @@ class Metric(StrEnum):
     UNEXTRACTED = "unextracted"
     UNWEIGHED = "unweighed"
     STALE_CLUSTERS = "stale_clusters"
-    FAILED_MAINTENANCE_CALLS = "failed_errands"
+    FAILED_MAINTENANCE_CALLS = "failed_maintenance_calls"
     OTHER_EMBEDDER = "other_embedder"
     FAILING_EMBEDDERS = "failing_embedders"
     EXPIRED = "expired"
     BUFFER_EXPIRED = "buffer_expired"
-    UNTENDED = "untended"
+    OVERDUE_FORGETTING = "overdue_forgetting"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +157,7 @@ METRIC_RULES: Mapping[Metric, MetricRule] = MappingProxyType(
             by_age=True,
             remedy=_WORKERS.format(queue="cleanup"),
         ),
-        Metric.UNTENDED: MetricRule(
+        Metric.OVERDUE_FORGETTING: MetricRule(
             title="agents whose daily forgetting is late",
             limit=Limit(warn=_DAY, critical=7 * _DAY),
             by_age=True,
@@ -203,7 +204,7 @@ def judge(value: float, limit: Limit) -> HealthState:
 def figure(
     metric: Metric, *, count: int, most: int = 0, age_s: float = 0.0, limits: Mapping[Metric, Limit]
 ) -> Figure:
-    """Judge a metric by its count, by the `most` of one agent, or by the oldest's `age_s`, as its rule says."""
+    """Judge a metric by its count, by the `most` of one agent, or by the age of the oldest row, `age_s`, as the metric's rule says."""
     rule = METRIC_RULES[metric]
     judged = max(0.0, age_s) if rule.by_age else float(most if rule.by_agent else count)
     limit = limits.get(metric, rule.limit)
@@ -225,17 +226,16 @@ def judge_job(
 
 
 def parse_limits(text: str) -> dict[Metric, Limit]:
-    """Read limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
+    """Parse limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
     limits: dict[Metric, Limit] = {}
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, values = part.partition("=")
+    for entry, name, values in name_values(text):
         warn, _, critical = values.partition(":")
         try:
-            limits[Metric(name.strip())] = Limit(warn=float(warn), critical=float(critical))
+            limits[Metric(name)] = Limit(warn=float(warn), critical=float(critical))
         except ValueError as error:
             known = ", ".join(Metric)
             raise ConfigurationInvalid(
-                f"ARBOR_HEALTH_LIMITS has NAME=WARN:CRITICAL, separated by commas, got {part!r}; names are {known}"
+                f"ARBOR_HEALTH_LIMITS has NAME=WARN:CRITICAL, separated by commas, got {entry!r}; names are {known}"
             ) from error
     return limits
 

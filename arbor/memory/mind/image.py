@@ -1,7 +1,7 @@
 """The image of an agent's mind: all active memories as columns, brought up to date row by row.
 
-An image is a value: bringing it up to date makes another one, which shares what is large. Rows that have gone stay as
-inactive ones, new rows are appended, and vectors and postings of the new rows are apart, until they are worth merging.
+An image is a value: an update makes another image, which shares the large arrays. Removed rows stay, marked inactive; new rows
+are appended, with their vectors and postings in blocks of their own until a merge is due.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from arbor.memory.mind.lookup import IdLookup, Postings, TurnLookup
 from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Names, Vectors
 from arbor.memory.recall.candidates import Flags, Numbers, Places
 
-#: One memory, but for its vector and its words; names are numbers of `Names`.
+#: One memory without its vector and its words; session, role and type are numbers of `Names`.
 ROW = np.dtype(
     [
         ("high", np.uint64),
@@ -39,9 +39,9 @@ ROW = np.dtype(
     ],
     align=True,
 )
-#: The most rows of one block: it is copied in less time than two are searched.
+#: The most rows of an image with a single block: to copy it takes less time than to search two.
 _ONE_BLOCK = 64
-#: New rows are merged with the others when they are more than this, and more than this share of all.
+#: New rows are merged with the others when there are more of them than this number, and than this share of all rows.
 _LEAST_MERGED = 256
 _MERGED_SHARE = 1 / 8
 #: Lanes in which the database adds up an inner product of half-precision vectors.
@@ -64,7 +64,7 @@ class MindImage:
 
     @classmethod
     def of(cls, memories: MemoryRows, *, dimension: int) -> Self:
-        """Return the image of these memories, of which none is there twice. Raises ValueError for other vectors."""
+        """Return the image of distinct memories. Raises ValueError for vectors of another dimension."""
         names = Names()
         rows = np.empty(len(memories), dtype=ROW)
         _fill(rows, memories, names)
@@ -90,17 +90,17 @@ class MindImage:
 
     @cached_property
     def first_expiry(self) -> int:
-        """The moment the first row expires."""
+        """The time of the first expiry, in microseconds since EPOCH; 0 for an empty image."""
         return int(self.expires.min()) if len(self) else 0
 
     @cached_property
     def expires(self) -> Places:
-        """The moment each row expires, side by side: filters read one column of all rows."""
+        """The expiry of each row, contiguous in memory, because filters read one column of all rows."""
         return np.ascontiguousarray(self.rows["expires"])
 
     @cached_property
     def occurred(self) -> Places:
-        """The moment each row happened."""
+        """The time of each row's event."""
         return np.ascontiguousarray(self.rows["occurred"])
 
     @cached_property
@@ -116,12 +116,12 @@ class MindImage:
 
     @property
     def dimension(self) -> int:
-        """The length of its vectors."""
+        """The length of the vectors."""
         return int(self.vectors[0].shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Roughly how much memory it takes."""
+        """The approximate size in bytes."""
         large = (*self.vectors, *self.words, self.by_id, self.turns)
         columns = self.rows.nbytes + 30 * len(self)
         return columns + self.names.nbytes + sum(part.nbytes for part in large)
@@ -145,12 +145,12 @@ class MindImage:
         return scores
 
     def similarities(self, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return about the cosine of each row with a query's vector: see `similarity_error`."""
+        """Return the approximate cosine of each row with a query's vector; `similarity_error` bounds the error."""
         base, tail = self.vectors
         return base @ vector if not len(tail) else np.concatenate([base @ vector, tail @ vector])
 
     def similarity_error(self, vector: npt.NDArray[np.float32]) -> float:
-        """Return how far one of `similarities` can be from the truth: the bound of a sum in single precision."""
+        """Return the largest possible error of one of `similarities`: the bound of a sum in single precision."""
         return self.dimension * 2.0**-23 * self.longest * float(np.linalg.norm(vector))
 
     def exact_similarities(self, rows: Places, vector: npt.NDArray[np.float32]) -> Numbers:
@@ -160,7 +160,7 @@ class MindImage:
         """
         products = np.ascontiguousarray((self._vectors_of(rows) * vector).T)
         steps = len(vector) // _LANES
-        # Along the first axis, numpy adds one after the other.
+        # Along the first axis, numpy adds in order.
         lanes = np.add.reduce(products[: steps * _LANES].reshape(steps, _LANES, len(rows)), axis=0)
         total = np.zeros(len(rows), dtype=np.float32)
         for addend in (*lanes, *products[steps * _LANES :]):
@@ -179,8 +179,11 @@ class MindImage:
         found[~old] = tail[rows[~old] - len(base)]
         return found
 
-    def changed(self, memories: MemoryRows) -> Self:
-        """Return the image with these memories as they are now. Raises ValueError for vectors of another dimension."""
+    def with_changes(self, memories: MemoryRows) -> Self:
+        """Return the image with these memories added or replaced, and removed where they are not active.
+
+        Raises ValueError for vectors of another dimension.
+        """
         if not len(memories):
             return self
         active = self.active.copy()
@@ -189,7 +192,7 @@ class MindImage:
         added = memories.at(np.flatnonzero(memories.active))
         names = self.names.copy()
         first = len(self)
-        # Arrays with fields are copied ten times as fast as they are concatenated.
+        # To copy arrays with fields is ten times as fast as to concatenate them.
         whole = np.empty(first + len(added), dtype=ROW)
         whole[:first] = self.rows
         rows = whole[first:]
@@ -209,16 +212,16 @@ class MindImage:
             by_id=self.by_id.with_rows(rows["high"], rows["low"], first),
             turns=self.turns.with_rows(rows["session"], rows["position"], first),
         )
-        return grown.merged() if grown.wants_merging else grown
+        return grown.merged() if grown.is_merge_due else grown
 
     @property
-    def wants_merging(self) -> bool:
-        """Return whether enough rows were appended or deactivated that merging pays."""
+    def is_merge_due(self) -> bool:
+        """Return whether enough rows were appended or removed for a merge."""
         most = max(_LEAST_MERGED, int(len(self) * _MERGED_SHARE))
         return len(self.vectors[1]) > most or len(self) - int(self.active.sum()) > most
 
     def merged(self) -> Self:
-        """Return the same memories without the rows that have gone, all of them in one block."""
+        """Return the image without the removed rows, in one block."""
         present = self.active
         numbers = np.cumsum(present) - 1
         base, tail = self.vectors

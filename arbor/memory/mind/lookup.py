@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.mind.rows import UNNAMED, Halves
-from arbor.memory.recall.candidates import Flags, Places
-
-#: The distance between the keys of two sessions' first turns, so that no turn has a neighbor of another session.
-_SESSION_ROOM = 1 << 33
+from arbor.memory.recall.candidates import SESSION_ROOM, Flags, Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +32,18 @@ class Postings:
     def add_to(self, scores: npt.NDArray[np.float32], query: Mapping[int, float]) -> None:
         """Add to each row's score the inner product with a query's terms.
 
-        Each product and each sum is rounded to single precision, in the order of the terms: as the database does it.
+        Each product and each sum is rounded to single precision, in the order of the terms, as the database does.
         """
         wanted = np.array(sorted(query) if len(self.terms) else (), dtype=np.int32)
         starts = self.terms.searchsorted(wanted)
         ends = self.terms.searchsorted(wanted, side="right")
         for term, start, end in zip(wanted.tolist(), starts.tolist(), ends.tolist(), strict=True):
             if start < end:
-                # A row has a term once.
+                # No row has a term twice, so the rows are distinct.
                 scores[self.rows[start:end]] += self.weights[start:end] * np.float32(query[term])
 
     def counts(self, terms: Collection[int]) -> Places:
-        """Return in how many rows each term occurs."""
+        """Return the number of rows that have each term."""
         wanted = np.fromiter(terms, dtype=np.int32, count=len(terms))
         return np.searchsorted(self.terms, wanted, side="right") - np.searchsorted(self.terms, wanted)
 
@@ -75,7 +72,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdLookup:
-    """Rows in the order of the lower halves of their ids, which seldom agree."""
+    """Rows in the order of the lower halves of their ids, which are seldom equal."""
 
     lows: npt.NDArray[np.uint64]
     highs: npt.NDArray[np.uint64]
@@ -91,17 +88,17 @@ class IdLookup:
         """Return the lookup with more rows, numbered from `first`."""
         lows, highs = np.concatenate([self.lows, lows]), np.concatenate([self.highs, highs])
         rows = np.concatenate([self.rows, np.arange(first, first + len(lows) - len(self.lows))])
-        # A stable sort leaves a run that is sorted already as it is.
+        # A stable sort is fast on a run that is sorted already.
         order = lows.argsort(kind="stable")
         return type(self)(lows=lows[order], highs=highs[order], rows=rows[order])
 
     def rows_of(self, ids: Halves, *, among: Flags) -> Places:
-        """Return the row of each id that is among these rows; -1 where there is none."""
+        """Return the row of each id, among the rows that `among` marks; -1 for an id without such a row."""
         found = np.full(len(ids), -1, dtype=np.int64)
         if not len(self.lows) or not len(ids):
             return found
         at = np.searchsorted(self.lows, ids[:, 1])
-        # Where lower halves agree, or an id had other rows before, the next places are searched too.
+        # Where lower halves are equal, or an id had other rows before, the next places are searched too.
         looking = np.arange(len(ids))
         while len(looking):
             looking = looking[at[looking] < len(self.lows)]
@@ -144,7 +141,7 @@ class TurnLookup:
         return type(self)(keys=keys[order], rows=rows[order])
 
     def rows_beside(self, keys: Places, *, reach: int, most: int, among: Flags | None) -> Places:
-        """Return the rows within `reach` places of these turns, at most `most` for each turn, in no order.
+        """Return the rows within `reach` positions of these turns, at most `most` for each turn, unordered.
 
         Stretches do not overlap: each begins where the one before it ends.
         """
@@ -174,5 +171,5 @@ class TurnLookup:
 
 
 def turn_keys(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> Places:
-    """Return a number for each turn: turns of one session are as far apart as their positions."""
-    return session.astype(np.int64) * _SESSION_ROOM + position
+    """Return a number for each turn; the numbers of two turns of one session differ as their positions do."""
+    return session.astype(np.int64) * SESSION_ROOM + position

@@ -17,7 +17,7 @@ def can_answer(only: RecallFilter) -> bool:
 
 
 def passing_rows(image: MindImage, only: RecallFilter, *, now: int) -> Flags | None:
-    """Return which rows are to be recalled at a moment, in microseconds since EPOCH; None where all are."""
+    """Return the rows that may be recalled at `now`, in microseconds since EPOCH; None for all rows."""
     conditions: list[Flags] = []
     if not image.all_active:
         conditions.append(image.active)

@@ -1,4 +1,4 @@
-"""The columns of memories from which a mind image is made, their names as numbers, and the snapshot that read them."""
+"""The columns of memories that a mind image is made from, names as numbers, and the snapshot of the read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ UNNAMED = 0
 
 type Halves = npt.NDArray[np.uint64]
 type Vectors = npt.NDArray[np.float32]
-#: Columns with one value for each memory.
-_PLAIN = (
+#: Array columns with one value for each memory.
+_ROW_COLUMNS = (
     "ids",
     "active",
     "position",
@@ -75,7 +75,7 @@ class Names:
 class Snapshot:
     """A snapshot by the numbers of transactions, as PostgreSQL's `pg_snapshot` has it."""
 
-    #: Every transaction with a smaller number had ended; none from `until` on had.
+    #: Every transaction with a lower number had ended; no transaction from `until` on had.
     since: int
     until: int
     #: Numbers of transactions between `since` and `until` that had not ended.
@@ -149,7 +149,7 @@ class MemoryRows:
             vectors=self.vectors[chosen[self.embedded]],
             terms=self.terms[terms],
             weights=self.weights[terms],
-            **{name: getattr(self, name)[places] for name in _PLAIN},
+            **{name: getattr(self, name)[places] for name in _ROW_COLUMNS},
         )
 
 

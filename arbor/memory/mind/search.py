@@ -1,7 +1,8 @@
 """The search of a mind image: score every memory, and choose candidates as the scan chooses them.
 
-`apps/memories/services/recall/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
-`choose` finds the memories that fit by themselves, `complete` adds those from the neighborhoods of the best.
+`apps/memories/services/recall/scan.py` does the same in the database. There are two steps, because the image has no neighborhoods, which
+are read between them: `choose_by_fit` finds the memories that fit by themselves, `complete_candidates` adds those from the
+neighborhoods of the best.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ from arbor.memory.values import HEARTBEATS_SESSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MindSearch:
-    """One request, put to one image."""
+    """A request and the image that answers it."""
 
     image: MindImage
     request: RecallRequest
     reading: ReadQuery
-    #: The query's side of BM25 as it is stored, in single precision.
+    #: The query's vector for BM25, in single precision like the stored ones.
     lexical: dict[int, float]
-    #: The query's vector in half precision, as the stored ones are; None: words alone decide.
+    #: The query's vector, in half precision like the stored vectors; None: words alone decide.
     vector: npt.NDArray[np.float32] | None
-    #: About how many memories the agent has.
+    #: The approximate number of the agent's memories.
     documents: int
     weights: Weights
 
@@ -85,17 +86,17 @@ class Associations:
     share: Numbers
 
 
-def choose(search: MindSearch) -> Choice:
-    """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
+def choose_by_fit(search: MindSearch) -> Choice:
+    """Return the memories nearest by meaning, best by words, and best among those of the time that the query mentions."""
     image = search.image
     max_seeds = max(SEEDS, search.request.limit)
     passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
     similarity, near, background = _by_meaning(search, passing, max_seeds)
-    said = (words > 0 if passing is None else (words > 0) & passing).nonzero()[0]
+    with_words = (words > 0 if passing is None else (words > 0) & passing).nonzero()[0]
     chosen = np.zeros(len(image), dtype=np.bool_)
     chosen[near] = True
-    chosen[_first(-words[said], said, max_seeds, image)] = True
+    chosen[_first(-words[with_words], with_words, max_seeds, image)] = True
     if (around := search.reading.span.around() if search.reading.span else None) is not None:
         since, until = map(microseconds, around)
         chosen[_timely(search, passing, words, similarity, background, since=since, until=until)] = True
@@ -114,7 +115,7 @@ def choose(search: MindSearch) -> Choice:
     )
 
 
-def complete(
+def complete_candidates(
     search: MindSearch, choice: Choice, associations: Associations
 ) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
@@ -161,7 +162,7 @@ def _by_meaning(
 
 
 def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage) -> Places:
-    """Return the `count` of these rows that have the least values, of equal ones those whose ids come first; in no order."""
+    """Return the `count` rows with the least values, unordered; of equal values, the rows with the lower ids."""
     if len(rows) <= count:
         return rows
     edge = np.partition(values, count - 1)[count - 1]
@@ -183,21 +184,21 @@ def _timely(
     since: int,
     until: int,
 ) -> Places:
-    """Return the rows of a time that fit best: by their words, and by meaning between equals."""
+    """Return the best-fitting rows of a time: by their words, and by meaning where words fit equally."""
     image = search.image
     timely = (image.occurred >= since) & (image.occurred <= until)
     rows = np.flatnonzero(timely if passing is None else timely & passing)
-    worst = -words[rows].astype(np.float64)
+    misfit = -words[rows].astype(np.float64)
     if similarity is None or search.vector is None or not background.deviation:
-        return _first(worst, rows, SPAN_SEEDS, image)
+        return _first(misfit, rows, SPAN_SEEDS, image)
     scale = MEANING_BESIDE_WORDS / background.deviation
     if len(rows) > SPAN_SEEDS:
-        about = worst + np.where(image.embedded[rows], scale * (background.mean - similarity[rows]), 0.0)
+        about = misfit + np.where(image.embedded[rows], scale * (background.mean - similarity[rows]), 0.0)
         edge = np.partition(about, SPAN_SEEDS - 1)[SPAN_SEEDS - 1]
         near = about <= edge + 2 * scale * image.similarity_error(search.vector)
-        rows, worst = rows[near], worst[near]
+        rows, misfit = rows[near], misfit[near]
     away = background.mean - image.exact_similarities(rows, search.vector)
-    return _first(worst + np.nan_to_num(scale * away, nan=0.0), rows, SPAN_SEEDS, image)
+    return _first(misfit + np.nan_to_num(scale * away, nan=0.0), rows, SPAN_SEEDS, image)
 
 
 def _recent(search: MindSearch, passing: Flags | None) -> Places:
@@ -295,11 +296,11 @@ def _links(image: MindImage, rows: Places, associations: Associations) -> Links:
 
 
 def _places(rows: Places, wanted: Places) -> Places:
-    """Return the place of each wanted row among rows that are in order; -1 where it is not among them."""
+    """Return the place of each wanted row among `rows`, which are in order; -1 for a row that is not among them."""
     at = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
     return np.where(rows[at] == wanted, at, -1)
 
 
-def names_of(image: MindImage, rows: Places, column: str) -> Sequence[str]:
-    """Return the session, role or type of each row."""
+def column_texts(image: MindImage, rows: Places, column: str) -> Sequence[str]:
+    """Return the texts of a column of names: the session, role or type of each row."""
     return image.names.texts_of(image.rows[column][rows].tolist())

@@ -19,6 +19,8 @@ type Flags = npt.NDArray[np.bool_]
 
 #: The origin of times in microseconds.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: The distance between the keys of the first turns of two sessions, so that no turn is beside a turn of another session.
+SESSION_ROOM = 1 << 33
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -26,7 +28,7 @@ class Candidate(NamedTuple):
     """One memory that may be recalled, or a neighbor of such a memory."""
 
     id: UUID
-    #: The inner product of `Reading.lexical` with the stored vector, 0 to 1.
+    #: The inner product of `ReadQuery.lexical` with the stored vector, 0 to 1.
     words: float
     #: The cosine with the query's embedding; None while the memory is not embedded.
     similarity: float | None
@@ -64,7 +66,7 @@ class Candidates:
     words: Numbers
     #: NaN while the memory is not embedded.
     similarity: Numbers
-    #: A number for each session, from 0; -1: none, or one that is no context (`session_numbers`).
+    #: A number for each session, from 0; -1 for no session, or for the session of heartbeats, which is no context (`session_numbers`).
     session: Places
     position: Places
     role: Sequence[str]

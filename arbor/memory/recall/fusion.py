@@ -2,7 +2,7 @@
 
 Pure functions. A scan of the agent's memories selects the candidates (nearest by meaning, best by words, and from the time
 that the query mentions), a fetch loads them with the turns beside them, and this module ranks them.
-docs/explanation/recall.md explains the weights and the contribution of each term.
+docs/explanation/recall.md explains the weights and the contribution of each score component.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from arbor.memory.forgetting import BOOST
 from arbor.memory.recall.candidates import (
     NO_LINKS,
+    SESSION_ROOM,
     Candidates,
     Links,
     Numbers,
@@ -53,8 +54,6 @@ _DAY = 86_400 * 1_000_000
 #: The offsets of the turns beside a turn, as a column: 1, -1, 2, -2 for a REACH of 2.
 _OFFSETS = np.array([[sign * step] for step in range(1, REACH + 1) for sign in (1, -1)])
 _OFFSET_ROWS = np.arange(len(_OFFSETS))[:, None]
-#: The distance between the first positions of two sessions, so that no turn is beside one of another session.
-_SESSION_ROOM = 1 << 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +107,17 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     if limit < len(totals):
         best = (totals >= np.partition(totals, -limit)[-limit]).nonzero()[0]
     best = best[np.lexsort((candidates.ids[best, 1], candidates.ids[best, 0], -totals[best]))[:limit]]
-    receipts = columns[:, best].T.tolist()
+    values_of_best = columns[:, best].T.tolist()
     return [
         RankedCandidate(
-            index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, receipt, strict=True)))
+            index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, values, strict=True)))
         )
-        for index, memory_id, total, receipt in zip(
-            best.tolist(), ids_of_halves(candidates.ids[best]), totals[best].tolist(), receipts, strict=True
+        for index, memory_id, total, values in zip(
+            best.tolist(),
+            ids_of_halves(candidates.ids[best]),
+            totals[best].tolist(),
+            values_of_best,
+            strict=True,
         )
     ]
 
@@ -136,7 +139,7 @@ def all_terms(
 def contenders(
     candidates: Candidates, lasting: Mapping[str, Numbers], *, weights: Weights, limit: int
 ) -> Places:
-    """Return the positions of the candidates that can be among the `limit` best, whatever their use.
+    """Return the positions of the candidates that can be among the `limit` best, however often they were used.
 
     Use changes three terms, all bounded: importance is at least as stored, recency and activation are at least 0, and none
     of the three exceeds its weight.
@@ -189,7 +192,7 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
     within = np.flatnonzero(candidates.session >= 0)
     if not len(within):
         return shares
-    positions = candidates.session[within] * _SESSION_ROOM + candidates.position[within]
+    positions = candidates.session[within] * SESSION_ROOM + candidates.position[within]
     order = np.lexsort((candidates.ids[within, 1], -fit[within], positions))
     places = positions[order]
     first = np.ones(len(places), dtype=np.bool_)
@@ -207,7 +210,7 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
 
 
 def _association(links: Links, fit: Numbers) -> Numbers:
-    """Return for each memory the highest contribution of any one neighborhood: a share of its owner's fit."""
+    """Return for each memory the highest contribution of one neighborhood: a share of the fit of the neighborhood's owner."""
     shares = np.zeros(len(fit))
     np.maximum.at(shares, links.target, links.share * fit[links.source])
     return shares

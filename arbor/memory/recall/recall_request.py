@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
+from arbor.clock import check_time_zone
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid
-from arbor.memory.recall.timespan import TimeSpan, check_moment, mentioned_span
+from arbor.memory.content import check_text
+from arbor.memory.recall.timespan import TimeSpan, mentioned_span
 from arbor.memory.text.lexical import named_speakers, query_terms, query_vector, words_of
 from arbor.memory.values import MemoryType
 
@@ -29,7 +31,7 @@ class RecallFilter:
     until: datetime | None = None
     session: str = ""
     without_session: str = ""
-    #: Leaves out only what happened in that session from then on.
+    #: With `without_session`: memories of that session from before this time are not left out.
     without_since: datetime | None = None
     #: From 0 to 1.
     min_importance: float = 0.0
@@ -37,7 +39,7 @@ class RecallFilter:
     #: A concept, by id or name, that the memory is a case of, directly or through a narrower one.
     concept: UUID | str | None = None
     episode: UUID | None = None
-    #: A cluster that it is a member of: its id or its name, in any case.
+    #: A cluster that the memory belongs to: its id or its name, in any case.
     cluster: UUID | str | None = None
 
     def __post_init__(self) -> None:
@@ -47,19 +49,18 @@ class RecallFilter:
         for name, value in (("min_importance", self.min_importance), ("min_trust", self.min_trust)):
             if not 0 <= value <= 1:
                 raise Invalid(f"{name} must be 0 to 1, got {value}")
-        for name, text in (("session", self.session), ("without_session", self.without_session)):
-            if "\0" in text:
-                raise Invalid(f"{name} must have no NUL, got {text!r}")
+        check_text("session", self.session)
+        check_text("without_session", self.without_session)
         self._check_times()
         for name, named in (("concept", self.concept), ("theme", self.cluster)):
-            if isinstance(named, str) and (not named.strip() or "\0" in named):
-                raise Invalid(f"a {name} is named by its id or its name, without NUL; got {named!r}")
+            if isinstance(named, str):
+                check_text(f"a {name}", named)
+                if not named.strip():
+                    raise Invalid(f"a {name} is named by its id or its name, got {named!r}")
 
     def _check_times(self) -> None:
         for name in ("since", "until", "without_since"):
-            moment = getattr(self, name)
-            if moment is not None:
-                check_moment(name, moment)
+            check_time_zone(name, getattr(self, name))
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise Invalid(
                 f"since must be before until, got {self.since.isoformat()} and {self.until.isoformat()}"
@@ -117,7 +118,7 @@ class ReadQuery:
 
 
 def read_query(text: str, *, df: Mapping[int, int], documents: int, now: datetime) -> ReadQuery:
-    """Parse a query; `df` are the document frequencies of `lexical.looked_up`, `documents` the number of memories."""
+    """Parse a query; `df` are the document frequencies of `lexical.counted_indices`, `documents` the number of memories."""
     terms = query_terms(text)
     speakers = named_speakers(terms, df)
     return ReadQuery(

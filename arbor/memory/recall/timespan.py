@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from arbor.errors import Invalid
+from arbor.clock import check_time_zone
 
 #: The days within which nearness falls by 1/e: people talk about an event for some days around it. The benefit is flat from
 #: 3 to 20 (docs/explanation/recall.md).
@@ -62,7 +62,7 @@ _MENTION = re.compile(
     ),
     re.IGNORECASE,
 )
-#: The characters of a query that are searched: a query names its time early, and a pasted page of dates is no query.
+#: The characters of a query that are searched: a query names its time early, and a pasted page of dates is not a query.
 _READ_CHARACTERS = 1_000
 
 
@@ -91,20 +91,14 @@ class TimeSpan:
         return math.exp(-away.total_seconds() / 86_400 / NEARNESS_DAYS)
 
 
-def check_moment(name: str, moment: datetime) -> datetime:
-    """Return the moment. Raises Invalid for a moment without a time zone."""
-    if moment.utcoffset() is None:
-        raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
-    return moment
-
-
 def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
     """Return the time that a text mentions, from its first to its last moment; None without any.
 
     Days, months, seasons and years are found by name; "yesterday", "last month" and "three weeks ago" are relative to `now`,
     limited to EARLIEST and LATEST. Raises Invalid for a `now` without time zone.
     """
-    now = min(max(check_moment("now", now), EARLIEST), LATEST)
+    check_time_zone("now", now)
+    now = min(max(now, EARLIEST), LATEST)
     text = text[:_READ_CHARACTERS]
     if not _MENTION.search(text):
         return None

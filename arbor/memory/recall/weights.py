@@ -1,10 +1,11 @@
-"""The weights of score components, and their parsing from a setting. docs/explanation/recall.md explains their derivation."""
+"""The weights of score components, and the parser of their setting. docs/explanation/recall.md explains their derivation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from arbor.errors import ConfigurationInvalid
+from arbor.setting_lists import parse_weights_of
 
 #: The highest weight: a higher one would make all other components irrelevant.
 HIGHEST_WEIGHT = 10.0
@@ -49,27 +50,11 @@ class Weights:
 
 
 DEFAULT_WEIGHTS = Weights()
-NAMES = tuple(field.name for field in fields(Weights))
+WEIGHT_NAMES = tuple(field.name for field in fields(Weights))
 
 
 def parse_weights(text: str) -> Weights:
-    """Parse weights such as `association=0.1, mood=0`; weights that are not named have their defaults.
-
-    Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is no weight.
-    """
-    weights: dict[str, float] = {}
-    for part in filter(None, (entry.strip() for entry in text.split(","))):
-        name, _, value = (side.strip() for side in part.partition("="))
-        if name not in NAMES:
-            raise ConfigurationInvalid(
-                f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(NAMES)}"
-            )
-        if name in weights:
-            raise ConfigurationInvalid(f"ARBOR_RECALL_WEIGHTS names {name} twice")
-        try:
-            weights[name] = float(value)
-        except ValueError as error:
-            raise ConfigurationInvalid(
-                f"ARBOR_RECALL_WEIGHTS has a number from 0 to {HIGHEST_WEIGHT:g} after {name}=, got {value!r}"
-            ) from error
-    return replace(DEFAULT_WEIGHTS, **weights)
+    """Parse weights such as `association=0.1, mood=0`; other weights have their defaults. Raises ConfigurationInvalid."""
+    return parse_weights_of(
+        text, setting="ARBOR_RECALL_WEIGHTS", default=DEFAULT_WEIGHTS, highest=HIGHEST_WEIGHT
+    )

@@ -45,10 +45,10 @@ def left_out_code(text: str) -> list[str]:
     notes = []
     if too_long:
         notes.append(
-            f"code: {len(too_long)} block(s) of up to {max(too_long):,} characters not kept; at most {CODE_LENGTH:,} are"
+            f"code: {len(too_long)} block(s) of up to {max(too_long):,} characters not stored; the limit is {CODE_LENGTH:,}"
         )
     if too_many:
-        notes.append(f"code: {too_many} block(s) not kept; of one text at most {MOST_BLOCKS} are")
+        notes.append(f"code: {too_many} block(s) not stored; the limit is {MOST_BLOCKS} of one text")
     return notes
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arbor.errors import Invalid
 from arbor.memory.concepts import concept_key
-from arbor.memory.text.lexical import BASE_FORMS, STOP_WORDS, term_of
+from arbor.memory.text.lexical import BASE_FORMS, STOP_WORDS, UNSPACED, term_of
 
 _TALK = """
     able actually ago agree already always amazing amid among anybody anyone anything anyway anywhere appreciate
@@ -89,8 +89,6 @@ _CUT_WORD = re.compile(r"(?<!\S)\S+…")
 _LINK = re.compile(r"(?<!\S)\S*(?:://|@)\S*|www\.\S+")
 _TOKEN_PATTERN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")
 _SENTENCE_ENDS = frozenset('.!?…:;\n“"')
-#: Scripts without spaces between words, where a run of letters is a sentence.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 #: Base words of BASE_FORMS that are nouns; all other irregular forms count as verbs.
 _NOUNS = "child foot goose half knife leaf life loaf man mouse person shelf thief tooth wife wolf woman"
 _VERBS = frozenset(form for form, base in BASE_FORMS.items() if base not in _NOUNS.split())
@@ -188,7 +186,8 @@ def _is_informative(word: str) -> bool:
         and 2 < len(word) <= NAME_LENGTH
         and folded not in TALK_WORDS
         and singular(folded) not in TALK_WORDS
-        and not _UNSPACED.search(word)
+        # In a script without spaces, a run of letters is a sentence.
+        and not UNSPACED.search(word)
     )
 
 

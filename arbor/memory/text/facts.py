@@ -1,4 +1,4 @@
-"""Facts that people state in conversations, found by rule: sentences of fixed forms, retold in the third person.
+"""Facts that people state in conversations, found by rule: sentences of fixed forms, rewritten in the third person.
 
 A fact is data: it says who stated what. Questions, requests, texts about the listener, code, quotations and secrets give none.
 """
@@ -15,9 +15,9 @@ from arbor.memory.text.code import without_code
 #: The most facts of one utterance, and the longest fact, in characters.
 MOST_FACTS = 3
 FACT_LENGTH = 300
-#: Confidence in a fact by rule; a fact that the person asked to remember is surer.
-STATED = 0.6
-ASKED = 0.7
+#: The confidence in a fact found by rule, and in a fact that the person asked to remember.
+STATED_CONFIDENCE = 0.6
+ASKED_CONFIDENCE = 0.7
 #: The characters of an utterance that are read.
 _READ = 4_000
 
@@ -85,7 +85,9 @@ def facts_in(text: str, *, speaker: str) -> list[StatedFact]:
                 continue
             fact = _quoted(sentence, speaker)
         if len(fact) <= FACT_LENGTH:
-            found.setdefault(fact.casefold(), StatedFact(fact, ASKED if asked else STATED))
+            found.setdefault(
+                fact.casefold(), StatedFact(fact, ASKED_CONFIDENCE if asked else STATED_CONFIDENCE)
+            )
     return list(found.values())[:MOST_FACTS]
 
 
@@ -159,7 +161,7 @@ _RULES: tuple[Callable[[str, str], str], ...] = (_my, _am, _do, _is_my, _ours)
 
 
 def _retold(sentence: str, speaker: str, retold: str, match: re.Match[str]) -> str:
-    """Return the sentence in the third person, or quoted where its rest speaks of the speaker again."""
+    """Return the sentence in the third person, or quoted where its rest is in the first person too."""
     if _FIRST_PERSON.search(match["rest"]):
         return _quoted(sentence, speaker)
     retold = re.sub(r"\bmy\b", "their", retold, flags=re.IGNORECASE)

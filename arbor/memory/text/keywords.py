@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from arbor.memory.text.lexical import STOP_WORDS, term_index, term_of, words_of
 
 #: The most keywords of a cluster, and the number of them in its name.
-KEYWORDS = 8
-IN_NAME = 3
+MOST_KEYWORDS = 8
+KEYWORDS_IN_NAME = 3
 #: Characters of one memory that are read, and the members that are read, the nearest to the center first.
 READ_CHARACTERS = 2_000
 READ_MEMBERS = 60
-#: The least number of texts with a word before it can be a keyword, where the cluster has that many texts.
+#: The least number of texts that a keyword occurs in; less where the cluster has fewer texts.
 _LEAST_TEXTS = 2
 #: The shortest keyword in Latin letters.
 _MIN_WORD_LENGTH = 3
@@ -29,7 +29,7 @@ def terms_in(texts: Sequence[str]) -> frozenset[int]:
 
 
 def keywords(
-    texts: Sequence[str], df: Mapping[int, int], documents: int, *, most: int = KEYWORDS
+    texts: Sequence[str], df: Mapping[int, int], documents: int, *, most: int = MOST_KEYWORDS
 ) -> tuple[str, ...]:
     """Return the words that distinguish these texts from the agent's other memories, the most distinctive first.
 
@@ -59,9 +59,9 @@ def keywords(
     return tuple(min(forms[term], key=lambda word: (-forms[term][word], word)) for term in best)
 
 
-def name_of(words: Sequence[str]) -> str:
+def default_name(words: Sequence[str]) -> str:
     """Build a cluster's default name from its keywords."""
-    return ", ".join(words[:IN_NAME])[:_NAME_LENGTH] or _DEFAULT_NAME
+    return ", ".join(words[:KEYWORDS_IN_NAME])[:_NAME_LENGTH] or _DEFAULT_NAME
 
 
 def _forms(text: str) -> dict[str, Counter[str]]:

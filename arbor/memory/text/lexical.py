@@ -90,9 +90,9 @@ _WORDS = re.compile(
 )
 _APOSTROPHES = "’‘ʼ＇"
 #: Scripts that write words without spaces: Thai, Lao, Khmer, kana, Han.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 #: The highest weight of a term in a stored vector, and the weight of the speaker's name.
-_MAX_TERM_WEIGHT = SATURATION + 1
+MAX_TERM_WEIGHT = SATURATION + 1
 _SPEAKER_WEIGHT = 1.0
 _NAME_WORDS = 8
 #: Roles that are no names of speakers: "which system" does not mean them.
@@ -136,7 +136,7 @@ def _parts_of(word: str) -> Iterable[str]:
 def _split_unspaced(word: str) -> Iterator[str]:
     """Yield the word, runs of unspaced scripts cut into pairs of characters that overlap."""
     end = 0
-    for run in _UNSPACED.finditer(word):
+    for run in UNSPACED.finditer(word):
         if run.start() > end:
             yield word[end : run.start()][:_LONGEST_WORD]
         characters = run.group()
@@ -183,12 +183,12 @@ def document_vector(text: str, *, speaker: str = "") -> dict[int, float]:
     vector = {speaker_index(word): _SPEAKER_WEIGHT for word in speaker_words(speaker)}
     saturated = SATURATION * length
     for index, count in counts.most_common(MAX_TERMS - len(vector)):
-        vector[index] = count * _MAX_TERM_WEIGHT / (count + saturated)
+        vector[index] = count * MAX_TERM_WEIGHT / (count + saturated)
     return vector
 
 
 def _indices_in(text: str) -> Iterator[int]:
-    """Return the indices of a text's terms, in order, as often as they occur."""
+    """Return the indices of a text's terms, in order and with repetitions."""
     words = _WORDS.findall(fold(text))
     # Overlong words would fill the cache, so they bypass it.
     short = max(map(len, words), default=0) <= 2 * _LONGEST_WORD
@@ -226,8 +226,8 @@ def query_terms(text: str) -> tuple[QueryTerm, ...]:
     return tuple(terms.values())
 
 
-def looked_up(terms: tuple[QueryTerm, ...]) -> frozenset[int]:
-    """Return the indices whose document frequencies `query_vector` and `named_speakers` need."""
+def counted_indices(terms: tuple[QueryTerm, ...]) -> frozenset[int]:
+    """Return the indices of terms whose document frequencies `query_vector` and `named_speakers` need."""
     return frozenset({term.index for term in terms} | {term.speaker_index for term in terms}) - {0}
 
 
@@ -253,7 +253,7 @@ def query_vector(terms: tuple[QueryTerm, ...], df: Mapping[int, int], documents:
             continue
         used.add(index)
         idf = _idf(df.get(term.index, 0) + speaker_count, documents)
-        most += idf * _MAX_TERM_WEIGHT
+        most += idf * MAX_TERM_WEIGHT
         if df.get(term.index, 0):
             vector[term.index] = idf
         if speaker_count:

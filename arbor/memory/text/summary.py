@@ -13,14 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
+from arbor.quotations import shorten
 
 #: The longest summary that the rule builds and that a prompt asks a model for, in characters.
 SUMMARY_LENGTH = 600
-#: The most sentences that are considered; of a longer episode, an even sample.
+#: The most sentences that are considered; a longer episode is sampled evenly.
 MAX_SENTENCES = 2_000
 #: The most sentences of a summary.
 _MAX_CHOSEN = 40
-#: The weight of a word that a chosen sentence contains already.
+#: The share of its weight that a word has left once a chosen sentence contains it.
 _REPEATED_SHARE = 0.3
 #: The least divisor of a sentence's weight, so that a sentence of few words is not central for its brevity.
 _MIN_WORDS = 3
@@ -59,7 +60,7 @@ def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) 
             chosen.append(index)
     if not chosen:
         # No chosen sentence fits, so the beginning of the first one is the summary.
-        return _truncate(_join_sentences(sentences[:1]), longest)
+        return shorten(_join_sentences(sentences[:1]), longest)
     return _join_sentences([sentences[index] for index in sorted(chosen)])
 
 
@@ -106,12 +107,3 @@ def _join_sentences(sentences: Sequence[_Sentence]) -> str:
         parts.append(f"{sentence.speaker}: {sentence.text}" if names_speaker else sentence.text)
         speaker = sentence.speaker
     return " ".join(parts)
-
-
-def _truncate(text: str, longest: int) -> str:
-    """Return the beginning of a text, up to a word's end where there is one."""
-    if len(text) <= longest:
-        return text
-    begin = text[: longest - 1]
-    broken = text[longest - 1] != " " and " " in begin
-    return f"{begin.rsplit(' ', 1)[0] if broken else begin}…"

@@ -25,7 +25,7 @@ from apps.authority.services.grants import (
     revoke_capability,
 )
 from arbor.agents.capabilities import SCHEME
-from arbor.authority.constraints import Constraints, entered_constraints
+from arbor.authority.constraints import Constraints, constraints_from_input
 from arbor.authority.grants import CAPABILITY_PREFIX, DEFAULT_DEPTH, action_resource
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.lookup import find_id
@@ -124,7 +124,7 @@ def _uri(resource: str) -> str:
 
 def _constraints(limits: dict[str, Any]) -> Constraints:
     period: timedelta | None = limits.pop("rate_period")
-    return entered_constraints(
+    return constraints_from_input(
         **limits, rate_seconds=int(period.total_seconds()) if period is not None else None
     )
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import click
 
-from arbor.memory.activation import MOST_KEPT
-from arbor.memory.buffer import LASTS
-from config.cli.commands.options import SHARE, limit_option
+from arbor.memory.activation import MOST_ACTIVE
+from arbor.memory.buffer import DEFAULT_LIFETIME
+from config.cli.commands.options import (
+    SHARE,
+    limit_option,
+)
 from config.cli.kit.declarations import agent_command, argument, command, group, option, tenant_command
 from config.cli.kit.values import DurationType, format_duration
 
@@ -38,8 +41,8 @@ BUFFER = group(
             "--for",
             "lasts",
             type=DurationType(),
-            default=LASTS,
-            help=f"How long: 2h, 2d.  [default: {format_duration(LASTS)}]",
+            default=DEFAULT_LIFETIME,
+            help=f"How long: 2h, 2d.  [default: {format_duration(DEFAULT_LIFETIME)}]",
         ),
         option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
         run="memory.buffer:add_item",
@@ -70,7 +73,7 @@ MIND = group(
     agent_command(
         "active",
         "Show the memories and themes that recent recalls activated. Activation fades by itself.",
-        limit_option(MOST_KEPT),
+        limit_option(MOST_ACTIVE),
         run="memory.mind:show_active",
         examples=("arbor memory mind active Vega",),
     ),

@@ -83,7 +83,7 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
     item = NewBufferItem(content=text, lasts=lasts, importance=importance, source=OPERATOR)
     (item_id,) = add_buffer_items(agent_id=agent.id, items=[item])
     audit_act(agent, f"added an item to the buffer of {agent.name}", item_id=item_id)
-    value = {"agent": agent.name, "id": item_id, "importance": item.weight}
+    value = {"agent": agent.name, "id": item_id, "importance": item.appraised_importance}
     return Output(
         value,
         text=f"{agent.name} keeps it in the buffer for {format_duration(lasts)}.\n[dim]{item_id}[/dim]",

@@ -26,7 +26,7 @@ from apps.fleet.creation import create_agent  # noqa: E402
 from apps.fleet.lifecycle import start_agent  # noqa: E402
 from apps.tenants.scope import tenant_transaction  # noqa: E402
 from apps.tenants.services import create_tenant  # noqa: E402
-from arbor.authority.approvals import LASTS, ApprovalStatus  # noqa: E402
+from arbor.authority.approvals import APPROVAL_LIFETIME, ApprovalStatus  # noqa: E402
 from arbor.authority.grants import action_resource  # noqa: E402
 from arbor.authority.requests import body_hash, canonical_body  # noqa: E402
 from arbor.heartbeat.params.memory import RememberParams  # noqa: E402
@@ -76,7 +76,7 @@ def _approve(agent: Agent) -> None:
         why="ask by the rule of a test",
         status=ApprovalStatus.APPROVED,
         asked_at=now,
-        expires_at=now + LASTS,
+        expires_at=now + APPROVAL_LIFETIME,
         decided_by="test",
         decided_at=now,
     )

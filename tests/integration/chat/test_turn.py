@@ -236,7 +236,7 @@ def test_omitted_parts_of_an_answer_are_listed(talk: Talk, agent: Agent, scripte
     blocks = "\n".join(f"```\nx = {number}\n```" for number in range(22))
     scripted(model_answer(blocks), model_answer("long " * 5_000))
 
-    assert talk("Show me.").detail["left_out"] == ["code: 2 block(s) not kept; of one text at most 20 are"]
+    assert talk("Show me.").detail["left_out"] == ["code: 2 block(s) not stored; the limit is 20 of one text"]
     answer = talk("Tell me.")
     cut = "the answer is cut: it had 24,999 characters, of which 20,000 are kept"
     assert answer.detail["left_out"] == [cut]

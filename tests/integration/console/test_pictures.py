@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from apps.console.pictures.neighborhood import LABEL, WIDTH, Neighbor, draw_neighborhood
 from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, NodeVisit, draw_pipeline
-from arbor.memory.neighborhood import KEPT
+from arbor.memory.neighborhood import NEIGHBORHOOD_SIZE
 from arbor.pipeline.graph import heartbeat_text
 
 TEXT = """digraph own {
@@ -112,7 +112,8 @@ def test_a_relation_of_the_graph_is_marked() -> None:
 
 @given(
     st.lists(
-        st.builds(neighbor, st.integers(0, 2**64), st.floats(0, 5), st.text(max_size=400)), max_size=KEPT
+        st.builds(neighbor, st.integers(0, 2**64), st.floats(0, 5), st.text(max_size=400)),
+        max_size=NEIGHBORHOOD_SIZE,
     )
 )
 def test_every_neighbor_is_inside_and_none_covers_another(neighbors: list[Neighbor]) -> None:

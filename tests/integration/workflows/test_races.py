@@ -15,7 +15,7 @@ from apps.workflows.services import legs
 from apps.workflows.services.answers import decide_step
 from apps.workflows.services.asking import ask
 from apps.workflows.services.sweep import advance_due_runs
-from arbor.workflows.traversal import time_is_over
+from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
     defined,
@@ -52,9 +52,9 @@ def test_an_approval_that_commits_within_a_leg_counts(
     def approved_meanwhile(*args: Any) -> Any:
         # The leg has read that the time is over, and has not written it yet.
         approve_elsewhere(step.id, tenant)
-        return time_is_over(*args)
+        return answer_after_timeout(*args)
 
-    monkeypatch.setattr(legs, "time_is_over", approved_meanwhile)
+    monkeypatch.setattr(legs, "answer_after_timeout", approved_meanwhile)
     assert advance_due_runs(tenant.id) == 1
     assert (run_now(run).status, outputs(run)) == ("succeeded", {"ask": "in time"})
     assert step_now(run, "ask").decided_by == "user:eve"

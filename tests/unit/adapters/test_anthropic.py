@@ -156,7 +156,7 @@ def test_a_refused_reply_raises_model_refused_with_its_tokens() -> None:
             r"invalid x-api-key \*\*\*",
         ),
         (refusal(404, "not_found_error", "model: claude-x"), ModelRejected, "model: claude-x"),
-        (refusal(429, "rate_limit_error", "slow"), ModelUnavailable, "limits our rate"),
+        (refusal(429, "rate_limit_error", "slow"), ModelUnavailable, "limits the rate of calls"),
         (refusal(529, "overloaded_error", "Overloaded"), ModelUnavailable, "529 Overloaded"),
         (refusal(500, "api_error", "oops"), ModelUnavailable, "oops"),
         (httpx.Response(200, json={"content": "?"}), ModelUnavailable, "cannot be read"),

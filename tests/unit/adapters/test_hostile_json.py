@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from arbor.adapters.embedding_http import OpenAIEmbedder, TeiEmbedder
+from arbor.adapters.embedding_http import openai_embedder, tei_embedder
 from arbor.adapters.exchange import ApiEndpoint, HttpReply
 from arbor.adapters.web_search import SearxngSearch
 from arbor.errors import EmbeddingFailed, ModelError, WebFailed
@@ -114,10 +114,10 @@ def test_the_messages_api_raises_documented_errors_only(place: str, value: str, 
 @hostile
 @pytest.mark.parametrize("place", VECTOR_REPLIES)
 def test_embedders_raise_documented_errors_only(place: str, value: str) -> None:
-    for kind in (OpenAIEmbedder, TeiEmbedder):
+    for create in (openai_embedder, tei_embedder):
         client = httpx.Client(transport=httpx.MockTransport(answering(VECTOR_REPLIES[place], value)))
         endpoint = ApiEndpoint(provider="openai", url="http://model.test/v1")
-        embedder = kind(name="m", dimension=2, endpoint=endpoint, client=client)
+        embedder = create(name="m", dimension=2, endpoint=endpoint, client=client)
         try:
             assert embedder.embed(["a text"]).shape == (1, 2)
         except EmbeddingFailed:

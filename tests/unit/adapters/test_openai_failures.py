@@ -42,7 +42,7 @@ def test_a_refused_reply_raises_model_refused_with_its_tokens(answer: httpx.Resp
         (error(401, "bad key"), ModelRejected, "401 bad key; check OPENAI_API_KEY and OPENAI_BASE_URL"),
         (error(404, "no such model"), ModelRejected, "openai rejected gpt-4o-mini: 404 no such model"),
         (error(429, "pay first", code="insufficient_quota"), ModelRejected, "pay first"),
-        (error(429, "slow"), ModelUnavailable, "limits our rate: 429 slow"),
+        (error(429, "slow"), ModelUnavailable, "limits the rate of calls: 429 slow"),
         (error(500, "oops"), ModelUnavailable, "openai failed: 500 oops"),
         (error(503), ModelUnavailable, "503"),
         (error(408), ModelUnavailable, "408"),

@@ -111,7 +111,11 @@ def test_an_upstream_error_is_no_refusal_to_stream() -> None:
         (events(chunk("Good ")).replace(b'"model"', b"model"), ModelUnavailable, "cannot be read"),
         (b"data: 7\n\n", ModelUnavailable, "cannot be read"),
         (events(chunk("a"), {"error": {"message": "no room", "code": 503}}), ModelUnavailable, "503 no room"),
-        (events({"error": {"message": "too fast", "code": 429}}), ModelUnavailable, "limits our rate"),
+        (
+            events({"error": {"message": "too fast", "code": 429}}),
+            ModelUnavailable,
+            "limits the rate of calls",
+        ),
         (events(chunk("Half", finish="content_filter")), ModelRefused, "content filter"),
         (events({"choices": [{"delta": {"refusal": "I will not"}}]}), ModelRefused, "I will not"),
     ],

@@ -6,14 +6,14 @@ import pytest
 
 from arbor.adapters.credentials import (
     HOSTED_DEADLINE_S,
-    OWN_SERVER_DEADLINE_S,
+    SELF_HOSTED_DEADLINE_S,
     Credentials,
     call_deadline_s,
     calls_at_once,
-    is_own_server,
+    is_self_hosted,
 )
 from arbor.models.handles import Provider
-from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
+from arbor.models.slots import HOSTED_CALLS, SELF_HOSTED_CALLS, VLLM_CALLS
 
 
 @pytest.mark.parametrize(
@@ -28,21 +28,21 @@ from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
     ],
 )
 def test_addresses_of_a_local_network_are_own_servers(address: str) -> None:
-    assert is_own_server(address)
+    assert is_self_hosted(address)
 
 
 @pytest.mark.parametrize("address", ["https://api.example.com/v1", "https://8.8.8.8/v1"])
 def test_public_addresses_are_hosted(address: str) -> None:
-    assert not is_own_server(address)
+    assert not is_self_hosted(address)
 
 
 @pytest.mark.parametrize(
     ("provider", "address", "calls"),
     [
-        (Provider.OLLAMA, "", OWN_SERVER_CALLS),
-        (Provider.LLAMACPP, "", OWN_SERVER_CALLS),
+        (Provider.OLLAMA, "", SELF_HOSTED_CALLS),
+        (Provider.LLAMACPP, "", SELF_HOSTED_CALLS),
         (Provider.VLLM, "", VLLM_CALLS),
-        (Provider.OPENAI, "http://127.0.0.1:8080/v1", OWN_SERVER_CALLS),
+        (Provider.OPENAI, "http://127.0.0.1:8080/v1", SELF_HOSTED_CALLS),
         (Provider.OPENAI, "https://api.example.com/v1", HOSTED_CALLS),
         (Provider.OPENAI, "", HOSTED_CALLS),
         (Provider.ANTHROPIC, "", HOSTED_CALLS),
@@ -57,13 +57,13 @@ def test_a_server_of_ones_own_gets_few_calls(provider: Provider, address: str, c
     [
         ([""], "", "", HOSTED_DEADLINE_S),
         (["anthropic/claude"], "http://127.0.0.1:8080/v1", "", HOSTED_DEADLINE_S),
-        (["anthropic/claude", "llamacpp/gemma"], "", "", OWN_SERVER_DEADLINE_S),
-        (["openai/own"], "http://127.0.0.1:8080/v1", "", OWN_SERVER_DEADLINE_S),
+        (["anthropic/claude", "llamacpp/gemma"], "", "", SELF_HOSTED_DEADLINE_S),
+        (["openai/own"], "http://127.0.0.1:8080/v1", "", SELF_HOSTED_DEADLINE_S),
         (["openai/gpt-5"], "", "", HOSTED_DEADLINE_S),
         # Another setting's error, which the use of the provider reports.
         (["openai/own"], "http://[", "", HOSTED_DEADLINE_S),
         (["vllm/own"], "http://127.0.0.1:8080/v1", "", HOSTED_DEADLINE_S),
-        ([""], "", "127.0.0.1:11434", OWN_SERVER_DEADLINE_S),
+        ([""], "", "127.0.0.1:11434", SELF_HOSTED_DEADLINE_S),
     ],
 )
 def test_a_call_to_a_slow_server_has_more_time(

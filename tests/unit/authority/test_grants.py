@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.authority.constraints import Constraints, Rate, TimeWindow, entered_constraints
-from arbor.authority.grants import CapabilityUri, is_subset, matches, read_uri, widening
+from arbor.agents.capabilities import CapabilityUri
+from arbor.authority.constraints import Constraints, Rate, TimeWindow, constraints_from_input
+from arbor.authority.grants import is_subset, matches, read_uri, widening
 from arbor.errors import CapabilityInvalid
 from tests.support.authority import OTHER_KEY, SYSTEM, grant_of
 
@@ -199,4 +200,4 @@ def test_a_rate_without_a_period_is_refused() -> None:
     # It would otherwise be a grant without a rate.
     for uses, seconds in ((5, 0), (0, 60), (5, None)):
         with pytest.raises(CapabilityInvalid, match="rate"):
-            entered_constraints(rate_uses=uses, rate_seconds=seconds)
+            constraints_from_input(rate_uses=uses, rate_seconds=seconds)

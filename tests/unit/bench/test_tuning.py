@@ -11,7 +11,7 @@ from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import Background
 from arbor.memory.recall.recall_request import ReadQuery, RecallRequest
-from arbor.memory.recall.weights import DEFAULT_WEIGHTS, NAMES
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, WEIGHT_NAMES
 from bench.support.figures import table
 from bench.tuning import JudgedQuestion, tune, variants
 
@@ -58,9 +58,11 @@ def judged_question(*, words: float, association: float) -> JudgedQuestion:
 
 def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
     for name, _, changed in variants(DEFAULT_WEIGHTS):
-        different = {name for name in NAMES if getattr(changed, name) != getattr(DEFAULT_WEIGHTS, name)}
+        different = {
+            name for name in WEIGHT_NAMES if getattr(changed, name) != getattr(DEFAULT_WEIGHTS, name)
+        }
         assert different == {name}
-    assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(NAMES)
+    assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(WEIGHT_NAMES)
 
 
 def test_a_row_compares_recall_with_and_without_the_change() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.contacts.chat import WeighedTurn, check_turn, human_of, significance
 from arbor.contacts.chat_prompt import build_chat_prompt, shown_turns
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
@@ -143,7 +143,7 @@ def test_a_chat_prompt_fits_the_context_window_of_its_model(window: int) -> None
         assert f"Earlier turns not shown: {3 + cut['conversation']}." in prompt.user
         # The oldest turns are cut, the newest remain.
         assert "they: " + ("t" * 1_200) in prompt.user
-        assert f"{when(NOW)}, they: " + "a" * 100 not in prompt.user
+        assert f"{format_time(NOW)}, they: " + "a" * 100 not in prompt.user
     else:
         # The last turns and the best memories are worth more than stored code.
         assert cut["code"] == 3

@@ -113,7 +113,7 @@ def answering(status: int, body: Any) -> Server:
     ("server", "message"),
     [
         (answering(401, {"error": {"message": f"Bad key {KEY}"}}), "rejected openai/some-model: 401 Bad key"),
-        (answering(429, {"error": {"message": "slow down"}}), "limits our rate"),
+        (answering(429, {"error": {"message": "slow down"}}), "limits the rate of calls"),
         (answering(503, {"detail": "warming up"}), "failed: 503"),
         (answering(200, {"data": []}), "must give 2 vectors"),
         (answering(200, {"data": [{"index": 0, "embedding": [1, 2, 3]}] * 2}), "cannot be read"),

@@ -21,12 +21,12 @@ from arbor.memory.activation import (
     levels_after,
     spread,
 )
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 HOUR = timedelta(hours=1)
 IDS = [UUID(int=number) for number in range(1, 13)]
 levels = st.dictionaries(st.sampled_from(IDS), st.floats(0, 1), max_size=8)
-neighbor_weights = st.dictionaries(st.sampled_from(IDS), st.floats(0, HIGHEST), max_size=8)
+neighbor_weights = st.dictionaries(st.sampled_from(IDS), st.floats(0, HIGHEST_WEIGHT), max_size=8)
 
 
 @pytest.mark.parametrize(("hours", "left"), [(0, 0.8), (1, 0.4), (2, 0.2), (-5, 0.8), (1_000_000, 0.0)])
@@ -76,7 +76,9 @@ def test_a_score_that_is_no_number_is_refused(score: float) -> None:
 
 
 def test_activation_spreads_to_neighbors_by_their_weights() -> None:
-    spread_levels = spread({IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST, IDS[2]: HIGHEST / 4, IDS[3]: 0.01}})
+    spread_levels = spread(
+        {IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST_WEIGHT, IDS[2]: HIGHEST_WEIGHT / 4, IDS[3]: 0.01}}
+    )
     assert spread_levels == pytest.approx({IDS[0]: 0.8, IDS[1]: 0.8 * SPREAD, IDS[2]: 0.1})
 
 

@@ -16,7 +16,7 @@ from arbor.memory.concepts import (
     concept_key,
     concept_name,
     flatten,
-    merged,
+    with_merged,
     with_parent,
 )
 
@@ -130,7 +130,7 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
     if len(parents) < 2:
         return
     target, source = data.draw(st.permutations(sorted(parents)))[:2]
-    changed = merged(parents, retained=target, merged_concept=source)
+    changed = with_merged(parents, retained=target, absorbed=source)
     assert set(changed) == set(parents) - {source}
     assert source not in changed.values()
     assert all(
@@ -154,12 +154,12 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
 def test_the_merge_target_inherits_the_parent_that_it_needs(
     parents: dict[str, str | None], place: dict[str, str | None]
 ) -> None:
-    assert merged(parents, retained="music", merged_concept="jazz") == place
+    assert with_merged(parents, retained="music", absorbed="jazz") == place
 
 
 def test_a_concept_is_not_merged_with_itself() -> None:
     with pytest.raises(Invalid, match="with itself"):
-        merged({"jazz": None}, retained="jazz", merged_concept="jazz")
+        with_merged({"jazz": None}, retained="jazz", absorbed="jazz")
 
 
 def test_a_missing_parent_is_omitted() -> None:

@@ -19,7 +19,7 @@ from arbor.memory.episodes import (
     Segmentation,
     nearness,
     rank_episodes,
-    segment,
+    segment_session,
 )
 from arbor.memory.recall.timespan import TimeSpan
 
@@ -97,32 +97,35 @@ def moments(*minutes: int) -> list[tuple[datetime, int]]:
     return [(NOON + timedelta(minutes=minute), 0) for minute in minutes]
 
 
-def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: bool = False) -> EpisodeSegment:
+def a_segment(number: int, first: int, last: int, *, size: int = 2, is_open: bool = False) -> EpisodeSegment:
     (first_at, _), (last_at, _) = moments(first, last)
     return EpisodeSegment(id=UUID(int=number), started_at=first_at, last_at=last_at, size=size, open=is_open)
 
 
 def partition(minutes: list[int], result: Segmentation) -> set[frozenset[int]]:
     groups = defaultdict(set)
-    for minute, (section, _) in zip(minutes, result.places, strict=True):
-        groups[section].add(minute)
+    for minute, (segment, _) in zip(minutes, result.places, strict=True):
+        groups[segment].add(minute)
     return {frozenset(group) for group in groups.values()}
 
 
 def test_half_an_hour_is_one_episode_and_a_minute_more_is_two() -> None:
-    assert partition([0, 30, 61], segment(moments(0, 30, 61), [])) == {frozenset({0, 30}), frozenset({61})}
+    assert partition([0, 30, 61], segment_session(moments(0, 30, 61), [])) == {
+        frozenset({0, 30}),
+        frozenset({61}),
+    }
 
 
 def test_a_later_moment_joins_the_open_episode_at_the_next_place() -> None:
-    result = segment(moments(25), [a_section(1, 0, 10, is_open=True)])
+    result = segment_session(moments(25), [a_segment(1, 0, 10, is_open=True)])
     assert result.places == ((UUID(int=1), 3),)
     (changed,) = result.changed
     assert (changed.last_at, changed.size, changed.open) == (moments(25)[0][0], 3, True)
 
 
 def test_a_new_episode_closes_the_former() -> None:
-    result = segment(moments(100), [a_section(1, 0, 10, is_open=True)])
-    assert [(section.id == UUID(int=1), section.open) for section in result.changed] == [
+    result = segment_session(moments(100), [a_segment(1, 0, 10, is_open=True)])
+    assert [(segment.id == UUID(int=1), segment.open) for segment in result.changed] == [
         (True, False),
         (False, True),
     ]
@@ -130,61 +133,61 @@ def test_a_new_episode_closes_the_former() -> None:
 
 
 def test_an_earlier_moment_joins_the_earlier_episode() -> None:
-    earlier, latest = a_section(1, 0, 10), a_section(2, 100, 110, is_open=True)
-    result = segment(moments(20), [earlier, latest])
+    earlier, latest = a_segment(1, 0, 10), a_segment(2, 100, 110, is_open=True)
+    result = segment_session(moments(20), [earlier, latest])
     assert result.places == ((UUID(int=1), 3),)
-    assert [section.id for section in result.changed] == [UUID(int=1)]
+    assert [segment.id for segment in result.changed] == [UUID(int=1)]
     assert not result.changed[0].open
 
 
 def test_a_moment_before_all_others_begins_a_closed_episode() -> None:
-    result = segment(moments(-90), [a_section(1, 0, 10, is_open=True)])
+    result = segment_session(moments(-90), [a_segment(1, 0, 10, is_open=True)])
     (changed,) = result.changed
     assert (changed.id, changed.open) == (result.places[0][0], False)
 
 
 def test_a_moment_between_episodes_joins_the_nearer() -> None:
-    result = segment(moments(35), [a_section(1, 0, 10), a_section(2, 50, 60)])
+    result = segment_session(moments(35), [a_segment(1, 0, 10), a_segment(2, 50, 60)])
     assert result.places == ((UUID(int=2), 3),)
 
 
 def test_an_episode_closed_too_soon_is_reopened() -> None:
-    result = segment(moments(25), [a_section(1, 0, 10)])
+    result = segment_session(moments(25), [a_segment(1, 0, 10)])
     assert result.places == ((UUID(int=1), 3),)
     assert result.changed[0].open
 
 
 def test_an_episode_before_a_closed_one_stays_closed() -> None:
-    result = segment(moments(25), [a_section(1, 0, 10), a_section(2, 90, 95)])
-    assert [(section.id, section.open) for section in result.changed] == [(UUID(int=1), False)]
+    result = segment_session(moments(25), [a_segment(1, 0, 10), a_segment(2, 90, 95)])
+    assert [(segment.id, segment.open) for segment in result.changed] == [(UUID(int=1), False)]
 
 
 def test_moments_at_one_time_are_ordered_by_their_position() -> None:
-    result = segment([(NOON, 2), (NOON, 0), (NOON, 1)], [])
+    result = segment_session([(NOON, 2), (NOON, 0), (NOON, 1)], [])
     assert [place for _, place in result.places] == [3, 1, 2]
 
 
 def test_an_empty_batch_changes_no_episode() -> None:
-    result = segment([], [a_section(1, 0, 10, is_open=True)])
+    result = segment_session([], [a_segment(1, 0, 10, is_open=True)])
     assert (result.places, result.changed, result.joined) == ((), (), frozenset())
 
 
 def test_a_negative_gap_is_refused() -> None:
     with pytest.raises(ValueError, match="0 or longer"):
-        segment([], [], gap=timedelta(seconds=-1))
+        segment_session([], [], gap=timedelta(seconds=-1))
 
 
 @given(MINUTES, st.randoms())
 def test_any_order_of_storing_gives_the_same_episodes(minutes: list[int], chance: object) -> None:
     shuffled = chance.sample(minutes, len(minutes))  # type: ignore[attr-defined]
-    assert partition(minutes, segment(moments(*minutes), [])) == partition(
-        shuffled, segment(moments(*shuffled), [])
+    assert partition(minutes, segment_session(moments(*minutes), [])) == partition(
+        shuffled, segment_session(moments(*shuffled), [])
     )
 
 
 @given(MINUTES)
 def test_episodes_have_no_gap_within_and_one_between_them(minutes: list[int]) -> None:
-    groups = sorted(sorted(group) for group in partition(minutes, segment(moments(*minutes), [])))
+    groups = sorted(sorted(group) for group in partition(minutes, segment_session(moments(*minutes), [])))
     limit = DEFAULT_GAP.total_seconds() / 60
     for group in groups:
         assert all(later - earlier <= limit for earlier, later in pairwise(group))
@@ -193,16 +196,16 @@ def test_episodes_have_no_gap_within_and_one_between_them(minutes: list[int]) ->
 
 @given(st.lists(MINUTES, min_size=1, max_size=6))
 def test_one_episode_at_most_is_open_across_batches(batches: list[list[int]]) -> None:
-    sections: dict[UUID, EpisodeSegment] = {}
+    segments: dict[UUID, EpisodeSegment] = {}
     places: list[tuple[UUID, int]] = []
     for batch in batches:
-        result = segment(moments(*batch), list(sections.values()))
-        sections |= {section.id: section for section in result.changed}
+        result = segment_session(moments(*batch), list(segments.values()))
+        segments |= {segment.id: segment for segment in result.changed}
         places += result.places
     assert len(set(places)) == len(places)
-    opened = [section for section in sections.values() if section.open]
+    opened = [segment for segment in segments.values() if segment.open]
     assert len(opened) == 1
-    assert opened[0].last_at == max(section.last_at for section in sections.values())
-    for section in sections.values():
-        assert section.size == sum(1 for place in places if place[0] == section.id)
-        assert section.started_at <= section.last_at
+    assert opened[0].last_at == max(segment.last_at for segment in segments.values())
+    for segment in segments.values():
+        assert segment.size == sum(1 for place in places if place[0] == segment.id)
+        assert segment.started_at <= segment.last_at

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import (
-    KEEP,
     ForgettableMemory,
     ForgettingPolicy,
     ForgettingReason,
     days_between,
     decayed_importance,
     effective_importance,
-    forget,
+    forgetting_reason,
     relevance,
 )
 from arbor.memory.values import MemoryType, Retention
@@ -90,17 +89,15 @@ WEEK = timedelta(weeks=1)
     ],
 )
 def test_each_rule_has_its_limit(parts: dict[str, Any], reason: ForgettingReason | None) -> None:
-    verdict = forget(memory_with(**parts), now=NOON, policy=POLICY)
-    assert verdict.reason is reason
-    assert verdict.archives is (reason is not None)
+    assert forgetting_reason(memory_with(**parts), now=NOON, policy=POLICY) is reason
 
 
 @given(memory=memories(), later=AGES)
 def test_a_forgotten_memory_would_also_be_forgotten_later(
     memory: ForgettableMemory, later: timedelta
 ) -> None:
-    if forget(memory, now=NOON, policy=POLICY).archives:
-        assert forget(memory, now=NOON + later, policy=POLICY).archives
+    if forgetting_reason(memory, now=NOON, policy=POLICY):
+        assert forgetting_reason(memory, now=NOON + later, policy=POLICY)
 
 
 @given(memory=memories(), more=st.integers(1, 1000), later=AGES)
@@ -115,20 +112,20 @@ def test_use_never_causes_forgetting(memory: ForgettableMemory, more: int, later
         expires_at=memory.expires_at,
         needed=memory.needed,
     )
-    if not forget(memory, now=NOON + later, policy=POLICY).archives:
-        assert not forget(used, now=NOON + later, policy=POLICY).archives
+    if not forgetting_reason(memory, now=NOON + later, policy=POLICY):
+        assert not forgetting_reason(used, now=NOON + later, policy=POLICY)
 
 
 @given(memory=memories(), later=AGES)
 def test_a_protected_memory_expires_only_by_its_own_date(memory: ForgettableMemory, later: timedelta) -> None:
     assume(memory.is_protected)
-    assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, ForgettingReason.EXPIRED)
+    assert forgetting_reason(memory, now=NOON + later, policy=POLICY) in (None, ForgettingReason.EXPIRED)
 
 
 @given(memory=memories(), back=AGES)
 def test_a_clock_that_jumps_back_forgets_nothing_more(memory: ForgettableMemory, back: timedelta) -> None:
-    if not forget(memory, now=NOON, policy=POLICY).archives:
-        assert not forget(memory, now=NOON - back, policy=POLICY).archives
+    if not forgetting_reason(memory, now=NOON, policy=POLICY):
+        assert not forgetting_reason(memory, now=NOON - back, policy=POLICY)
 
 
 @given(importance=FRACTIONS, uses=USES)
@@ -170,10 +167,6 @@ def test_a_week_leaves_nineteen_twentieths() -> None:
 def test_contradictory_limits_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"must"):
         ForgettingPolicy(**limits)
-
-
-def test_the_verdict_to_keep_has_no_reason() -> None:
-    assert KEEP.reason is None
 
 
 RATES = st.floats(0, 1e6)

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, MOST, SMALL_TALK, appraise, at_least
+from arbor.memory.importance import (
+    DEFAULT_WORDS,
+    EXPLICIT_IMPORTANCE,
+    HIGHEST_BY_FACTORS,
+    SMALL_TALK_IMPORTANCE,
+    appraise,
+    at_least,
+)
 from arbor.memory.text.phrases import Phrases, WordLists, read_word_lists
 from arbor.memory.values import MemoryType, Retention
 
@@ -133,7 +140,10 @@ def test_the_reasons_name_what_was_found() -> None:
 @given(st.text(max_size=300), st.text(max_size=20), st.sampled_from(MemoryType))
 def test_importance_is_always_from_0_to_1(text: str, role: str, kind: MemoryType) -> None:
     appraisal = appraise(text, role=role, type=kind)
-    assert SMALL_TALK <= appraisal.importance <= MOST or appraisal.importance == EXPLICIT
+    assert (
+        SMALL_TALK_IMPORTANCE <= appraisal.importance <= HIGHEST_BY_FACTORS
+        or appraisal.importance == EXPLICIT_IMPORTANCE
+    )
 
 
 @given(st.sampled_from([text for _, text, _, _ in CASES]), st.sampled_from(["", "user", "assistant"]))
@@ -146,7 +156,7 @@ def test_case_and_white_space_do_not_count(text: str, role: str) -> None:
 @given(st.text(max_size=200))
 def test_a_request_to_remember_has_full_importance(text: str) -> None:
     for request in (f"Remember this: {text}", f"{text}. Please remember this!", f"remember this. {text}"):
-        assert appraise(request, role="user", type=EPISODIC).importance == EXPLICIT
+        assert appraise(request, role="user", type=EPISODIC).importance == EXPLICIT_IMPORTANCE
 
 
 @given(st.sampled_from(Retention), st.sampled_from(Retention))
@@ -168,7 +178,7 @@ def test_an_operator_adds_words(tmp_path: Path) -> None:
     path.write_text(json.dumps({"remember": ["merk dir das"], "decision": ["beschlossen"]}), encoding="utf-8")
     lists = DEFAULT_WORDS.extended(read_word_lists(path))
     appraisal = appraise("Merk dir das: Tor 3.", role="user", type=EPISODIC, lists=lists)
-    assert (appraisal.importance, appraisal.retention) == (EXPLICIT, Retention.PERMANENT)
+    assert (appraisal.importance, appraisal.retention) == (EXPLICIT_IMPORTANCE, Retention.PERMANENT)
     decided = appraise("Es ist beschlossen.", role="user", type=EPISODIC, lists=lists)
     assert decided.reasons == ("decision: beschlossen",)
     assert appraise("We decided.", role="user", type=EPISODIC, lists=lists).reasons == ("decision: decided",)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.neighborhood import (
-    HIGHEST,
-    KEPT,
-    Nearest,
-    accepts,
+    HIGHEST_WEIGHT,
+    NEIGHBORHOOD_SIZE,
+    NearestSearch,
+    neighbor_weight,
     neighborhood,
     similar_enough,
-    weight,
+    would_enter,
 )
 
 IDS = [UUID(int=number) for number in range(1, 61)]
@@ -41,7 +41,7 @@ beside = st.sets(st.sampled_from(IDS), max_size=6)
     ],
 )
 def test_the_weight_of_a_neighbor_follows_the_seed(parts: dict[str, float], expected: float) -> None:
-    assert weight(**parts) == pytest.approx(expected)  # type: ignore[arg-type]
+    assert neighbor_weight(**parts) == pytest.approx(expected)  # type: ignore[arg-type]
 
 
 @given(hops=hops, similar=similar, beside=beside)
@@ -50,24 +50,24 @@ def test_a_neighborhood_contains_the_heaviest_in_order(
 ) -> None:
     neighbors = neighborhood(hops=hops, similar=similar, beside=beside)
     everyone = {*hops, *similar, *beside}
-    assert len(neighbors) == min(KEPT, len(everyone))
+    assert len(neighbors) == min(NEIGHBORHOOD_SIZE, len(everyone))
     assert list(neighbors.values()) == sorted(neighbors.values(), reverse=True)
-    assert all(0 < weight <= HIGHEST for weight in neighbors.values())
+    assert all(0 < weight <= HIGHEST_WEIGHT for weight in neighbors.values())
     left_out = everyone - set(neighbors)
     for memory_id in left_out:
-        worth = weight(
+        worth = neighbor_weight(
             hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
         )
         assert worth <= min(neighbors.values())
-        assert not accepts(neighbors.values(), worth)
+        assert not would_enter(neighbors.values(), worth)
 
 
 def test_a_newcomer_replaces_only_a_lighter_neighbor() -> None:
-    full = [0.5] * KEPT
-    assert accepts([], 0.3)
-    assert not accepts([], 0.0)
-    assert accepts(full, 0.6)
-    assert not accepts(full, 0.5)
+    full = [0.5] * NEIGHBORHOOD_SIZE
+    assert would_enter([], 0.3)
+    assert not would_enter([], 0.0)
+    assert would_enter(full, 0.6)
+    assert not would_enter(full, 0.5)
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
@@ -77,7 +77,7 @@ def test_block_search_equals_brute_force(count: int, block: int, most: int, seed
     if doubled:
         vectors[count // 2 :] = vectors[: count - count // 2]
     queries = IDS[: max(1, count // 2)]
-    search = Nearest(queries, vectors[: len(queries)], limit=most)
+    search = NearestSearch(queries, vectors[: len(queries)], limit=most)
     for start in range(0, count, block):
         search.compare_block(IDS[start : min(start + block, count)], vectors[start : start + block])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -90,7 +90,7 @@ def test_block_search_equals_brute_force(count: int, block: int, most: int, seed
 
 
 def test_a_memory_without_direction_is_near_to_nothing() -> None:
-    search = Nearest(IDS[:1], np.zeros((1, 4), dtype=np.float32))
+    search = NearestSearch(IDS[:1], np.zeros((1, 4), dtype=np.float32))
     search.compare_block(IDS[:3], np.eye(3, 4, dtype=np.float32))
     assert similar_enough(search.found()[IDS[0]], 0.75) == {}
 

@@ -194,7 +194,7 @@ def test_each_provider_has_its_own_breaker(seconds: Seconds) -> None:
         (ModelTimeout, BreakerVerdict.FAULT),
         (ModelRejected, BreakerVerdict.ANSWERED),
         (ModelError, BreakerVerdict.ANSWERED),
-        (KeyError, BreakerVerdict.UNTOLD),
+        (KeyError, BreakerVerdict.NO_EVIDENCE),
     ],
 )
 def test_each_ending_counts_as_its_verdict(

@@ -32,9 +32,9 @@ def test_an_invalid_handle_is_refused_with_an_example(text: str) -> None:
 
 def test_an_entered_handle_is_input_and_no_setting() -> None:
     with pytest.raises(Invalid, match="a model handle is provider/model") as refused:
-        Handle.entered("gpt-6-luna")
+        Handle.parse_input("gpt-6-luna")
     assert not isinstance(refused.value, ConfigurationInvalid)
-    assert Handle.entered("openai/gpt-6-luna") == Handle.parse("openai/gpt-6-luna")
+    assert Handle.parse_input("openai/gpt-6-luna") == Handle.parse("openai/gpt-6-luna")
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:

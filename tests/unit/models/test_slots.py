@@ -89,6 +89,18 @@ def test_a_person_goes_before_those_who_wait() -> None:
     assert order == ["working", "person", "beat"]
 
 
+def test_people_wait_in_the_order_of_their_arrival() -> None:
+    slots, order = Slots(1), list[str]()
+    callers = []
+    for place, name in enumerate(("working", "heartbeat", "first person", "second person")):
+        callers.append(Caller(slots, order, name, first=name.endswith("person")))
+        wait_for_figures(slots, sent=1, waiting=place)
+    working, heartbeat, first_person, second_person = callers
+    for caller in (working, first_person, second_person, heartbeat):
+        caller.end()
+    assert order == ["working", "first person", "second person", "heartbeat"]
+
+
 def test_a_caller_whose_work_is_lost_leaves_the_line() -> None:
     slots, order = Slots(1), list[str]()
     working = Caller(slots, order, "working")

@@ -46,7 +46,7 @@ def test_a_schema_keeps_only_what_has_bounds() -> None:
     ("schema", "message"),
     [
         (None, "no object"),
-        ({"description": "x" * schemas.SCHEMA_BYTES}, "at most 20,000"),
+        ({"description": "x" * schemas.SCHEMA_LENGTH}, "at most 20,000"),
         ({"properties": {f"a{number}": {} for number in range(41)}}, "41 arguments"),
         ({"properties": {"a\x07": {}}, "required": ["a\x07"]}, "needs arguments that cannot be used"),
     ],

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from arbor.errors import WebFailed, WebRefused
-from arbor.web.lookup import PAGE_LENGTH, QUOTED, Findings, look_up
+from arbor.web.lookup import PAGE_LENGTH, SNIPPET_HEADING, Findings, look_up
 from arbor.web.plan import Depth, choose_pages, plan_inquiry
 from arbor.web.ports import Page, ScriptedPages, ScriptedSearch, SearchResult
 
@@ -61,7 +61,7 @@ def test_a_snippet_replaces_a_failed_page_but_not_a_refused_one() -> None:
     findings = look_up(PLAN, search=search, fetch=Pages({"a": "text"}), deadline_s=5)
     assert [(page.url, page.text) for page in findings.pages] == [
         ("a", "text"),
-        ("missing", f"{QUOTED} missing is deep"),
+        ("missing", f"{SNIPPET_HEADING} missing is deep"),
     ]
     assert findings.failures == ("missing answered 404", "closed may not be read here")
 

@@ -16,9 +16,9 @@ from arbor.workflows.traversal import (
     StepAnswer,
     StepState,
     WorkflowState,
+    answer_after_timeout,
     begin_traversal,
     resume_traversal,
-    time_is_over,
 )
 from arbor.workflows.values import WorkflowStepKind, WorkflowStepStatus
 
@@ -149,8 +149,8 @@ def test_a_step_whose_time_is_over_continues(
         HEAD + 'nap [type=wait, for="1h"]; ask [type=approval, question=x, timeout="2d"];'
         'start -> nap -> ask -> done; ask -> lost [condition="outcome=failure"] }'
     )
-    assert time_is_over(definition.steps[name], status) == expected
-    assert isinstance(time_is_over(definition.steps[name], WorkflowStepStatus.RETRYING), RetryDue)
+    assert answer_after_timeout(definition.steps[name], status) == expected
+    assert isinstance(answer_after_timeout(definition.steps[name], WorkflowStepStatus.RETRYING), RetryDue)
 
 
 def test_values_are_data_of_a_prompt_and_never_instruction() -> None:

@@ -54,7 +54,7 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.approvals import request_views
 from arbor.ids import uuid7
-from arbor.memory.buffer import LONGEST
+from arbor.memory.buffer import LONGEST_LIFETIME
 from arbor.memory.values import Retention
 from arbor.pipeline.engine import begin
 from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of
@@ -122,7 +122,7 @@ def _rules() -> Rules:
         tier_models=settings.ARBOR_TIER_MODELS,
         default_model=default_model(),
         contact_limits=settings.ARBOR_CONTACT_LIMITS,
-        conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST, LONGEST),
+        conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST_LIFETIME, LONGEST_LIFETIME),
         word_lists=word_lists(),
         reflexes=reflex_terms(),
         model_trust=settings.ARBOR_MODEL_TRUST,

@@ -26,9 +26,15 @@ from apps.memories.services.graph.relations import id_of
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
-from arbor.memory.clusters.clusters import MOST_EACH, MemberFeeling, assign, centroid_of, feeling_of
+from arbor.memory.clusters.clusters import (
+    MOST_CLUSTERS_OF_MEMORY,
+    MemberFeeling,
+    assign,
+    centroid_of,
+    emotional_signature,
+)
 from arbor.memory.clusters.links import ClusterLink
-from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 from arbor.memory.values import MemoryStatus
 
 #: The largest limit of a listing.
@@ -61,15 +67,17 @@ class RelatedCluster:
     leads: bool
 
 
-def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH) -> dict[UUID, float]:
+def assign_memory_to_clusters(
+    *, memory_id: UUID, max_clusters: int = MOST_CLUSTERS_OF_MEMORY
+) -> dict[UUID, float]:
     """Assign one memory to its nearest clusters in the open transaction; return all its clusters with their strengths.
 
     It joins at most `max_clusters` (1 to 3) whose centers are near enough (`arbor.memory.clusters.clusters`). A memory that
     already has clusters, is archived, or has no vector is not assigned. Eight statements.
     Raises NotFound if the tenant has no such memory, Invalid if `max_clusters` is out of range.
     """
-    if not 1 <= max_clusters <= MOST_EACH:
-        raise Invalid(f"a memory belongs to 1 to {MOST_EACH} clusters, got {max_clusters}")
+    if not 1 <= max_clusters <= MOST_CLUSTERS_OF_MEMORY:
+        raise Invalid(f"a memory belongs to 1 to {MOST_CLUSTERS_OF_MEMORY} clusters, got {max_clusters}")
     rows = fetch(queries.MEMORY_VECTOR, memory=memory_id)
     if not rows:
         raise NotFound(f"this tenant has no memory {memory_id}")
@@ -107,11 +115,13 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     center = centroid_of(vectors)
     texts = [row[5] for row in rows[:READ_MEMBERS]]
     words = keywords(texts, *read_frequencies(agent_id, terms_in(texts)))
-    feeling = feeling_of([MemberFeeling(strength=row[1], importance=row[2], valence=row[3]) for row in rows])
+    feeling = emotional_signature(
+        [MemberFeeling(strength=row[1], importance=row[2], valence=row[3]) for row in rows]
+    )
     Cluster.objects.filter(id=cluster_id).update(
         centroid=HalfVector(center) if center is not None else None,
         keywords=list(words),
-        name=name if name != name_of(previous_keywords) else name_of(words),
+        name=name if name != default_name(previous_keywords) else default_name(words),
         emotional_valence=feeling.valence,
         emotional_intensity=feeling.intensity,
         importance=feeling.importance,

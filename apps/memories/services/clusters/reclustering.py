@@ -27,19 +27,19 @@ from arbor.memory.clusters.clusters import (
     Vectors,
     check_vectors,
     cosines_among,
-    feeling_of,
+    emotional_signature,
 )
 from arbor.memory.clusters.links import (
     BY_RELATION,
     MemoryRelation,
     PlacedCluster,
     RankedClusterLink,
+    link_clusters,
     middle_half,
-    relate,
 )
-from arbor.memory.clusters.reclustering import arrange
+from arbor.memory.clusters.reclustering import recluster
 from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 
 #: A membership is written again when its strength has changed by more.
 _CHANGED_BY = 0.005
@@ -57,7 +57,7 @@ class ExistingCluster:
     @property
     def named(self) -> bool:
         """Return whether somebody named the cluster: its name is not the one from its keywords."""
-        return self.name != name_of(self.keywords)
+        return self.name != default_name(self.keywords)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
         ClusterValue(id=cluster_id, centroid=None, members=known.members, named=known.named)
         for cluster_id, known in mind.existing.items()
     ]
-    arranged = arrange(mind.ids, mind.vectors, existing, deviations=deviations)
+    arranged = recluster(mind.ids, mind.vectors, existing, deviations=deviations)
     clusters = {cluster.id or uuid7(): cluster for cluster in arranged}
     placed = []
     for cluster_id, cluster in clusters.items():
@@ -137,7 +137,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
             )
         )
     near = cosines_among(mind.vectors).at(deviations)
-    return ReclusteringPlan(mind, clusters, relate(placed, mind.relations, near=near))
+    return ReclusteringPlan(mind, clusters, link_clusters(placed, mind.relations, near=near))
 
 
 class ReclusteringPlan:
@@ -248,7 +248,7 @@ class ReclusteringPlan:
         centers = halfvec_texts(np.array([cluster.centroid for cluster in self._clusters.values()]))
         rows = []
         for (cluster_id, cluster), centroid in zip(self._clusters.items(), centers, strict=True):
-            feeling = feeling_of(
+            feeling = emotional_signature(
                 [
                     MemberFeeling(
                         strength=strength,
@@ -261,7 +261,7 @@ class ReclusteringPlan:
             rows.append(
                 {
                     "id": str(cluster_id),
-                    "name": name_of(self._keywords[cluster_id]),
+                    "name": default_name(self._keywords[cluster_id]),
                     "centroid": centroid,
                     "keywords": self._keywords[cluster_id],
                     "valence": feeling.valence,

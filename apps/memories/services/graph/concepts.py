@@ -16,7 +16,14 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change
 from arbor.errors import Invalid, NotFound
-from arbor.memory.concepts import check_strength, concept_key, concept_name, flatten, merged, with_parent
+from arbor.memory.concepts import (
+    check_strength,
+    concept_key,
+    concept_name,
+    flatten,
+    with_merged,
+    with_parent,
+)
 from arbor.memory.forgetting import days_between, relevance
 from arbor.memory.values import MemoryStatus
 
@@ -234,7 +241,7 @@ def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     lock_minds([agent_id])
     rows = _rows(agent_id)
     stays, goes = _find_row(rows, retained), _find_row(rows, gone)
-    parents = merged({row.id: row.parent_id for row in rows}, retained=stays.id, merged_concept=goes.id)
+    parents = with_merged({row.id: row.parent_id for row in rows}, retained=stays.id, absorbed=goes.id)
     change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
     change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
     ends = Q(source_id=goes.id) | Q(target_id=goes.id)

@@ -23,11 +23,11 @@ from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.memory.neighborhood import (
     BESIDE_REACH,
-    Nearest,
-    accepts,
+    NearestSearch,
+    neighbor_weight,
     neighborhood,
     similar_enough,
-    weight,
+    would_enter,
 )
 
 #: Neighborhoods computed in one step, for which the agent's vectors are read once.
@@ -130,7 +130,7 @@ class AgentVectors:
         length = Counter(len(vector) for _, vector in embedded).most_common(1)[0][0]
         nearest: dict[UUID, dict[UUID, float]] = {}
         for chunk in batched(embedded, AT_ONCE, strict=False):
-            search = Nearest(*decode_vectors(chunk, length))
+            search = NearestSearch(*decode_vectors(chunk, length))
             for ids, vectors in self._blocks(length):
                 search.compare_block(ids, vectors)
             nearest |= search.found()
@@ -218,9 +218,9 @@ class _Surroundings:
                     continue
                 hops, beside = self._hops[root].get(other.id), other.id in self._beside[root]
                 similarity = self._similar[root].get(other.id)
-                if accepts(weights, weight(hops=hops, beside=beside)):
+                if would_enter(weights, neighbor_weight(hops=hops, beside=beside)):
                     entered.setdefault(other.id, set()).add(root)
-                elif accepts(weights, weight(hops=hops, similarity=similarity, beside=beside)):
+                elif would_enter(weights, neighbor_weight(hops=hops, similarity=similarity, beside=beside)):
                     by_meaning.setdefault(other.id, set()).add(root)
         # Nearness must be mutual: the reverse search is done only for neighbors for which similarity decides.
         asked = fetch(queries.VECTORS_OF, ids=sorted(by_meaning)) if by_meaning else []

@@ -26,7 +26,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
 from arbor.memory.recall.recall_request import ReadQuery, meaning_text, read_query
-from arbor.memory.text.lexical import looked_up, query_terms
+from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
@@ -140,7 +140,7 @@ def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, ReadQuery]:
 
     Word frequencies are those of all memories of the agent, which summaries share.
     """
-    df, documents = read_frequencies(agent_id, looked_up(query_terms(text)))
+    df, documents = read_frequencies(agent_id, counted_indices(query_terms(text)))
     return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)
 
 

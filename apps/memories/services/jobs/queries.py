@@ -73,13 +73,13 @@ SELECT 'buffer_expired', (SELECT count(*) FROM (
         SELECT expires_at AS at FROM memories_bufferitem
         WHERE tenant_id = t.id AND expires_at <= now() ORDER BY expires_at LIMIT 1) w), now()
 UNION ALL
-SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
+SELECT 'overdue_forgetting', count(*), min(checked_at) + interval '1 day', now() FROM (
     SELECT least(
         coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
         -- counted_at is also cleared when a mind has just grown, to request a count at once: such a mind is not overdue.
         coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
-    ) AS tended FROM memories_mind
-) minds WHERE tended < now() - interval '1 day'
+    ) AS checked_at FROM memories_mind
+) minds WHERE checked_at < now() - interval '1 day'
 """
 
 # Count the faults of all tenants: memories that could not be embedded and failed maintenance calls, each up to a bound, then

@@ -18,8 +18,8 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid
 from arbor.memory.activation import (
-    MOST_KEPT,
-    THEMES_SHOWN,
+    CLUSTERS_SHOWN,
+    MOST_ACTIVE,
     ActiveCluster,
     ActiveMemory,
     fading_time,
@@ -65,7 +65,7 @@ def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None 
 
 
 def activated_clusters(
-    *, agent_id: UUID, limit: int = THEMES_SHOWN, now: datetime | None = None
+    *, agent_id: UUID, limit: int = CLUSTERS_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
     """Return the activated clusters of an agent, the most activated first. One statement; changes nothing."""
     values = {**cluster_values(now), "themes": _checked(limit)}
@@ -86,11 +86,11 @@ def activated_clusters(
 
 def cluster_values(now: datetime | None = None) -> dict[str, Any]:
     """Return the values that THEMES takes beside the tenant and the agent."""
-    return {**_fading(now), "themes": THEMES_SHOWN}
+    return {**_fading(now), "themes": CLUSTERS_SHOWN}
 
 
 def trim_activations() -> JobRunResult:
-    """Drop what has faded, and of each agent all but the MOST_KEPT most present."""
+    """Drop what has faded, and of each agent all but the MOST_ACTIVE most present."""
     faded = fading_time(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
     return run_job("activations", waiting=waiting, step=_trim)
@@ -106,6 +106,6 @@ def _fading(now: datetime | None) -> dict[str, Any]:
 
 
 def _checked(limit: int) -> int:
-    if not 1 <= limit <= MOST_KEPT:
-        raise Invalid(f"what is present in mind is read 1 to {MOST_KEPT} at a time, asked for {limit}")
+    if not 1 <= limit <= MOST_ACTIVE:
+        raise Invalid(f"what is present in mind is read 1 to {MOST_ACTIVE} at a time, asked for {limit}")
     return limit

@@ -32,7 +32,14 @@ from apps.memories.services.recall.scan import Query, ScanResult, StoredText
 from arbor.memory.activation import levels_after
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
-from arbor.memory.mind.search import Associations, Choice, MindSearch, choose, complete, names_of
+from arbor.memory.mind.search import (
+    Associations,
+    Choice,
+    MindSearch,
+    choose_by_fit,
+    column_texts,
+    complete_candidates,
+)
 from arbor.memory.recall.candidates import Candidates, Places, microseconds
 from arbor.memory.recall.fusion import ScoreInputs, contenders, lasting_terms
 
@@ -177,7 +184,7 @@ class _Known:
 
 
 def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
-    choices = [choose(search) for search in searches]
+    choices = [choose_by_fit(search) for search in searches]
     sources = [search.image.ids_of(choice.sources) for search, choice in zip(searches, choices, strict=True)]
     # The associations of all agents are read together; each search finds its own, because an image has only its agent's memories.
     associations, state = _read(searches, [_all_if_small(search) for search in searches], sources=sources)
@@ -231,7 +238,7 @@ def _completed(
     search: MindSearch, choice: Choice, associations: Associations
 ) -> tuple[Places, Places, ScanResult]:
     """Return the rows of all candidates, the places of the contenders among them, and the result without their state."""
-    rows, candidates, links = complete(search, choice, associations)
+    rows, candidates, links = complete_candidates(search, choice, associations)
     lasting = lasting_terms(
         ScoreInputs(
             candidates=candidates,
@@ -247,8 +254,8 @@ def _completed(
         links=links,
         background=choice.background,
         compared=search.vector is not None,
-        session=names_of(search.image, rows, "session"),
-        type=names_of(search.image, rows, "type"),
+        session=column_texts(search.image, rows, "session"),
+        type=column_texts(search.image, rows, "type"),
         lasting=lasting,
     )
     places = contenders(candidates, lasting, weights=search.weights, limit=search.request.limit)

@@ -166,7 +166,7 @@ class MindCache:
             self._drop(key)
             return None
         try:
-            image = entry.image.changed(reading.rows)
+            image = entry.image.with_changes(reading.rows)
         except ValueError as error:
             log.warning("mind_load_failed", agent_id=str(reading.agent_id), error=str(error))
             self._drop(key)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 from apps.memories.services.store.queries import TERM_COUNTS
-from arbor.memory.activation import CAP, FLOOR, MOST_KEPT, MOST_REACHED, MOST_TELLING, SPREAD
+from arbor.memory.activation import CAP, FLOOR, MOST_ACTIVATED, MOST_ACTIVE, MOST_FOR_CLUSTERS, SPREAD
 from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
 _OF_CONCEPT = """id IN (
     SELECT k.memory_id FROM memories_concept named
@@ -69,7 +69,7 @@ WITH recalled AS MATERIALIZED (
 ), reached AS (
     SELECT agent_id, id, level FROM recalled
     UNION ALL
-    SELECT r.agent_id, near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST}
+    SELECT r.agent_id, near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST_WEIGHT}
     FROM memories_upkeep u JOIN recalled r ON r.agent_id = u.agent_id AND r.id = u.memory_id
     CROSS JOIN LATERAL jsonb_each_text(u.neighbors) near
     WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[])
@@ -106,14 +106,14 @@ WITH recalled AS MATERIALIZED (
 )
 INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
 SELECT %(tenant)s, id, agent_id, least({CAP}, level), coalesce(%(now)s::timestamptz, now()) FROM ranked
-WHERE place <= {MOST_REACHED} ORDER BY id
+WHERE place <= {MOST_ACTIVATED} ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
 """  # noqa: S608 (no external input)
 
 _PRESENT = f"""
 SELECT memory_id, level FROM (
     SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MOST_KEPT}
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MOST_ACTIVE}
 ) latest WHERE level >= {FLOOR} ORDER BY level DESC, memory_id
 """  # noqa: S608
 
@@ -138,7 +138,7 @@ SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotio
     ) AS related
 FROM (
     SELECT m.cluster_id, sum(present.level * m.strength) AS activation, count(*) AS members
-    FROM ({_PRESENT} LIMIT {MOST_TELLING}) present
+    FROM ({_PRESENT} LIMIT {MOST_FOR_CLUSTERS}) present
     JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
     GROUP BY m.cluster_id
 ) theme JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = theme.cluster_id
@@ -148,7 +148,7 @@ ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
 # Find agents for a job run.
 AGENTS_WITH_FADED = f"""
 SELECT agent_id FROM memories_activation WHERE tenant_id = t.id
-GROUP BY agent_id HAVING count(*) > {MOST_KEPT} OR min(at) < now() - {{faded}}
+GROUP BY agent_id HAVING count(*) > {MOST_ACTIVE} OR min(at) < now() - {{faded}}
 """  # noqa: S608
 
 # Delete a bounded number of rows that nobody else has locked.
@@ -157,7 +157,7 @@ WITH faded AS MATERIALIZED (
     SELECT memory_id FROM memories_activation a
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND ({_LEVEL} < {FLOOR} OR memory_id NOT IN (
         SELECT memory_id FROM memories_activation a WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY {_LEVEL} DESC, memory_id LIMIT {MOST_KEPT}
+        ORDER BY {_LEVEL} DESC, memory_id LIMIT {MOST_ACTIVE}
     ))
     ORDER BY memory_id LIMIT {_DROPPED} FOR UPDATE SKIP LOCKED
 )
@@ -179,7 +179,7 @@ END"""  # noqa: S608 (no external input)
 MEMORY_STATE = f"""
 SELECT (
     SELECT string_agg(
-        uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST}), ''::bytea
+        uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST_WEIGHT}), ''::bytea
     )
     FROM unnest(%(sources)s::uuid[]) AS source (id)
     CROSS JOIN LATERAL (SELECT memory_id, neighbors FROM memories_upkeep

@@ -29,7 +29,7 @@ from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.recall.candidates import moment
 from arbor.memory.recall.fusion import RankedCandidate, ScoreInputs, all_terms, rank, select_best
 from arbor.memory.recall.recall_request import RecallRequest, meaning_text, read_query
-from arbor.memory.text.lexical import looked_up, query_terms
+from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryType, Recalled
 
 log = structlog.get_logger(__name__)
@@ -122,7 +122,7 @@ class Recaller:
         """Return all terms of the agents of which not every term is known."""
         terms: dict[UUID, set[int]] = {}
         for agent_id, text in asked:
-            terms.setdefault(agent_id, set()).update(looked_up(query_terms(text)))
+            terms.setdefault(agent_id, set()).update(counted_indices(query_terms(text)))
         return {
             agent_id: self._terms.get(agent_id, frozenset()) | wanted
             for agent_id, wanted in terms.items()
@@ -179,7 +179,7 @@ def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None
     This saves a transaction before the embedding. The statistics may be stale, so the caller compares the result with a new
     one in the transaction that recalls.
     """
-    terms = looked_up(query_terms(request.text))
+    terms = counted_indices(query_terms(request.text))
     known = MINDS.term_statistics(tenant_id, request.agent_id, terms)
     if known is None:
         return None

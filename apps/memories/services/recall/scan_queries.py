@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 from arbor.memory.recall.fusion import (
     DEVIATIONS,
     LEAST_DEVIATION,
@@ -27,7 +27,7 @@ ASSOCIATIONS = f"""), association_source AS MATERIALIZED (
         FROM chosen JOIN best USING (id) CROSS JOIN background
     ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {MAX_ASSOCIATION_SOURCES}
 ), association AS MATERIALIZED (
-    SELECT source.id AS source, source.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
+    SELECT source.id AS source, source.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST_WEIGHT} AS share
     FROM association_source source JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = source.id
     CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
 """  # noqa: S608 (no external input)

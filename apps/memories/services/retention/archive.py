@@ -30,7 +30,7 @@ from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
-from arbor.signals import SignalName, listed, signal
+from arbor.signals import SignalName, memory_data, signal
 
 #: Memories per call at most, so that transactions stay short and audit events can list all ids.
 MOST_AT_ONCE = 1_000
@@ -237,7 +237,12 @@ def _record(
             detail={"reason": reason.strip(), **of_agent},
         )
     name = _SIGNALS.get(action, SignalName.KNOWLEDGE_ARCHIVED)
-    emit(*(signal(name, agent_id, **listed(ids), actor=actor) for agent_id, ids in sorted(by_agent.items())))
+    emit(
+        *(
+            signal(name, agent_id, **memory_data(ids), actor=actor)
+            for agent_id, ids in sorted(by_agent.items())
+        )
+    )
 
 
 def reinforce(times: Mapping[UUID, int]) -> None:

@@ -30,21 +30,23 @@ from arbor.errors import LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.buffer import (
     CAPACITY,
-    MATTERS_AFTER,
-    MATTERS_FROM,
-    NEAR,
-    SHARED,
+    LEAST_COSINE,
+    LEAST_WORD_SHARE,
+    PROMOTION_ACCESSES,
+    PROMOTION_IMPORTANCE,
     NewBufferItem,
-    shared_words,
+    word_share_weights,
 )
 from arbor.memory.content import content_hash
 from arbor.memory.forgetting import effective_importance
 from arbor.memory.recall.recall_request import check_query
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import NewMemory
-from arbor.signals import SignalName, listed, signal
+from arbor.signals import SignalName, memory_data, signal
 
-_MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))
+_MATTERING = Q(promoted_to=None) & (
+    Q(importance__gte=PROMOTION_IMPORTANCE) | Q(accesses__gte=PROMOTION_ACCESSES)
+)
 #: Items promoted in one step, whose texts are embedded together.
 STEP = 50
 
@@ -130,9 +132,9 @@ class BufferSearch:
         return {
             "place": place,
             "agent": self.agent_id,
-            "lexical": sparsevec_text(shared_words(self.text)),
-            "near": NEAR,
-            "shared": SHARED,
+            "lexical": sparsevec_text(word_share_weights(self.text)),
+            "near": LEAST_COSINE,
+            "shared": LEAST_WORD_SHARE,
             "most": self.limit,
             "counts": self.counts,
             "vector": compared["vector"],
@@ -172,7 +174,7 @@ def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
         "content": item.content,
         "content_digest": digest.hex(),
         "role": item.role,
-        "importance": item.weight,
+        "importance": item.appraised_importance,
         "trust": item.trust,
         "source": item.source,
         "lexical": sparsevec_text(fit_terms(terms, session="", dimension=0)),
@@ -252,7 +254,7 @@ def _promote(
             item.promoted_to_id = memory_id
         BufferItem.objects.bulk_update(items, ["promoted_to"])
         if ids:
-            emit(signal(SignalName.MEMORY_PROMOTED, agent_id, **listed(ids)))
+            emit(signal(SignalName.MEMORY_PROMOTED, agent_id, **memory_data(ids)))
         if actor is not None:
             record(
                 action=AuditAction.OPERATOR_ACT,

@@ -25,13 +25,13 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.forgetting import (
     BOOST,
-    KEPT_PER_WEEK,
+    RETAINED_PER_WEEK,
     ForgettableMemory,
     ForgettingPolicy,
     ForgettingReason,
     days_between,
     decayed_importance,
-    forget,
+    forgetting_reason,
 )
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
@@ -113,9 +113,9 @@ def plan_forgetting(*, agent_id: UUID, limits: ForgettingPolicy | None = None) -
     retained: defaultdict[MemoryType, list[tuple[UUID, ForgettableMemory]]] = defaultdict(list)
     states = {row[0]: _state_of(row) for row in rows}
     for memory_id, memory in states.items():
-        verdict = forget(memory, now=now, policy=limits)
-        if verdict.reason is not None:
-            forgotten[memory_id] = verdict.reason
+        reason = forgetting_reason(memory, now=now, policy=limits)
+        if reason is not None:
+            forgotten[memory_id] = reason
         else:
             retained[memory.type].append((memory_id, memory))
     for kind, of_type in retained.items():
@@ -262,7 +262,7 @@ def _find(statement: str, agent_id: UUID, limits: ForgettingPolicy, **values: An
 def _figures(limits: ForgettingPolicy) -> dict[str, Any]:
     return {
         "boost": BOOST,
-        "kept": KEPT_PER_WEEK,
+        "kept": RETAINED_PER_WEEK,
         "enough": queries.ENOUGH_WEEKS,
         "archive_below": limits.archive_below,
         "cleanup_below": limits.cleanup_below,

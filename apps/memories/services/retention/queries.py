@@ -6,7 +6,7 @@ The rules scan a narrow index of the agent's memories, and read the table only f
 from __future__ import annotations
 
 from apps.tenants.packing import sql_literal
-from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
+from arbor.memory.buffer import PROMOTION_ACCESSES, PROMOTION_IMPORTANCE
 
 # Weeks after which any importance has decayed to nothing; more would underflow in PostgreSQL's `power`.
 ENOUGH_WEEKS = 10_000
@@ -272,7 +272,9 @@ FROM chosen ORDER BY place, score DESC, created_at DESC, id
 """
 
 # Literal numbers, as in the condition of the partial index `memories_buffer_mattering`, so that the planner uses it.
-_MATTERS = f"promoted_to_id IS NULL AND (importance >= {MATTERS_FROM} OR accesses >= {MATTERS_AFTER})"
+_MATTERS = (
+    f"promoted_to_id IS NULL AND (importance >= {PROMOTION_IMPORTANCE} OR accesses >= {PROMOTION_ACCESSES})"
+)
 
 # Find agents for a job run: those with buffer items that expired or matter.
 AGENTS_WITH_BUFFER_WORK = f"""

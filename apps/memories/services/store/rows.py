@@ -30,7 +30,7 @@ from arbor.ids import uuid7
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.duplicates import MAX_WORDINGS
 from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.signals import Signal, SignalName, listed, signal
+from arbor.signals import Signal, SignalName, memory_data, signal
 
 #: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
 #: look: a day of heartbeats is a hundredth of the quota.
@@ -58,7 +58,7 @@ def write_drafts(drafts: Sequence[MindDraft]) -> None:
 
 def _stored_signal(draft: MindDraft) -> Signal:
     stored = [insertion.placed.id for step in draft.steps for insertion in step]
-    return signal(SignalName.INDEXED, draft.agent_id, **listed(stored))
+    return signal(SignalName.INDEXED, draft.agent_id, **memory_data(stored))
 
 
 def _insert(drafts: Sequence[MindDraft]) -> None:

@@ -16,7 +16,7 @@ from apps.memories.services.store.drafts import Insertion
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.episodes import EpisodeSegment, segment, summarized_episode
+from arbor.memory.episodes import EpisodeSegment, segment_session, summarized_episode
 from arbor.memory.values import MemoryType
 
 #: An agent, and the name of a session of it.
@@ -59,15 +59,15 @@ def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Epi
     known = _near(sessions)
     rows: list[dict[str, Any]] = []
     for where, of_steps in sessions.items():
-        sections = {section.id: section for section in known.get(where, ())}
+        segments = {segment.id: segment for segment in known.get(where, ())}
         changed: set[UUID] = set()
         for episodic in of_steps:
             moments = [(step.memory.occurred_at, step.memory.position) for step in episodic]
-            found = segment(moments, list(sections.values()), gap=episode_gap())
+            found = segment_session(moments, list(segments.values()), gap=episode_gap())
             places.update(zip((step.placed.id for step in episodic), found.places, strict=True))
-            sections.update({section.id: section for section in found.changed})
-            changed.update(section.id for section in found.changed)
-        rows += [_row(where, section) for section in sections.values() if section.id in changed]
+            segments.update({segment.id: segment for segment in found.changed})
+            changed.update(segment.id for segment in found.changed)
+        rows += [_row(where, segment) for segment in segments.values() if segment.id in changed]
     return Episodes(places=places, rows=rows)
 
 
@@ -101,14 +101,14 @@ def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_S
     return found
 
 
-def _row(where: _Session, section: EpisodeSegment) -> dict[str, Any]:
+def _row(where: _Session, segment: EpisodeSegment) -> dict[str, Any]:
     agent_id, session = where
     return {
         "agent": agent_id,
-        "id": section.id,
+        "id": segment.id,
         "session": session,
-        "started_at": section.started_at,
-        "last_at": section.last_at,
-        "open": section.open,
-        "size": section.size,
+        "started_at": segment.started_at,
+        "last_at": segment.last_at,
+        "open": segment.open,
+        "size": segment.size,
     }

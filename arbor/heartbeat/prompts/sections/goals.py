@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState, GoalType, feeling_word
 from arbor.heartbeat.situation import Situation
@@ -132,5 +132,5 @@ def _relations_of(goal: GoalView) -> Iterator[str]:
     if goal.parent_id:
         yield f"part of {goal.parent_id}"
     if goal.deadline is not None:
-        yield f"due {when(goal.deadline)}"
+        yield f"due {format_time(goal.deadline)}"
     yield from goal.flags

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.contacts.cooldown import format_hours
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.situation import (
@@ -74,7 +74,7 @@ SPENDING: Mapping[BudgetKind, str] = {
 
 def timing(situation: Situation) -> str:
     now = situation.environment.now.astimezone(UTC)
-    return f"## Now\n{now:%A}, {when(now)} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
+    return f"## Now\n{now:%A}, {format_time(now)} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
 
 
 def environment(environment: Environment, data: Data) -> str:
@@ -125,7 +125,7 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
 
 
 def _percept(percept: PerceptView) -> Iterator[str]:
-    yield f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, PERCEPT_LENGTH)}"
+    yield f"[{percept.id}] {format_time(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, PERCEPT_LENGTH)}"
     if percept.answers:
         yield f"    answers what you wrote: {line(percept.answers)}"
     if percept.detail:
@@ -182,7 +182,7 @@ def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
 
 def _memory(memory: MemoryView) -> Iterator[str]:
     yield (
-        f"[{memory.id}] {when(memory.at)}, {memory.type}"
+        f"[{memory.id}] {format_time(memory.at)}, {memory.type}"
         + (f", from {line(memory.role)}" if memory.role else "")
         + (f", summary of the episode {memory.episode}" if memory.episode else "")
         + f": {line(memory.content, MEMORY_LENGTH)}"
@@ -207,7 +207,7 @@ def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
     if not items:
         return ""
     return "## Heard lately, not yet remembered\n" + data.block(
-        when(item.at)
+        format_time(item.at)
         + (f", from {line(item.role)}" if item.role else "")
         + f": {line(item.content, MEMORY_LENGTH)}"
         for item in items

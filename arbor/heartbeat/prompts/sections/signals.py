@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arbor.clock import when
+from arbor.clock import format_time
 from arbor.heartbeat.views import SubscribedSignal
 from arbor.quotations import Data, line
 from arbor.signals import CATALOGUE, SignalName
@@ -30,4 +30,4 @@ def _line(signal: SubscribedSignal) -> str:
     )
     subjects = ", ".join(f"“{line(subject, _SUBJECT_LENGTH)}”" for subject in signal.subjects)
     count = f"{signal.count} times, last " if signal.count > 1 else ""
-    return f"- {line(signal.name)}{about}, {count}{when(signal.at)}: {line(meaning)}{f': {subjects}' if subjects else ''}"
+    return f"- {line(signal.name)}{about}, {count}{format_time(signal.at)}: {line(meaning)}{f': {subjects}' if subjects else ''}"

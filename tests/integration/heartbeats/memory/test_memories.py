@@ -28,7 +28,7 @@ from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.memory.buffer import MATTERS_AFTER
+from arbor.memory.buffer import PROMOTION_ACCESSES
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import HEARTBEATS_SESSION, NewMemory, Retention
 from arbor.selves.values import BeliefCategory, NewBelief
@@ -253,7 +253,7 @@ def test_a_request_of_a_stranger_is_stored_as_data(
     (item,) = _buffer_items(agent)
     assert [item.importance, item.trust] == pytest.approx([0.65, 0.575])
     with tenant_transaction(agent.tenant_id):
-        BufferItem.objects.update(accesses=MATTERS_AFTER)
+        BufferItem.objects.update(accesses=PROMOTION_ACCESSES)
     assert promote_buffers().done == 1
     with tenant_transaction(agent.tenant_id):
         memory = Memory.objects.get(content=STRANGER)

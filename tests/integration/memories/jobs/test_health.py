@@ -74,8 +74,8 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
             7,
             HealthState.CRITICAL,
         ), metric
-    untended = figure(health, Metric.UNTENDED)
-    assert (untended.count, untended.state) == (1, HealthState.WARN)
+    overdue = figure(health, Metric.OVERDUE_FORGETTING)
+    assert (overdue.count, overdue.state) == (1, HealthState.WARN)
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
 
 
@@ -168,16 +168,16 @@ def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
 
 def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     store_memories(mind, 1)
-    assert figure(read_health(), Metric.UNTENDED).count == 0
+    assert figure(read_health(), Metric.OVERDUE_FORGETTING).count == 0
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
         Mind.objects.update(created_at=now - timedelta(days=9))
-    untended = figure(read_health(), Metric.UNTENDED)
-    assert (untended.count, untended.state) == (1, HealthState.CRITICAL)
+    overdue = figure(read_health(), Metric.OVERDUE_FORGETTING)
+    assert (overdue.count, overdue.state) == (1, HealthState.CRITICAL)
     with tenant_transaction(mind.tenant_id):
         # The mind has just grown, so it is due at once.
         Mind.objects.update(forgot_at=now, cleaned_at=now, counted_at=None)
-    assert figure(read_health(), Metric.UNTENDED).count == 0
+    assert figure(read_health(), Metric.OVERDUE_FORGETTING).count == 0
 
 
 def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> None:

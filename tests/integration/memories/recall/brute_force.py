@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.activation import FLOOR, level_after
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 from arbor.memory.recall.candidates import Candidate, Candidates, Links
 from arbor.memory.recall.fusion import (
     MAX_ASSOCIATED_MEMORIES,
@@ -222,7 +222,7 @@ def _with_associated(
         key=lambda memory_id: (-fit[memory_id], memory_id),
     )[:MAX_ASSOCIATION_SOURCES]
     associations = {
-        (source, UUID(other)): weight / HIGHEST
+        (source, UUID(other)): weight / HIGHEST_WEIGHT
         for source in sources
         for other, weight in neighborhoods.get(source, {}).items()
     }

@@ -349,7 +349,7 @@ def test_a_mind_that_cannot_be_an_image_is_scanned(
     def refuse(*_: Any, **__: Any) -> MindImage:
         raise ValueError("no image")
 
-    monkeypatch.setattr(MindImage, "changed", refuse)
+    monkeypatch.setattr(MindImage, "with_changes", refuse)
     monkeypatch.setattr(MindImage, "of", refuse)
     store_more(mind)
     checker.recall()

@@ -20,7 +20,7 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.conftest import turns
@@ -138,7 +138,9 @@ def add_neighborhoods(agent: Agent, chance: random.Random, ids: Sequence[UUID]) 
     for memory_id in chance.sample(ids, len(ids) // 2):
         others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
         neighbors = {
-            str(other): round(chance.uniform(0.05, HIGHEST), 4) for other in others if other != memory_id
+            str(other): round(chance.uniform(0.05, HIGHEST_WEIGHT), 4)
+            for other in others
+            if other != memory_id
         }
         stale = chance.random() < 0.5
         if row := upkeep.get(memory_id):

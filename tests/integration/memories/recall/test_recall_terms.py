@@ -14,7 +14,7 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.neighborhood import HIGHEST_WEIGHT
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, parse_weights
 from arbor.memory.values import MemoryStatus, Recalled
@@ -113,7 +113,7 @@ def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, s
     *_, keeper, bread = memories_of(mind)
     old = memories_of(mind)[0]
     for stale in (False, True):
-        set_neighbors(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
+        set_neighbors(mind, keeper, {bread.id: HIGHEST_WEIGHT, old.id: HIGHEST_WEIGHT / 3}, stale=stale)
         recalled = by_words(mind, "lighthouse keeper", limit=3)
         assert [memory.id for memory in recalled] == [keeper.id, bread.id, old.id]
         assert recalled[1].terms.association == pytest.approx(
@@ -146,7 +146,8 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
     set_neighbors(
         mind,
         keeper,
-        {memory.id: HIGHEST - place / 10 for place, memory in enumerate(named)} | {uuid4(): HIGHEST},
+        {memory.id: HIGHEST_WEIGHT - place / 10 for place, memory in enumerate(named)}
+        | {uuid4(): HIGHEST_WEIGHT},
     )
     recalled = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
     assert {memory.content for memory in recalled if "bread" in memory.content.lower()} == {"Fresh bread."}

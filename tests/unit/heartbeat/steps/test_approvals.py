@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from arbor.authority.approvals import LASTS, ApprovalStatus, ApprovalView
+from arbor.authority.approvals import APPROVAL_LIFETIME, ApprovalStatus, ApprovalView
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile, TrustRule
 from arbor.authority.requests import body_hash, canonical_body
@@ -93,7 +93,7 @@ def test_asked_action_waits_and_is_free() -> None:
     (request,) = heartbeat.effects.approvals
     assert (str(request.id), request.resource) == (record.decision.approval_id, action_resource("recall"))
     assert (request.body, request.about) == (canonical_body(COMPLETE).decode(), "ferries")
-    assert request.expires_at == NOW + LASTS
+    assert request.expires_at == NOW + APPROVAL_LIFETIME
     (note,) = heartbeat.effects.audit
     assert (note.action, note.detail["approval_id"]) == ("approval.asked", str(request.id))
     assert not heartbeat.effects.approvals_used

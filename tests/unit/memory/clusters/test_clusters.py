@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from arbor.errors import Invalid
 from arbor.memory.clusters.clusters import (
     LEAST_COSINE,
-    MOST_EACH,
+    MOST_CLUSTERS_OF_MEMORY,
     ClusterResonance,
     ClusterValue,
     Cosines,
@@ -25,7 +25,7 @@ from arbor.memory.clusters.clusters import (
     centroid_of,
     check_vectors,
     cosines_among,
-    feeling_of,
+    emotional_signature,
     find_partial_recalls,
 )
 from arbor.memory.clusters.links import (
@@ -33,12 +33,12 @@ from arbor.memory.clusters.links import (
     MemoryRelation,
     PlacedCluster,
     RankedClusterLink,
+    link_clusters,
     middle_half,
-    relate,
 )
-from arbor.memory.clusters.reclustering import arrange
+from arbor.memory.clusters.reclustering import recluster
 from arbor.memory.relations import Relation
-from arbor.memory.text.keywords import keywords, name_of, terms_in
+from arbor.memory.text.keywords import default_name, keywords, terms_in
 from arbor.memory.text.lexical import term_index, term_of
 
 IDS = [UUID(int=number) for number in range(400)]
@@ -116,7 +116,11 @@ def test_a_memory_joins_at_most_three_near_clusters(seed: int) -> None:
     rows, centers = (check_vectors(chance.standard_normal((count, 3))) for count in (20, 9))
     cosines = rows @ centers.T
     for strengths, near in zip(assign(rows, centers, least=0.4), cosines, strict=True):
-        best = [column for column in np.argsort(-near, kind="stable")[:MOST_EACH] if near[column] >= 0.4]
+        best = [
+            column
+            for column in np.argsort(-near, kind="stable")[:MOST_CLUSTERS_OF_MEMORY]
+            if near[column] >= 0.4
+        ]
         assert set(np.flatnonzero(strengths)) == set(best)
 
 
@@ -144,15 +148,15 @@ def test_the_same_memories_form_the_same_clusters_in_any_order(seed: int) -> Non
     rows = mind_vectors(seed)
     ids = IDS[: len(rows)]
     order = np.random.default_rng(seed).permutation(len(rows))
-    assert grouping(arrange([ids[place] for place in order], rows[order], [])) == grouping(
-        arrange(ids, rows, [])
+    assert grouping(recluster([ids[place] for place in order], rows[order], [])) == grouping(
+        recluster(ids, rows, [])
     )
 
 
 @given(st.integers(0, 300))
 def test_clusters_have_three_members_or_more(seed: int) -> None:
     rows = mind_vectors(seed, groups=6, members=4, width=12)
-    clusters = arrange(IDS[: len(rows)], rows, [])
+    clusters = recluster(IDS[: len(rows)], rows, [])
     count: dict[UUID, int] = {}
     for cluster in clusters:
         assert len(cluster.members) >= 3
@@ -161,12 +165,12 @@ def test_clusters_have_three_members_or_more(seed: int) -> None:
         assert np.linalg.norm(cluster.centroid) == pytest.approx(1, abs=1e-5)
         for memory_id in cluster.members:
             count[memory_id] = count.get(memory_id, 0) + 1
-    assert all(number <= MOST_EACH for number in count.values())
+    assert all(number <= MOST_CLUSTERS_OF_MEMORY for number in count.values())
 
 
 def test_groups_become_clusters_and_outliers_stay_out() -> None:
     rows = mind_vectors(1)
-    clusters = arrange(IDS[: len(rows)], rows, [])
+    clusters = recluster(IDS[: len(rows)], rows, [])
     assert grouping(clusters) == {frozenset(IDS[start : start + 5]) for start in range(0, 20, 5)}
 
 
@@ -174,12 +178,12 @@ def test_groups_become_clusters_and_outliers_stay_out() -> None:
 def test_stable_clusters_do_not_change(seed: int) -> None:
     rows = mind_vectors(seed)
     ids = IDS[: len(rows)]
-    first = arrange(ids, rows, [])
+    first = recluster(ids, rows, [])
     existing = [
         ClusterValue(id=IDS[300 + place], centroid=None, members=cluster.members)
         for place, cluster in enumerate(first)
     ]
-    again = arrange(ids, rows, existing)
+    again = recluster(ids, rows, existing)
     assert grouping(again) == grouping(first)
     assert [cluster.id for cluster in again] == [cluster.id for cluster in existing]
 
@@ -197,8 +201,8 @@ def test_two_near_clusters_merge_into_the_larger_or_named_one() -> None:
     def merged_ids(clusters: list[ClusterValue]) -> list[UUID | None]:
         return [cluster.id for cluster in clusters if ids[0] in cluster.members]
 
-    assert merged_ids(arrange(ids, rows, existing(named=False))) == [IDS[300]]
-    assert merged_ids(arrange(ids, rows, existing(named=True))) == [IDS[301]]
+    assert merged_ids(recluster(ids, rows, existing(named=False))) == [IDS[300]]
+    assert merged_ids(recluster(ids, rows, existing(named=True))) == [IDS[301]]
 
 
 def test_a_cluster_without_members_dissolves() -> None:
@@ -210,46 +214,46 @@ def test_a_cluster_without_members_dissolves() -> None:
         ClusterValue(id=IDS[301], centroid=None, members=alone),
         ClusterValue(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
     ]
-    assert [cluster.id for cluster in arrange(ids, rows, existing) if cluster.id] == [IDS[302]]
+    assert [cluster.id for cluster in recluster(ids, rows, existing) if cluster.id] == [IDS[302]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_mind_with_few_memories_has_no_cluster(count: int) -> None:
-    assert arrange(IDS[:count], mind_vectors(1)[:count], []) == []
+    assert recluster(IDS[:count], mind_vectors(1)[:count], []) == []
 
 
 def test_identical_memories_form_one_cluster() -> None:
     rows = check_vectors(np.ones((10, 4)))
-    assert grouping(arrange(IDS[:10], rows, [])) == {frozenset(IDS[:10])}
+    assert grouping(recluster(IDS[:10], rows, [])) == {frozenset(IDS[:10])}
 
 
 def test_ids_and_vectors_of_different_lengths_are_refused() -> None:
     with pytest.raises(Invalid, match="one vector for each id"):
-        arrange(IDS[:3], mind_vectors(1)[:4], [])
+        recluster(IDS[:3], mind_vectors(1)[:4], [])
     with pytest.raises(Invalid, match="one vector for each id"):
-        arrange([IDS[0], IDS[0]], mind_vectors(1)[:2], [])
+        recluster([IDS[0], IDS[0]], mind_vectors(1)[:2], [])
 
 
 # --- Feeling and words -------------------------------------------------------------------------------
 
 
 def test_a_cluster_has_the_mean_valence_of_its_members() -> None:
-    feeling = feeling_of(
+    feeling = emotional_signature(
         [
             MemberFeeling(strength=0.9, valence=-0.6, importance=1.0),
             MemberFeeling(strength=0.3, valence=0.2, importance=0.0),
         ]
     )
     assert (feeling.valence, feeling.intensity, feeling.importance) == pytest.approx((-0.2, 0.4, 0.75))
-    assert feeling_of([]).importance == 0
+    assert emotional_signature([]).importance == 0
 
 
 def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
     texts = ["She was baking bread, and it smelled.", "We bake on Sundays.", "Baking bread, we talked."]
     df = {term_index(term_of(word)): count for word, count in (("bake", 3), ("bread", 2), ("talked", 90))}
     assert keywords(texts, df, 100) == ("baking", "bread")
-    assert name_of(("baking", "bread", "oven", "crust")) == "baking, bread, oven"
-    assert name_of(()) == "(no words)"
+    assert default_name(("baking", "bread", "oven", "crust")) == "baking, bread, oven"
+    assert default_name(()) == "(no words)"
     assert keywords([], {}, 0) == keywords(["of the and 42"], {}, 5) == ()
     assert keywords(["Bread."], {}, 0) == ()
     assert term_index(term_of("bread")) in terms_in(texts)
@@ -323,7 +327,7 @@ def test_clusters_overlap_resemble_and_evolve() -> None:
         placed_cluster(2, range(30, 34), [0, 1], day=3),
     ]
     near = float(clusters[0].centroid @ clusters[1].centroid)
-    assert link_values(relate(clusters, [], near=0.9)) == {
+    assert link_values(link_clusters(clusters, [], near=0.9)) == {
         (0, "overlaps", 1, 0.25),
         (1, "overlaps", 0, 0.25),
         (0, "similar", 1, round(near, 3)),
@@ -342,7 +346,7 @@ def test_relations_between_members_add_up_as_evidence() -> None:
         MemoryRelation(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
         MemoryRelation(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
     ]
-    assert link_values(relate(clusters, relations, near=0.9)) == {
+    assert link_values(link_clusters(clusters, relations, near=0.9)) == {
         (0, "contradicts", 1, 0.75),
         (1, "contradicts", 0, 0.75),
         (1, "causes", 0, 0.3),
@@ -352,7 +356,7 @@ def test_relations_between_members_add_up_as_evidence() -> None:
 def test_a_contradiction_within_two_clusters_counts_once() -> None:
     clusters = [placed_cluster(0, range(3), [1, 0]), placed_cluster(1, range(3), [0, 1])]
     relations = [MemoryRelation(source=IDS[0], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5)]
-    found = link_values(relate(clusters, relations, near=0.9))
+    found = link_values(link_clusters(clusters, relations, near=0.9))
     assert {value for value in found if value[1] == "contradicts"} == {
         (0, "contradicts", 1, 0.5),
         (1, "contradicts", 0, 0.5),
@@ -361,7 +365,7 @@ def test_a_contradiction_within_two_clusters_counts_once() -> None:
 
 def test_only_the_strongest_links_of_a_kind_stay() -> None:
     clusters = [placed_cluster(place, range(10), [1, place / 100]) for place in range(15)]
-    links = relate(clusters, [], near=2.0)
+    links = link_clusters(clusters, [], near=2.0)
     assert len(links) == 150
     assert {link.link for link in links} == {ClusterLink.OVERLAPS}
 

@@ -67,7 +67,7 @@ def test_changes_in_any_order_end_in_the_same_image(
         for number in chance.sample(range(1, 40), chance.randint(0, 4)):
             changed[number] = a_memory(chance, number) | {"active": chance.random() < 0.7}
         before = described(image)
-        after = image.changed(rows(*changed.values()) if changed else NO_ROWS)
+        after = image.with_changes(rows(*changed.values()) if changed else NO_ROWS)
         # An image is a value.
         assert described(image) == before
         memories = {
@@ -86,7 +86,7 @@ def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -
     memories = [a_memory(chance, number) for number in range(1, 9)]
     image = MindImage.of(rows(*memories), dimension=DIMENSION)
     for number in (1, 2, 3):
-        image = image.changed(rows({"id": number, "active": False}))
+        image = image.with_changes(rows({"id": number, "active": False}))
     assert len(image) == 5
     assert image.all_active
 
@@ -94,7 +94,7 @@ def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -
 def test_ids_with_an_equal_half_are_distinguished() -> None:
     same_low = [5, (1 << 64) + 5, (2 << 64) + 5]
     image = MindImage.of(rows(*({"id": number} for number in same_low)), dimension=DIMENSION)
-    image = image.changed(rows({"id": same_low[1], "position": 3}))
+    image = image.with_changes(rows({"id": same_low[1], "position": 3}))
     wanted = id_halves([UUID(int=number) for number in (*same_low, (3 << 64) + 5, 6)])
     indexes = image.by_id.rows_of(wanted, among=image.active)
     assert image.rows["position"][indexes[1]] == 3
@@ -104,7 +104,7 @@ def test_ids_with_an_equal_half_are_distinguished() -> None:
 def test_an_image_of_an_empty_mind_is_empty() -> None:
     image = MindImage.of(NO_ROWS, dimension=DIMENSION)
     assert described(image) == {}
-    grown = image.changed(rows({"id": 1, "vector": vector(1), "words": {1: 1.0}}))
+    grown = image.with_changes(rows({"id": 1, "vector": vector(1), "words": {1: 1.0}}))
     assert list(described(grown)) == [1]
 
 

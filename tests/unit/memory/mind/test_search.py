@@ -11,7 +11,7 @@ import pytest
 
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
-from arbor.memory.mind.search import Associations, MindSearch, choose, complete
+from arbor.memory.mind.search import Associations, MindSearch, choose_by_fit, complete_candidates
 from arbor.memory.recall.candidates import Candidates, Links, id_halves, ids_of_halves
 from arbor.memory.recall.fusion import MAX_ASSOCIATED_MEMORIES, MOST_BESIDE, SEEDS
 from arbor.memory.recall.recall_request import ReadQuery, RecallFilter, RecallRequest
@@ -48,7 +48,7 @@ def candidate_ids(mind_search: MindSearch, associations: Associations = NO_ASSOC
 def complete_search(
     mind_search: MindSearch, associations: Associations = NO_ASSOCIATIONS
 ) -> tuple[Any, Candidates, Links]:
-    return complete(mind_search, choose(mind_search), associations)
+    return complete_candidates(mind_search, choose_by_fit(mind_search), associations)
 
 
 def matching(number: int, **parts: Any) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     mind_search = search(
         *far, {"id": 500, "vector": vector(7)}, matching(600), matching(601, words={1: 2.0}), near=7
     )
-    choice = choose(mind_search)
+    choice = choose_by_fit(mind_search)
     chosen = [
         memory_id.int for memory_id in ids_of_halves(mind_search.image.ids_of(np.flatnonzero(choice.chosen)))
     ]

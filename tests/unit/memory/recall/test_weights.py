@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.recall.weights import DEFAULT_WEIGHTS, NAMES, Weights, parse_weights
+from arbor.memory.recall.weights import DEFAULT_WEIGHTS, WEIGHT_NAMES, Weights, parse_weights
 from arbor.memory.values import ScoreTerms
 
 
@@ -44,11 +44,11 @@ def test_an_invalid_weight_is_refused_with_the_reason(text: str, message: str) -
         parse_weights(text)
 
 
-@given(weights=st.dictionaries(st.sampled_from(NAMES), st.floats(0, 10)))
+@given(weights=st.dictionaries(st.sampled_from(WEIGHT_NAMES), st.floats(0, 10)))
 def test_written_weights_are_read_back(weights: dict[str, float]) -> None:
     text = ",".join(f"{name}={value!r}" for name, value in weights.items())
     assert parse_weights(text) == Weights(**weights)
 
 
 def test_every_term_has_a_weight_of_its_name() -> None:
-    assert set(ScoreTerms().as_dict()) == set(NAMES) - {"answer"}
+    assert set(ScoreTerms().as_dict()) == set(WEIGHT_NAMES) - {"answer"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.text.facts import ASKED, FACT_LENGTH, MOST_FACTS, STATED, facts_in
+from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MOST_FACTS, STATED_CONFIDENCE, facts_in
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from arbor.memory.text.facts import ASKED, FACT_LENGTH, MOST_FACTS, STATED, fact
     ],
 )
 def test_statements_become_facts_in_the_third_person(utterance: str, fact: str) -> None:
-    assert facts_in(utterance, speaker="Ada") == [(fact, STATED)]
+    assert facts_in(utterance, speaker="Ada") == [(fact, STATED_CONFIDENCE)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_statements_become_facts_in_the_third_person(utterance: str, fact: str) 
     ],
 )
 def test_facts_that_a_person_asks_to_remember_are_surer(utterance: str, fact: str) -> None:
-    assert facts_in(utterance, speaker="Ada") == [(fact, ASKED)]
+    assert facts_in(utterance, speaker="Ada") == [(fact, ASKED_CONFIDENCE)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""Parse settings that are lists of NAME=VALUE, separated by commas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+from arbor.errors import ConfigurationInvalid
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def name_values(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each entry of a list with its name and its value, which is empty without an equals sign."""
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = entry.partition("=")
+        yield entry, name.strip(), value.strip()
+
+
+def parse_weights_of[W: DataclassInstance](text: str, *, setting: str, default: W, highest: float) -> W:
+    """Parse weights such as `association=0.1, mood=0`; other weights are those of `default`.
+
+    Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is not a weight.
+    """
+    names = [field.name for field in fields(default)]
+    weights: dict[str, float] = {}
+    for entry, name, value in name_values(text):
+        if name not in names:
+            raise ConfigurationInvalid(
+                f"{setting} has NAME=NUMBER, separated by commas, got {entry!r}; names are {', '.join(names)}"
+            )
+        if name in weights:
+            raise ConfigurationInvalid(f"{setting} names {name} twice")
+        try:
+            weights[name] = float(value)
+        except ValueError as error:
+            raise ConfigurationInvalid(
+                f"{setting} has a number from 0 to {highest:g} after {name}=, got {value!r}"
+            ) from error
+    return replace(default, **weights)
