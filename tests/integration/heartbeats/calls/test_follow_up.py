@@ -23,6 +23,7 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.clock import SystemClock
 from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
 from arbor.goals.values import GoalState
@@ -100,13 +101,12 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[dict[str, Any]] = []
-    store = checkpoints.fetch
 
-    def fetch(statement: str, **values: Any) -> Any:
+    def record(statement: str, **values: Any) -> Any:
         written.append(values)
-        return store(statement, **values)
+        return fetch(statement, **values)
 
-    monkeypatch.setattr(checkpoints, "fetch", fetch)
+    monkeypatch.setattr(checkpoints, "fetch", record)
     note = {"text": "Ines is the keeper of the lighthouse.", "referenced_date": None}
     scripted(_reply(_recall(), memory_notes=[note]), REST)
 
