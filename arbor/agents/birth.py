@@ -44,7 +44,7 @@ class WorkingMemoryDraft:
     shortened: tuple[str, ...] = ()
 
 
-def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
+def first_working_memory(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
     """Build the working memory of a new agent: its first thoughts and interests."""
     thoughts = [shorten(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
     interests = [shorten(text, LINE_LENGTH) for text in spec.initial_interests]

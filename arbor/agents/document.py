@@ -140,8 +140,8 @@ def _read_front_matter(
     text: str, *, first_line: int, loader: Any
 ) -> tuple[dict[str, Any], dict[Path, int], list[TemplateFault]]:
     try:
-        if refusal := _refuse_structure(text, first_line, loader):
-            return {}, {}, [refusal]
+        if fault := _structure_fault(text, first_line, loader):
+            return {}, {}, [fault]
         node = yaml.compose(text, Loader=loader)
         if node is None:
             return {}, {}, [TemplateFault(line=first_line, message="the front matter is empty")]
@@ -175,8 +175,8 @@ def _read_front_matter(
     return front, lines, faults
 
 
-def _refuse_structure(text: str, first_line: int, loader: Any) -> TemplateFault | None:
-    """Find anchors, and nesting that would exhaust the stack, before the YAML is composed."""
+def _structure_fault(text: str, first_line: int, loader: Any) -> TemplateFault | None:
+    """Return the fault of YAML with anchors or with nesting that would exhaust the stack; None without one."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         line = first_line + (event.start_mark.line if event.start_mark else 0)

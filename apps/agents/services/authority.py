@@ -106,7 +106,7 @@ def _opened(row: AuthorityKey) -> SigningKey:
 @lru_cache(maxsize=_KEYS_CACHED)
 def _built(number: int, sealed: str) -> SigningKey:
     secret = unseal_authority_key(from_json(sealed), number=number, keys=master_keys())
-    return SigningKey.built(PrivateKey(raw=secret.raw), public_id=SYSTEM_AUTHORITY, number=number)
+    return SigningKey.build(PrivateKey(raw=secret.raw), public_id=SYSTEM_AUTHORITY, number=number)
 
 
 def _bound(version: int, number: int) -> bytes:

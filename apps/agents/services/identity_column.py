@@ -55,13 +55,6 @@ class AgentIdentity:
     #: The current signing key's private half as a sealed record in JSON text.
     sealed: str = field(default="", repr=False)
 
-    @property
-    def is_genuine(self) -> bool:
-        """Return whether the identity is endorsed, be it active, suspended or revoked."""
-        if self.endorsement is None:
-            return False
-        return not self.refusal or not self.endorsement.is_active
-
     def require_active(self) -> None:
         """Raise IdentityRefused with the reason unless the agent may act."""
         if self.refusal:

@@ -10,7 +10,7 @@ from apps.agents.services.identity import identity_of
 from apps.agents.services.identity_rows import chain_key
 from apps.agents.services.profile import agent_by_id
 from arbor.agents.keys import ChainKey, KeyPurpose
-from arbor.agents.manifest import (
+from arbor.agents.profile import (
     AgentProfile,
     EndorsementEntry,
     IdentityEntry,
