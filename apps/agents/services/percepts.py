@@ -29,7 +29,7 @@ PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
     PerceptKind.INTERRUPT,
     PerceptKind.ERROR,
 )
-#: Characters of the detail as JSON at most.
+#: The most characters of the detail as JSON.
 DETAIL_LENGTH = 4_000
 
 

@@ -1,4 +1,4 @@
-"""Publish agents to agents elsewhere, which then find their cards and give them tasks."""
+"""Publish agents: agents elsewhere then find their cards and give them tasks."""
 
 from __future__ import annotations
 

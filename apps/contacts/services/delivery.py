@@ -15,8 +15,8 @@ import structlog
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, Percept, PerceptKind, Trigger
-from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import bring_forward, emit_percept
+from apps.agents.services.sealed_percepts import seal_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
@@ -203,7 +203,7 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
         if not Agent.objects.filter(id=peer).exists():
             return _record_failure(claimed, "the agent it names is no more", final=True)
         try:
-            percept = sealed_percept(
+            percept = seal_percept(
                 sender_id=claimed.agent_id,
                 receiver_id=peer,
                 content=f"{claimed.outgoing.agent} wrote in public: {claimed.outgoing.content}",

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, Trigger
-from apps.agents.services.keychain import open_percepts
+from apps.agents.services.sealed_percepts import open_percepts
 from apps.heartbeats.services.situations.situation import load_situation
 from apps.queues import TaskMessage
 from apps.tenants.models import Tenant
