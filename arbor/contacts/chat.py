@@ -42,7 +42,7 @@ IMPORTANCE_ADDS = 0.3
 CODE_ADDS = 0.2
 REMEMBER_ADDS = 0.6
 #: Turns of the person that count as a long conversation, and the share of a request that a question counts for.
-LONG = 10
+LONG_TURNS = 10
 QUESTION_COUNTS = 0.5
 #: From this significance on, a heartbeat follows at once, unless the installation sets another limit.
 SIGNIFICANT = 0.35
@@ -127,7 +127,7 @@ def check_turn(text: str) -> str:
     return text
 
 
-def human_of(person: str) -> str:
+def name_of_person(person: str) -> str:
     """Return the name in `user:NAME` or `cli:NAME`."""
     return person.partition(":")[2] or person
 
@@ -154,7 +154,7 @@ def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WOR
     weight = max(0.0, min(highest, EXPLICIT) - DEFAULT_IMPORTANCE) / (EXPLICIT - DEFAULT_IMPORTANCE)
     asked = sum(_request_weight(text) for text in own)
     total = (
-        LENGTH_ADDS * min(len(own) / LONG, 1)
+        LENGTH_ADDS * min(len(own) / LONG_TURNS, 1)
         + REQUESTS_ADD * min(asked, 1)
         + EMOTION_ADDS * any(_has_emotion(text) for text in own)
         + (REMEMBER_ADDS if remember else IMPORTANCE_ADDS * weight)

@@ -74,7 +74,7 @@ class ReplyFollower:
         self.shown = ""
 
     def resume(self, last_id: str, progress: ReplyProgress) -> list[ReplyEvent]:
-        """Continue after the event `last_id`; return a restart where the text before it is not known any more."""
+        """Continue after the event `last_id`; return a restart where the text up to this event is no longer known."""
         if last_id in {_REST, _DONE}:
             if progress.answer is not None:
                 self.shown = progress.answer.content

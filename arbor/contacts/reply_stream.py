@@ -1,7 +1,7 @@
 """Find the sentences of a reply that may be shown while the model still writes.
 
-The model's text is JSON: its `reply` is decoded piece by piece, cut into sentences, and each sentence is compared with the
-agent's boundaries before it is shown. What cannot be read in this way is shown when the whole reply is checked and stored.
+The model's text is JSON: its `reply` is decoded piece by piece and cut into sentences, and each sentence is checked against the
+agent's boundaries before it is shown. A text that cannot be read so is shown once the whole reply is checked and stored.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class GrowingReply:
         return ""
 
     def _advance(self, wanted: re.Pattern[str], beginning: re.Pattern[str], following: _TextPart) -> None:
-        """Move behind what is wanted; wait while the text may still become it."""
+        """Move past the wanted pattern; wait while the text may still become a match."""
         found = wanted.match(self._rest)
         if found is not None:
             self._rest, self._place = self._rest[found.end() :], following

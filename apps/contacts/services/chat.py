@@ -68,9 +68,7 @@ class EndedSession:
 def open_session(*, agent_id: UUID, person: str, client_key: str = "") -> ChatSession:
     """Return the open conversation of a person with an agent, or create one.
 
-    A program names its conversations by `client_key`, so that one person has several at once.
-
-    An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
+    A program names its conversations by `client_key`, so that one person has several at once. An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
     unknown agent, Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
     """
     check_line("person", person, PERSON_LENGTH)
@@ -109,8 +107,7 @@ def receive_turn(
 ) -> ChatMessage:
     """Store a person's turn and enqueue the task that answers it; with `enqueued=False` the caller answers it.
 
-    `client` has what the person's program says beside the text: its note, which the agent reads as data, and the message's id.
-
+    `client` has what the person's program sends beside the text: its note, which the agent reads as data, and the message's id.
     Raises NotFound for an unknown conversation, Invalid for the text, TransitionIllegal if the conversation is over or
     its last turn is not answered yet.
     """

@@ -1,4 +1,4 @@
-"""Read conversations: their turns, and who talked."""
+"""Read conversations: their turns and their people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models.functions import Lower
 
 from apps.contacts.models import ChatMessage, ChatSession
-from arbor.contacts.chat import human_of
+from arbor.contacts.chat import name_of_person
 
 
 def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> list[ChatMessage]:
@@ -38,4 +38,4 @@ def people_of(sessions: Collection[UUID]) -> dict[UUID, str]:
     if not sessions:
         return {}
     people = ChatSession.objects.filter(id__in=list(sessions)).values_list("id", "person")
-    return {session_id: human_of(person) for session_id, person in people}
+    return {session_id: name_of_person(person) for session_id, person in people}

@@ -99,7 +99,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
         agent: Agent = turn.session.agent
         filters = _filters(agent.id)
-    # Reads their files at the first call.
+    # The first call reads the files of the tokenizers, so it is made outside transactions.
     counters = token_counters()
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     relevant = recall(
@@ -118,7 +118,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         if filters and relevant:
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
-        own = _self_rows(agent.id)
+        self_rows = _self_rows(agent.id)
         # The prompt must fit into the window of every model that may be asked.
         ratios = ratios_of(state.token_ratios)
         limits = prompt_limits(
@@ -129,7 +129,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             tokenizers=counters,
         )
         count = counters.get(limits.tokenizer, estimate_tokens)
-        view = _view(turn, state, own, relevant, matched, count).model_copy(
+        view = _view(turn, state, self_rows, relevant, matched, count).model_copy(
             update={
                 "passages": list(knowledge.passages),
                 "search_faults": list(knowledge.faults),
@@ -137,7 +137,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         )
     prompt = build_chat_prompt(
         view,
-        system_prompt_of(agent, self_knowledge_of(own.aspects)),
+        system_prompt_of(agent, self_knowledge_of(self_rows.aspects)),
         nonce=secrets.token_hex(8),
         window=limits.window,
         reply_tokens=limits.reply_tokens,
@@ -178,9 +178,9 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
 
 
 def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
-    """Store with a person's turn which boundaries it matches and which turns were summarized, and audit what was cut.
+    """Store with a person's turn its boundary matches and the summaries of earlier turns, and audit the cuts of the prompt.
 
-    In the open transaction; without any of these, no statement.
+    Runs in the open transaction; without any of these, no statement.
     """
     detail: dict[str, Any] = {}
     if prepared.boundary_matches:
@@ -209,7 +209,7 @@ def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
 def _view(
     turn: ChatMessage,
     state: Any,
-    own: SelfRows,
+    self_rows: SelfRows,
     relevant: Sequence[Recalled],
     matched: Sequence[BoundaryMatch],
     count: CountTokens,
@@ -224,11 +224,11 @@ def _view(
         now=now,
         hours_since_user=_hours_before(turn),
         skills=skill_views([state.skills])[0],
-        **choose_self(own, about=turn.content, now=now),
-        mood=_mood(agent.id, state.mood, now),
+        **choose_self(self_rows, about=turn.content, now=now),
+        mood=_mood_view(agent.id, state.mood, now),
         # Goals may have changed since the last heartbeat.
         working_memory=with_goals(WorkingMemory.model_validate(state.working_memory), state.active_goals),
-        relevant=[_memory(memory) for memory in relevant],
+        relevant=[_memory_view(memory) for memory in relevant],
         code=[
             CodeView(language=row.language, title=row.title, code=row.code)
             for row in find_code(agent_id=agent.id, text=turn.content[:CODE_QUERY_LENGTH], limit=CODE_SHOWN)
@@ -250,7 +250,7 @@ def _view(
 
 
 def _state(agent_id: UUID) -> Any:
-    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, `token_ratios` and `skills`."""
+    """Read the agent's state with `active_goals`, the titles of its active goals, latest touched first, `token_ratios` and `skills`."""
     active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
     titles = ArraySubquery(active.values("title")[:MAX_GOALS])
     ratios = ArraySubquery(ratio_objects())
@@ -286,12 +286,12 @@ def _filters(agent_id: UUID) -> list[BeliefFilter]:
     return filters_of(beliefs.order_by("id").values("confidence", "status", "filters"))
 
 
-def _mood(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:
+def _mood_view(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:
     mood = mood_of(agent_id, stored, now)
     return MoodView(valence=mood.valence, arousal=mood.arousal)
 
 
-def _memory(memory: Recalled) -> MemoryView:
+def _memory_view(memory: Recalled) -> MemoryView:
     return MemoryView(
         id=str(memory.id),
         type=memory.type,

@@ -16,7 +16,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Hook
 from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
-from apps.tenants.names import find_by_name
+from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.contacts.hook_messages import parse_body
 from arbor.contacts.hook_signatures import check_header, check_secret
@@ -60,7 +60,7 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
     hook = Hook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=_valid_name(new.name),
+        name=valid_row_name(new.name, whose="a hook's", longest=NAME_LENGTH),
         agent=agent_by_id(new.agent_id),
         kind=HookKind(new.kind),
         signature_header=_valid_header(new),
@@ -177,13 +177,6 @@ def _secret_of(hook: Hook, given: str) -> str:
         return new_standard_secret()
     check_secret(given, kind=HookKind(hook.kind), header=hook.signature_header)
     return given
-
-
-def _valid_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
-        raise Invalid(f"a hook's name has 1 to {NAME_LENGTH} printable characters, got {name[:200]!r}")
-    return name
 
 
 def _valid_header(new: NewHook) -> str:

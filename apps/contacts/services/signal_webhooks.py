@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
-from apps.tenants.names import find_by_name
+from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.standard_webhooks import new_standard_secret
@@ -50,7 +50,7 @@ def create_webhook(
     webhook = SignalWebhook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=_valid_name(name),
+        name=valid_row_name(name, whose="a webhook's", longest=_NAME_LENGTH),
         url=_valid_url(url.strip()),
         signals=_valid_signals(wanted),
         agent_id=agent_id,
@@ -129,13 +129,6 @@ def _lock_webhook(webhook_id: UUID) -> SignalWebhook:
     if webhook is None:
         raise NotFound(f"there is no webhook {webhook_id} in this tenant")
     return webhook
-
-
-def _valid_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= _NAME_LENGTH or not name.isprintable():
-        raise Invalid(f"a webhook's name has 1 to {_NAME_LENGTH} printable characters, got {name!r}")
-    return name
 
 
 def _valid_url(url: str) -> str:

@@ -18,7 +18,7 @@ from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.agents.birth import first_working_memory
 from arbor.clock import Clock, SystemClock
-from arbor.contacts.chat import human_of, thought_of_turn
+from arbor.contacts.chat import name_of_person, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid, TemplateInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -152,7 +152,7 @@ def _parse(text: str) -> Reply | None:
 
 def _turns(agent_id: UUID) -> Iterator[PastTurn]:
     for at, person, session_id, over, thinking, asked in fetch(_TURNS, agent=agent_id, limit=EVENTS):
-        human = human_of(person)
+        human = name_of_person(person)
         yield PastTurn(
             at=at,
             human=human,
