@@ -81,7 +81,7 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         # URL: only its type and origin are shown.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
         log.exception("carrier_failed", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
-        return _record_failure(claimed, f"a fault of ours: {fault}", final=False)
+        return _record_failure(claimed, f"an internal error of Arbor: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return _mark_sent(message_id)
 
