@@ -43,7 +43,7 @@ from arbor.goals.values import (
     MAX_QUEUED,
     GoalLayer,
     GoalType,
-    title_key,
+    text_key,
 )
 from arbor.knowledge.skills import MOST_SKILLS
 from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SubscriptionRequest
@@ -194,7 +194,7 @@ class TemplateSpec(BaseModel):
         # A backlog has no two open goals of one title, so the agent could not be created.
         for at, goal in enumerate(goals):
             for before, other in enumerate(goals[:at]):
-                if title_key(goal.heading) == title_key(other.heading):
+                if text_key(goal.heading) == text_key(other.heading):
                     raise ValueError(f"goals {before} and {at} have the same title: {goal.heading!r}")
                 if same_goal(goal.heading, other.heading):
                     raise ValueError(

@@ -18,15 +18,15 @@ from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, MAX_OPEN, GoalLayer, GoalS
 CURIOSITY_AFTER = 10.0
 CURIOSITY_PER_RISK = 20.0
 #: The risk tolerance of an agent without traits.
-BALANCED = 0.5
+BALANCED_RISK = 0.5
 # Seed 003, 3.7, names a balance below 20. Arbor has energy and a daily budget of tokens and money instead: this many
 # heartbeats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
 EXHAUSTED_HEARTBEATS = 3
 # The origin of seed 003: the reputation below and above which a rule creates a goal, and the number of dealings from
 # which the reputation counts.
-POOR_STANDING = 0.3
-GOOD_STANDING = 0.7
-STANDING_KNOWN_FROM = 3
+POOR_REPUTATION = 0.3
+GOOD_REPUTATION = 0.7
+REPUTATION_KNOWN_FROM = 3
 #: Characters of an event's text that a goal's title quotes.
 TITLE_LENGTH = 120
 
@@ -59,10 +59,10 @@ class Circumstances:
     #: Whether an aspiration is open.
     has_aspiration: bool = False
     role: AgentRole | None = None
-    risk_tolerance: float = BALANCED
+    risk_tolerance: float = BALANCED_RISK
     #: Heartbeats since the agent last met something new.
     stale_beats: int = 0
-    #: Whether the agent can find something new: a rule without access to the web cannot.
+    #: Whether the agent can find something new: the reflex policy cannot without access to the web.
     can_explore: bool = True
     #: Heartbeats in a row that ended without energy.
     exhausted_heartbeats: int = 0
@@ -71,7 +71,7 @@ class Circumstances:
     #: Events that may be chances, as texts.
     chances: Sequence[str] = ()
     #: The share of peers' dealings with the agent that went well, and the number of dealings.
-    standing: float | None = None
+    reputation: float | None = None
     dealings: int = 0
 
 
@@ -191,9 +191,9 @@ def _role(now: Circumstances) -> InjectedGoal | None:
 
 
 def _reputation(now: Circumstances) -> InjectedGoal | None:
-    if now.standing is None or now.dealings < STANDING_KNOWN_FROM:
+    if now.reputation is None or now.dealings < REPUTATION_KNOWN_FROM:
         return None
-    if now.standing < POOR_STANDING:
+    if now.reputation < POOR_REPUTATION:
         return InjectedGoal(
             rule=Rule.REPUTATION,
             title="Improve how you stand with your peers",
@@ -201,7 +201,7 @@ def _reputation(now: Circumstances) -> InjectedGoal | None:
             layer=GoalLayer.OBJECTIVE,
             source=GoalSource.SOCIAL,
         )
-    if now.standing > GOOD_STANDING:
+    if now.reputation > GOOD_REPUTATION:
         return InjectedGoal(
             rule=Rule.MENTORING,
             title="Be a mentor to your peers",

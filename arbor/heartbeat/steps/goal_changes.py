@@ -235,7 +235,7 @@ class BacklogEditor:
         """Count this heartbeat as spent on the goal, once."""
         if str(goal_id) not in self._served:
             self._served.add(str(goal_id))
-            self._backlog.serve(goal_id)
+            self._backlog.count_heartbeat(goal_id)
 
     def _executes_step(self, action: str, step: str) -> bool:
         by_rule = self._heartbeat.situation.model_is_reflex
