@@ -210,7 +210,7 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
                 detail={"message": str(claimed.message_id)},
                 urgent=True,
             )
-        except IdentityRefused as error:
+        except (IdentityRefused, SealBroken) as error:
             return _record_failure(claimed, str(error), final=True)
         if not _mark_sent(claimed.message_id):
             return False
