@@ -15,7 +15,7 @@ from arbor.authority.reflexes import DEFAULT_TERMS, REPLY, ReflexTerms, reflex_o
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryRule
-from arbor.selves.boundary_check import Vector, check, may_proceed
+from arbor.selves.boundary_check import Vector, find_matches, may_proceed
 
 #: Characters before a sentence that are checked together with it, because a pattern may match across sentences.
 CHECKED_BEFORE = 1_000
@@ -169,4 +169,4 @@ def may_show(
     texts = [sentence, before[-CHECKED_BEFORE:] + sentence]
     if reflex_of(REPLY, texts, terms=reflexes) is not None:
         return False
-    return all(may_proceed(match.boundary, thinking) for match in check(texts, boundaries, vectors))
+    return all(may_proceed(match.boundary, thinking) for match in find_matches(texts, boundaries, vectors))

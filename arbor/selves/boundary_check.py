@@ -1,4 +1,4 @@
-"""Match texts with an agent's boundaries, and decide whether an action may go on (seed 004, "Boundaries").
+"""Match texts with an agent's boundaries, and decide whether an action may proceed (seed 004, "Boundaries").
 
 A text matches a boundary by one of its patterns, on word borders, or by the meaning of one of its examples.
 """
@@ -38,7 +38,7 @@ class BoundaryMatch:
     why: str
 
 
-def check(
+def find_matches(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[BoundaryMatch]:
     """Return the boundary matches of texts, the most important first; a boundary matches a text at most once.
@@ -59,7 +59,7 @@ def check(
 
 
 def may_proceed(boundary: BoundaryRule, reasoning: str) -> bool:
-    """Return whether an action may go on despite a boundary match.
+    """Return whether an action may proceed despite a boundary match.
 
     Never for a refusal, always for a flag. For a negotiable boundary, the reasoning of the decision must name the boundary
     and give reasons in at least (1 - flexibility) · 20 further words. Flexibility 0 is not negotiable.
@@ -106,13 +106,13 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 
 
 def _explain_pattern(plain: str, boundary: BoundaryRule) -> str:
-    matches = (
+    match = (
         _first_unnegated(compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
     )
-    if matches is None and _has_hint(plain, boundary.hints):
+    if match is None and _has_hint(plain, boundary.hints):
         plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
-        matches = _first_unnegated(_compile_expressions(boundary.expressions), plain, boundary)
-    return f"it says “{' '.join(matches.group().split()).lstrip('.!?;:, ')}”" if matches else ""
+        match = _first_unnegated(_compile_expressions(boundary.expressions), plain, boundary)
+    return f"it says “{' '.join(match.group().split()).lstrip('.!?;:, ')}”" if match else ""
 
 
 def _has_hint(plain: str, hints: Sequence[str]) -> bool:
@@ -124,7 +124,7 @@ def _has_hint(plain: str, hints: Sequence[str]) -> bool:
 
 
 def _first_unnegated(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
-    """Return the first match; of a default boundary, the first that is not negated."""
+    """Return the first match; for a default boundary, the first that is not negated."""
     if not boundary.expressions:
         return pattern.search(plain)
     return next((match for match in pattern.finditer(plain) if not is_negated(plain, *match.span())), None)

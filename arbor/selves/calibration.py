@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 
-#: How long after its acceptance a proposal can be judged right; it can prove wrong at any time.
+#: The time after its acceptance from which on a proposal can be judged right; it can be judged wrong at any time.
 JUDGED_AFTER = timedelta(days=14)
 #: The accepted proposals of a kind that are judged: the latest, so that a threshold also moves back.
 MOST_JUDGED = 50
@@ -47,8 +47,8 @@ def _around(base: float, *, least: float = 0.0) -> Threshold:
     )
 
 
-#: Above what a user's word alone allows (`sources.USER_TRUST` as the only source: 0.745), and never below: a promoted fact must
-#: have been confirmed, however often earlier ones proved right.
+#: Above the confidence that a user's word alone gives (`sources.USER_TRUST` as the only source: 0.745). Calibration never lowers
+#: it: a promoted fact must have been confirmed, however often earlier ones proved right.
 CONFIRMED = 0.75
 #: The least activation of a preconscious memory.
 EDGE_OF_MIND = 0.4

@@ -20,7 +20,7 @@ MAX_PATTERNS = 20
 PATTERN_LENGTH = 100
 #: The most that a rule of a certain belief changes of a memory's score: half of it more, or half of it less.
 STRENGTH = 0.5
-#: Memories to recall for each one that is shown, so that a favored one can move up and a hidden one is made up for.
+#: Memories to recall for each one that is shown, so that a favored one can move up and a hidden one is replaced.
 CONSIDERED = 3
 
 
@@ -58,7 +58,7 @@ class MemoryFilter(BaseModel):
         return self
 
     def matches(self, memory: Recalled) -> bool:
-        """Return whether the rule is about a memory."""
+        """Return whether the rule applies to a memory."""
         if self.types and memory.type not in self.types:
             return False
         return not self.patterns or compile_patterns(self.patterns).search(fold(memory.content)) is not None
@@ -84,7 +84,7 @@ class BeliefFilter:
 
 
 def read_filters(stored: Iterable[Mapping[str, Any]]) -> list[MemoryFilter]:
-    """Read rules from JSON. Raises Invalid, with what would be right."""
+    """Read rules from JSON. Raises Invalid."""
     rules = list(stored)
     if len(rules) > MAX_FILTERS:
         raise Invalid(f"a belief has at most {MAX_FILTERS} memory filters, got {len(rules)}")

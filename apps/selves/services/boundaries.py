@@ -17,7 +17,7 @@ from apps.selves.services.parts import boundary_values
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
-from arbor.selves.boundary_check import BoundaryMatch, Vector, check, in_force
+from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, in_force
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +113,7 @@ def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Boun
         vectors = dict(zip(texts, embedded.tolist(), strict=True))
     except EmbeddingFailed as error:
         log.warning("boundaries_lexical_fallback", agent_id=str(agent_id), error=str(error))
-    return check([text], boundaries, vectors)
+    return find_matches([text], boundaries, vectors)
 
 
 def _rows(agent_id: UUID) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ from arbor.selves.proposals import (
     ProposalKind,
     ProposalStatus,
     duplicate_of,
-    to_expire,
+    proposals_to_evict,
     transition,
 )
 from arbor.selves.values import BeliefRevision, BeliefStatus
@@ -77,7 +77,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
         if duplicate is not None:
             known.append(duplicate)
             continue
-        for weakest in to_expire(pending):
+        for weakest in proposals_to_evict(pending):
             pending.remove(weakest)
             expired.append(weakest)
         row = _row(agent_id, new)
