@@ -25,7 +25,7 @@ class IdentityAspect(TenantModel):
     agent = TenantForeignKey(Agent, related_name="aspects")
     kind = models.CharField(max_length=24, choices=[(k.value, k.value) for k in AspectKind])
     content = models.TextField()
-    #: SHA-256 of the normalized content: an agent has it once of each kind.
+    #: SHA-256 of the normalized content, which an agent has once of each kind.
     content_hash = models.BinaryField(max_length=32)
     #: By kind the strength of a trait, the importance of a value, the proficiency of a capability, or the resonance of
     #: another aspect; 0 to 1.
@@ -80,7 +80,7 @@ class Belief(TenantModel):
     agent = TenantForeignKey(Agent, related_name="beliefs")
     category = models.CharField(max_length=16, choices=[(c.value, c.value) for c in BeliefCategory])
     statement = models.TextField()
-    #: SHA-256 of the normalized statement: an agent has it once.
+    #: SHA-256 of the normalized statement, which an agent has once.
     statement_hash = models.BinaryField(max_length=32)
     #: The agent's certainty, and the belief's resistance to evidence; 0 to 1.
     confidence = models.FloatField()

@@ -73,7 +73,7 @@ def revise_aspect(
         if value is not None:
             check_share(name, value)
     wanted["status"] = revision.status
-    aspect = _locked(aspect_id)
+    aspect = _lock_aspect(aspect_id)
     before = aspect_values(aspect)
     changes = set_values(aspect, wanted)
     if changes:
@@ -85,12 +85,12 @@ def revise_aspect(
 
 
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
-    """Drop an aspect of an agent's identity; its row stays for the record. Raises NotFound."""
+    """Drop an aspect of an agent's identity; its row stays. Raises NotFound."""
     revision = AspectRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_aspect(aspect_id=aspect_id, actor=actor, revision=revision)
 
 
-def _locked(aspect_id: UUID) -> IdentityAspect:
+def _lock_aspect(aspect_id: UUID) -> IdentityAspect:
     """Lock an aspect, after its agent. Raises NotFound."""
     agent_id = IdentityAspect.objects.filter(id=aspect_id).values_list("agent_id", flat=True).first()
     if agent_id is None:
@@ -101,7 +101,7 @@ def _locked(aspect_id: UUID) -> IdentityAspect:
 
 
 def _require_room(agent_id: UUID, kind: AspectKind) -> None:
-    """Raise LimitReached for an agent with the most aspects, or with the most of a kind, such as traits."""
+    """Raise LimitReached for an agent that has as many aspects as allowed, or as many of a kind, such as traits."""
     kinds = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
     counts = Counter(kinds.values_list("kind", flat=True))
     if kind in QUALITIES and counts[kind] >= MAX_OF_KIND:

@@ -31,7 +31,7 @@ from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBe
 def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
     """Add a belief to an agent, or activate a dropped one again.
 
-    Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
+    Raises NotFound for the agent, AlreadyExists for a belief that it has, LimitReached.
     """
     # Without the lock, two concurrent additions would both find no existing row.
     lock_agent(agent_id)
@@ -74,7 +74,7 @@ def revise_belief(
     for name in ("confidence", "stability"):
         if wanted[name] is not None:
             check_share(name, wanted[name])
-    belief = _locked(belief_id)
+    belief = _lock_belief(belief_id)
     before = belief_values(belief)
     changes = set_values(belief, wanted)
     belief.tested_at = tested_at or belief.tested_at
@@ -119,7 +119,7 @@ def change_filters(
 
     Raises NotFound, Invalid.
     """
-    belief = _locked(belief_id)
+    belief = _lock_belief(belief_id)
     before = belief_values(belief)
     rules = read_filters([*belief.filters, added] if added else [])
     belief.filters = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
@@ -130,12 +130,12 @@ def change_filters(
 
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
-    """Drop a belief; its row stays for the record. Raises NotFound."""
+    """Drop a belief; its row stays. Raises NotFound."""
     revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
 
 
-def _locked(belief_id: UUID) -> Belief:
+def _lock_belief(belief_id: UUID) -> Belief:
     """Lock a belief, after the schedule and the row of its agent: the trust of its facts may change with it.
 
     Raises NotFound.

@@ -1,4 +1,4 @@
-"""Add, remove and restore boundaries of an agent's own, which add to the default ones or override them."""
+"""Add and remove boundaries of an agent's own, and restore the default boundaries that they override."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _FIELDS = (
 def add_boundary(*, tenant_id: UUID, agent_id: UUID, boundary: NewBoundary, actor: str) -> Boundary:
     """Add a boundary to an agent, or replace its own of that name; its examples are embedded first, outside transactions.
 
-    While the embedder does not answer, the boundary matches by its patterns, and heartbeats embed its examples.
+    If the embedder does not answer, the boundary matches by its patterns until heartbeats have embedded its examples.
     Raises NotFound for the agent, LimitReached.
     """
-    vectors = _vectors(tenant_id, agent_id, list(boundary.examples))
+    vectors = _embed_examples(tenant_id, agent_id, list(boundary.examples))
     with tenant_transaction(tenant_id):
         return _store(agent_id, boundary, vectors, actor)
 
@@ -56,27 +56,27 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     lock_agent_row(agent_id)
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     default = next((boundary for boundary in DEFAULT_BOUNDARIES if boundary.name == name), None)
-    if row is None and default is None:
-        raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
-    if default is None and row is not None:
+    if default is None:
+        if row is None:
+            raise NotFound(
+                f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has"
+            )
         _record_change(row, actor, f"removed the boundary {name}", boundary_values(row), {})
         row.delete()
         return "removed"
     before = boundary_values(row) if row else {}
-    if row is None and default is not None:
-        row = Boundary(
-            tenant_id=current_tenant(),
-            agent_id=agent_id,
-            name=name,
-            type=default.type,
-            response=default.response,
-            description=default.description,
-            patterns=list(default.patterns),
-            examples=list(default.examples),
-            flexibility=default.flexibility,
-            importance=default.importance,
-        )
-    assert row is not None
+    row = row or Boundary(
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        name=name,
+        type=default.type,
+        response=default.response,
+        description=default.description,
+        patterns=list(default.patterns),
+        examples=list(default.examples),
+        flexibility=default.flexibility,
+        importance=default.importance,
+    )
     row.enabled, row.source = False, actor
     row.save()
     _record_change(row, actor, f"switched off the boundary {name}", before, boundary_values(row))
@@ -96,7 +96,7 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
 
 def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
     """Return the boundaries in force for an agent. One statement."""
-    return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
+    return in_force(DEFAULT_BOUNDARIES, list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS)))
 
 
 def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:
@@ -116,11 +116,7 @@ def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Boun
     return find_matches([text], boundaries, vectors)
 
 
-def _rows(agent_id: UUID) -> list[dict[str, Any]]:
-    return list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS))
-
-
-def _vectors(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, Any]:
+def _embed_examples(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, Any]:
     if not examples:
         return {}
     with tenant_transaction(tenant_id):

@@ -21,10 +21,10 @@ from arbor.selves.calibration import (
 )
 from arbor.selves.proposals import ProposalKind
 
-#: A memory that is archived this soon after its acceptance is gone, even if it was recalled.
+#: A memory that is archived within this time after its acceptance is gone, even if it was recalled.
 _SHORT_LIVED = timedelta(days=30)
 
-# The latest decided proposals of each kind, with what became of the memory or the part of the self that each one brought:
+# The latest decided proposals of each kind, with the fate of the memory or the part of the self that each one created:
 # [kind, was accepted, decided at, gone, contradicted, confirmed]; `gone` is null where nothing is left to judge. An aspect and a
 # preference are confirmed by staying: every heartbeat reads them, and may propose to change them.
 _DECIDED = """

@@ -48,16 +48,15 @@ class SelfChangeRecord:
     message: str
     reason: str = ""
     proposal_id: UUID | None = None
-    #: The version that the change belongs to, of an act with several changes; None for a version of its own.
+    #: The version of an act with several changes; None for a version of its own.
     version: int | None = None
 
 
 def record_self_change(change: SelfChangeRecord) -> int:
     """Record one change in the self history and in the audit log, in the transaction of the change; return its version.
 
-    The caller has locked the agent's row: its changes are numbered one after the other.
-    In the audit log an agent's own decision is the agent's, as its other acts are, and its heartbeat in the detail.
-    Two statements, one more for the agent's own decision.
+    The caller has locked the agent's row, because changes are numbered one after the other. The actor of an agent's own
+    decision is the agent in the audit log, and the detail names the heartbeat. Two statements, one more for such a decision.
     """
     ((version,),) = fetch(
         RECORD_SELF_CHANGE,
@@ -107,7 +106,7 @@ def record_decision(
     detail: Mapping[str, Any],
     change: AuditChange | None = None,
 ) -> None:
-    """Record a decision about a self in the audit log; the actor of a heartbeat's is `agent:PUBLIC_ID`."""
+    """Record a decision about a self in the audit log; the actor of a heartbeat's decision is `agent:PUBLIC_ID`."""
     actor, known = decided_by, dict(detail)
     if decided_by.startswith(HEARTBEAT):
         actor = f"agent:{Agent.objects.values_list('public_id', flat=True).get(id=agent_id)}"
@@ -123,7 +122,7 @@ def record_decision(
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return {name: {"from": …, "to": …}} of a part that was there before and is there still."""
+    """Return {name: {"from": …, "to": …}} for a part that existed before and still exists."""
     if not before or not after:
         return {}
     return {

@@ -19,9 +19,8 @@ from arbor.selves.values import AspectKind, BeliefStatus
 
 @dataclass(frozen=True, kw_only=True)
 class InnerState:
-    """An agent's drives and mood, and the time when the next drive becomes urgent, if any."""
+    """An agent's drives and mood, and the time at which the next drive becomes urgent, if any."""
 
-    beats: int
     drives: Sequence[DriveView]
     mood: MoodView
     next_urgent_at: datetime | None
@@ -42,7 +41,6 @@ def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:
     mood = mood_of(agent_id, state.mood, now)
     following = next_urgent_at(drives, now)
     return InnerState(
-        beats=state.beats,
         drives=[
             DriveView(name=drive, level=drives.level(drive, now), urgent=drive in urgent) for drive in Drive
         ],

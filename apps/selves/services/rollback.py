@@ -49,7 +49,7 @@ ALL_PARTS = tuple(PartKind)
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """The result of a rollback: the version that was restored, the one that this made, and what changed."""
+    """The result of a rollback: the restored version, the new version, and the differences."""
 
     to: int
     version: int
@@ -60,7 +60,7 @@ class Rollback:
 def roll_back(
     *, agent_id: UUID, to: int, actor: str, reason: str = "", parts: Collection[PartKind] = ALL_PARTS
 ) -> Rollback:
-    """Restore the parts of a self as they were at an earlier version; nothing changes where they are so already.
+    """Restore the parts of a self as they were at an earlier version; without differences, nothing changes.
 
     Each restored part is a change of one new version. Memories are no part of the self, and stay. Raises NotFound for the
     agent and for a version that is not offered, PermissionDenied for an agent's own heartbeat.
