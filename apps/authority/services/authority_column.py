@@ -46,22 +46,15 @@ class ParsedGrants:
 def parse_authority(grants: str | None, identity: AgentIdentity) -> AgentAuthority:
     """Return the rights of an agent, from the text of `GRANTS_COLUMN`."""
     chain = identity.chain
-    parsed = _parsed(grants or "[]", chain.public_id, chain.tenant_id)
-    return authority_with(identity, parsed.grants, parsed.uses)
-
-
-def authority_with(
-    identity: AgentIdentity, grants: AgentGrants, uses: Mapping[str, GrantUses]
-) -> AgentAuthority:
-    """Return the rights of an agent with these grants."""
+    parsed = _parse(grants or "[]", chain.public_id, chain.tenant_id)
     return AgentAuthority(
-        tenant=identity.chain.tenant_id,
-        public_id=identity.chain.public_id,
-        keys={key.number: key.public for key in identity.chain.keys},
+        tenant=chain.tenant_id,
+        public_id=chain.public_id,
+        keys={key.number: key.public for key in chain.keys},
         identity_fault=identity.refusal,
         issuers={issuer_of(number): public for number, public in identity.authority_keys},
-        grants=grants,
-        uses=uses,
+        grants=parsed.grants,
+        uses=parsed.uses,
     )
 
 
@@ -107,7 +100,7 @@ def from_record(record: Mapping[str, Any], *, tenant: str) -> Capability:
 
 
 @lru_cache(maxsize=_GRANTS_CACHED)
-def _parsed(text: str, public_id: str, tenant: str) -> ParsedGrants:
+def _parse(text: str, public_id: str, tenant: str) -> ParsedGrants:
     grants: list[Capability] = []
     uses: dict[str, GrantUses] = {}
     for row in from_json(text):

@@ -51,7 +51,7 @@ class ActionMode:
 
 
 def trust_of(agent_id: UUID) -> TrustProfile:
-    """Return the preset and the rules of an agent. Four statements at most. Raises nothing for an unknown agent."""
+    """Return the preset and the rules of an agent; the defaults for an unknown agent. Four statements at most."""
     return TrustProfile(preset=_preset(agent_id), rules=_rules(agent_id), tenant_rules=tenant_rules())
 
 
