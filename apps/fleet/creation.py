@@ -13,7 +13,7 @@ from django.db.models.functions import Lower
 
 from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
-from apps.agents.services.profile import valid_name
+from apps.agents.services.lookup import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet, Sum
 
 from apps.agents.models import Agent
 from apps.agents.services.identity import identity_of
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.authority.models import CapabilityGrant, CapabilityUse
 from apps.authority.services.authority_column import GRANTS_COLUMN, parse_authority
 from apps.authority.services.grants import to_value

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from apps.agents.models import Agent
 from apps.agents.services.locks import lock_agent
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.models import TierChange, TrustScore

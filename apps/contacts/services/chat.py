@@ -20,8 +20,8 @@ from django.db.models.functions import Now
 from apps.agents.models import AgentState, Trigger
 from apps.agents.services.identity import identity_of
 from apps.agents.services.locks import lock_agent
+from apps.agents.services.lookup import agent_by_id
 from apps.agents.services.percepts import bring_forward, pause_schedule
-from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
 from apps.calls.services.models import models_at
 from apps.calls.services.usage import budget_status_of

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Max
 
 from apps.agents.models import AgentState, HeartbeatSchedule
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.reflexes import reflex_terms

@@ -14,7 +14,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models.expressions import RawSQL
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.services.token_ratios import ratio_objects, ratios_of

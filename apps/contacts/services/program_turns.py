@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agents.services.identity import identity_of
-from apps.agents.services.profile import own_model
+from apps.agents.services.lookup import own_model
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
 from apps.contacts.models import ChatMessage, ChatSession

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.authority.services.explanations import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id, genome_of
+from apps.agents.services.lookup import agent_by_id, genome_of
 from apps.goals.models import Goal
 from apps.goals.services import acts
 from apps.goals.services.acts import GoalEdit, change_goal

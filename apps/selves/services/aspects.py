@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.selves.models import IdentityAspect
 from apps.selves.services.changes import ASPECT, SelfChangeRecord, record_self_change, set_values
 from apps.selves.services.parts import aspect_values

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.memories.services.embedding.embedding import embed_query, embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.selves.models import ProposalCalibration
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.selves.models import Preference
 from apps.selves.services.changes import PREFERENCE, SelfChangeRecord, record_self_change
 from apps.selves.services.parts import preference_values

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.authority_column import capability_name
 from apps.authority.services.explanations import (
