@@ -129,8 +129,8 @@ def _matches(given: Sequence[str], expected: Sequence[str]) -> bool:
     """Compare each signature with each expected one, in a time that does not depend on their content."""
     found = False
     for signature in given:
-        for own in expected:
-            found |= hmac.compare_digest(signature.encode(), own.encode())
+        for right in expected:
+            found |= hmac.compare_digest(signature.encode(), right.encode())
     return found
 
 

@@ -176,19 +176,19 @@ def _read(hook: Hook, request: HookRequest) -> tuple[HookMessage | None, str]:
 def _store(hook: Hook, delivery: HookDelivery) -> HookReceipt | None:
     """Store a delivery; return the receipt of one that was processed before. A delivery that had failed is processed again."""
     made = HookDelivery.objects.bulk_create([delivery], ignore_conflicts=True)
-    own = HookDelivery.objects.filter(hook=hook, once_key=delivery.once_key)
-    row = own.select_for_update().defer("body").get()
+    same = HookDelivery.objects.filter(hook=hook, once_key=delivery.once_key)
+    row = same.select_for_update().defer("body").get()
     if row.id == made[0].id:
         return None
     if row.status != HookDeliveryStatus.FAILED:
-        own.update(attempts=F("attempts") + 1, tried_at=delivery.tried_at)
+        same.update(attempts=F("attempts") + 1, tried_at=delivery.tried_at)
         return HookReceipt(
             delivery_id=row.id,
             status=HookDeliveryStatus(row.status),
             percept_id=row.percept_id,
             repeated=True,
         )
-    own.update(
+    same.update(
         status=delivery.status,
         event=delivery.event,
         error=delivery.error,

@@ -40,8 +40,8 @@ def record_attempt(attempt: RequestAttempt) -> None:
     """Store an attempt: a request that is repeated has one row."""
     status = HookDeliveryStatus.RETRYING if attempt.error else HookDeliveryStatus.CONFIRMED
     values = {"status": status, "error": storable(attempt.error)[:_ERROR_LENGTH], "tried_at": timezone.now()}
-    own = HookDelivery.objects.filter(webhook_id=attempt.webhook_id, once_key=attempt.message_id)
-    if own.update(attempts=F("attempts") + 1, **values):
+    same = HookDelivery.objects.filter(webhook_id=attempt.webhook_id, once_key=attempt.message_id)
+    if same.update(attempts=F("attempts") + 1, **values):
         return
     HookDelivery.objects.create(
         tenant_id=current_tenant(),
