@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import share
+from apps.selves.models.identity import is_share
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
@@ -34,7 +34,7 @@ class ProposalCalibration(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "kind"], name="selves_calibration_once"),
             models.CheckConstraint(
-                condition=models.Q(threshold__isnull=True) | share("threshold"),
+                condition=models.Q(threshold__isnull=True) | is_share("threshold"),
                 name="selves_calibration_threshold",
             ),
         ]

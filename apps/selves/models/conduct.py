@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import share
+from apps.selves.models.identity import is_share
 from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
@@ -41,11 +41,11 @@ class Boundary(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_boundary_name"),
             models.CheckConstraint(
-                condition=share("flexibility"),
+                condition=is_share("flexibility"),
                 name="selves_boundary_flexibility",
             ),
             models.CheckConstraint(
-                condition=share("importance"),
+                condition=is_share("importance"),
                 name="selves_boundary_importance",
             ),
         ]

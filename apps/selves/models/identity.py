@@ -13,7 +13,7 @@ from arbor.ids import uuid7
 from arbor.selves.values import DEFAULT_STRENGTH, AspectKind, BeliefCategory, BeliefStatus
 
 
-def share(field: str) -> models.Q:
+def is_share(field: str) -> models.Q:
     """Return the condition that a field is between 0 and 1."""
     return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
 
@@ -45,8 +45,8 @@ class IdentityAspect(TenantModel):
             models.UniqueConstraint(
                 fields=["tenant", "agent", "kind", "content_hash"], name="selves_identityaspect_once"
             ),
-            models.CheckConstraint(condition=share("stability"), name="selves_identityaspect_stability"),
-            models.CheckConstraint(condition=share("strength"), name="selves_identityaspect_strength"),
+            models.CheckConstraint(condition=is_share("stability"), name="selves_identityaspect_stability"),
+            models.CheckConstraint(condition=is_share("strength"), name="selves_identityaspect_strength"),
         ]
 
     def __str__(self) -> str:
@@ -101,10 +101,10 @@ class Belief(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "statement_hash"], name="selves_belief_once"),
             models.CheckConstraint(
-                condition=share("confidence"),
+                condition=is_share("confidence"),
                 name="selves_belief_confidence",
             ),
-            models.CheckConstraint(condition=share("stability"), name="selves_belief_stability"),
+            models.CheckConstraint(condition=is_share("stability"), name="selves_belief_stability"),
         ]
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class BeliefEvidence(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
             models.CheckConstraint(
-                condition=share("strength"),
+                condition=is_share("strength"),
                 name="selves_evidence_strength",
             ),
         ]

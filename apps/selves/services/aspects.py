@@ -10,7 +10,7 @@ from django.db import transaction
 
 from apps.agents.services.locks import lock_agent_row
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, SelfChangeRecord, record_self_change, set_values
+from apps.selves.services.changes import record_part_change, set_values
 from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
@@ -52,7 +52,9 @@ def add_aspect(
     row.kind, row.content, row.status = aspect.kind, aspect.content, BeliefStatus.HELD
     row.strength, row.stability, row.source = aspect.strength, aspect.stability, aspect.source
     row.save()
-    _record_change(row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id)
+    record_part_change(
+        row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id
+    )
     return row
 
 
@@ -80,7 +82,7 @@ def revise_aspect(
         aspect.save()
         verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
         message = f"{verb} the aspect: {aspect.content}"
-        _record_change(aspect, before, actor, message, reason=revision.reason, proposal_id=proposal_id)
+        record_part_change(aspect, before, actor, message, reason=revision.reason, proposal_id=proposal_id)
     return aspect
 
 
@@ -111,27 +113,3 @@ def _require_room(agent_id: UUID, kind: AspectKind) -> None:
         and sum(counts[other] for other in AspectKind if other not in QUALITIES) >= MAX_ASPECTS
     ):
         raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
-
-
-def _record_change(
-    aspect: IdentityAspect,
-    before: dict[str, Any],
-    actor: str,
-    message: str,
-    *,
-    reason: str = "",
-    proposal_id: UUID | None = None,
-) -> None:
-    record_self_change(
-        SelfChangeRecord(
-            agent_id=aspect.agent_id,
-            what=ASPECT,
-            target_id=aspect.id,
-            before=before,
-            after=aspect_values(aspect),
-            actor=actor,
-            message=message,
-            reason=reason,
-            proposal_id=proposal_id,
-        )
-    )

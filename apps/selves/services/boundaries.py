@@ -12,7 +12,7 @@ from apps.agents.services.locks import lock_agent_row
 from apps.memories.services.embedding.embedding import embed_query, embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
-from apps.selves.services.changes import BOUNDARY, SelfChangeRecord, record_self_change
+from apps.selves.services.changes import record_part_change
 from apps.selves.services.parts import boundary_values
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
@@ -61,7 +61,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
             raise NotFound(
                 f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has"
             )
-        _record_change(row, actor, f"removed the boundary {name}", boundary_values(row), {})
+        record_part_change(row, boundary_values(row), actor, f"removed the boundary {name}", is_removed=True)
         row.delete()
         return "removed"
     before = boundary_values(row) if row else {}
@@ -79,7 +79,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     )
     row.enabled, row.source = False, actor
     row.save()
-    _record_change(row, actor, f"switched off the boundary {name}", before, boundary_values(row))
+    record_part_change(row, before, actor, f"switched off the boundary {name}")
     return "switched off"
 
 
@@ -90,7 +90,7 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"the agent has not changed a default boundary {name!r}; there is nothing to restore")
-    _record_change(row, actor, f"restored the boundary {name}", boundary_values(row), {})
+    record_part_change(row, boundary_values(row), actor, f"restored the boundary {name}", is_removed=True)
     row.delete()
 
 
@@ -144,21 +144,5 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row.enabled, row.source = True, boundary.source or actor
     row.save()
     message = f"gave the agent the boundary {row.name} ({row.response})"
-    _record_change(row, actor, message, before, boundary_values(row))
+    record_part_change(row, before, actor, message)
     return row
-
-
-def _record_change(
-    row: Boundary, actor: str, message: str, before: dict[str, Any], after: dict[str, Any]
-) -> None:
-    record_self_change(
-        SelfChangeRecord(
-            agent_id=row.agent_id,
-            what=BOUNDARY,
-            target_id=row.id,
-            before=before,
-            after=after,
-            actor=actor,
-            message=message,
-        )
-    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from django.db.models import Model
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.selves.models import SelfChange
+from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, SelfChange
+from apps.selves.services.parts import aspect_values, belief_values, boundary_values, preference_values
 from apps.selves.services.queries import RECORD_SELF_CHANGE
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
@@ -28,7 +30,14 @@ from arbor.signals import SignalName, signal
 BELIEF = PartKind.BELIEF.value
 ASPECT = PartKind.ASPECT.value
 PREFERENCE = PartKind.PREFERENCE.value
-BOUNDARY = PartKind.BOUNDARY.value
+_PARTS: Mapping[type[Model], tuple[str, Callable[[Any], Mapping[str, Any]]]] = MappingProxyType(
+    {
+        Belief: (BELIEF, belief_values),
+        IdentityAspect: (ASPECT, aspect_values),
+        Preference: (PREFERENCE, preference_values),
+        Boundary: (PartKind.BOUNDARY.value, boundary_values),
+    }
+)
 #: The prefix of an agent's own decisions, the only ones that are limited.
 HEARTBEAT = "heartbeat:"
 
@@ -96,6 +105,33 @@ def record_self_change(change: SelfChangeRecord) -> int:
         )
     )
     return int(version)
+
+
+def record_part_change(
+    part: Belief | Boundary | IdentityAspect | Preference,
+    before: Mapping[str, Any],
+    actor: str,
+    message: str,
+    *,
+    is_removed: bool = False,
+    reason: str = "",
+    proposal_id: UUID | None = None,
+) -> None:
+    """Record a change of a part of a self, given by its row, as a version of its own, as `record_self_change` does."""
+    what, values_of = _PARTS[type(part)]
+    record_self_change(
+        SelfChangeRecord(
+            agent_id=part.agent_id,
+            what=what,
+            target_id=part.id,
+            before=before,
+            after={} if is_removed else values_of(part),
+            actor=actor,
+            message=message,
+            reason=reason,
+            proposal_id=proposal_id,
+        )
+    )
 
 
 def record_decision(
