@@ -43,7 +43,7 @@ class Goal(TenantModel):
     fraction = models.FloatField(default=0.0)
     fraction_by_hand = models.BooleanField(default=False, db_default=False)
     blocked_by = models.TextField(blank=True)
-    #: The goal that must be closed first, if it is one of the agent's own.
+    #: The goal of the agent that must be closed first, if the blocker is a goal.
     blocked_by_goal = TenantForeignKey(
         "self", deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+"
     )

@@ -14,7 +14,7 @@ from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
 from arbor.selves.values import TEXT_LENGTH, AspectKind, NewAspect
 
-#: The source of a template's goal, by its type. Most goals are what the agent was made for.
+#: The source of a template's goal, by its type. Most goals belong to the role that the agent was created for.
 SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
     {
         GoalType.ACHIEVE: GoalSource.ROLE,

@@ -27,7 +27,7 @@ class EndorsementStatus(StrEnum):
     ACTIVE = "active"
     #: The agent does not act until its identity is reinstated.
     SUSPENDED = "suspended"
-    #: The agent acts no more.
+    #: The agent never acts again.
     REVOKED = "revoked"
 
 

@@ -19,7 +19,7 @@ TURN_LENGTH = 8_000
 #: The longest answer that is stored, in characters.
 ANSWER_LENGTH = 20_000
 #: Limits of the conversation's history in a prompt: turns (seed 001, "Context Window Management"), tokens of all of them, and
-#: characters of one. What was before is summarized.
+#: characters of one. Earlier turns are summarized.
 SHOWN_TURNS = 20
 SHOWN_TOKENS = 8_000
 TURN_SHOWN_LENGTH = 1_200

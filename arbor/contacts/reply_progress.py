@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: The id of the event with the rest of a stored answer, and of the last event.
+#: The ids of the event with the rest of a stored answer, and of the last event.
 _REST = "rest"
 _DONE = "done"
 
@@ -40,7 +40,7 @@ class ReplyEventKind(StrEnum):
 
     #: The next sentence, with the white space before it.
     SENTENCE = "sentence"
-    #: What was shown is void: another attempt writes the reply anew.
+    #: The shown sentences are void: another attempt writes the reply anew.
     RESTART = "restart"
     #: The answer is stored; its content is what counts.
     DONE = "done"

@@ -51,7 +51,7 @@ class _TextPart(StrEnum):
     STRING = "string"
     #: After a string.
     AFTER = "after"
-    #: After the object, or in a text that is no such object.
+    #: After the object, or in a text that cannot be read as such an object.
     END = "end"
 
 

@@ -22,13 +22,13 @@ MOST_MOVED = 0.1
 
 
 class ProposalJudgment(StrEnum):
-    """The judgment of an accepted proposal by what it brought."""
+    """The judgment of an accepted proposal by the memory or part of the self that it created."""
 
-    #: What it brought is still there after a while, and was confirmed.
+    #: What the proposal created still exists after a while, and was confirmed.
     RIGHT = "right"
-    #: What it brought was dropped, contradicted, retired or rolled back.
+    #: What the proposal created was dropped, contradicted, retired or rolled back.
     WRONG = "wrong"
-    #: Too early, or never used: it says nothing.
+    #: Too early to judge, or never used.
     OPEN = "open"
 
 
@@ -87,7 +87,7 @@ class Calibration:
 
 
 def judge(*, age: timedelta, gone: bool, contradicted: bool, confirmed: bool) -> ProposalJudgment:
-    """Judge an accepted proposal by what it brought, `age` after its acceptance."""
+    """Judge an accepted proposal by what it created, `age` after its acceptance."""
     if gone or (contradicted and not confirmed):
         return ProposalJudgment.WRONG
     if confirmed and age >= JUDGED_AFTER:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 #: The half-lives of a mood's distance from its baseline: valence fades within a day, arousal sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
-#: The interval of heartbeats that the changes are made for (seed 004, 8.1).
+#: The interval of heartbeats for which changes count in full (seed 004, 8.1).
 FULL_AFTER = timedelta(hours=1)
 #: The arousal from which on, to either end, changes count in full.
 _HALF = 0.5

@@ -11,7 +11,7 @@ from typing import Any
 from arbor.errors import NotFound
 from arbor.selves.values import BeliefStatus
 
-#: The versions offered for comparison and rollback beside the birth (seed 000, 2), and the changes of a growth log.
+#: The versions offered for comparison and rollback besides the birth (seed 000, 2), and the changes of a growth log.
 VERSIONS_OFFERED = 10
 GROWTH_LOG = 100
 #: The version of the birth.

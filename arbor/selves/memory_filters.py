@@ -18,7 +18,7 @@ from arbor.selves.values import BeliefStatus
 MAX_FILTERS = 10
 MAX_PATTERNS = 20
 PATTERN_LENGTH = 100
-#: The most that a rule of a certain belief changes of a memory's score: half of it more, or half of it less.
+#: The share by which a rule of a belief of confidence 1 raises or lowers a memory's score.
 STRENGTH = 0.5
 #: Memories to recall for each one that is shown, so that a favored one can move up and a hidden one is replaced.
 CONSIDERED = 3

@@ -79,7 +79,7 @@ def parse_identity(text: str | None, *, public_id: str, tenant_id: str) -> Agent
     genuine: list[tuple[int, bytes]] = []
     for number, public, sealed in authorities:
         try:
-            # Not cached with the rest: after a rotation of the master key a process may open the key a moment later.
+            # Not cached with the identity: after a rotation of the master key a process may open the key a moment later.
             open_authority_key(number, public, sealed)
         except SealBroken as error:
             if number == signed_by:

@@ -50,7 +50,7 @@ class RefusedMessage:
     """A message that was not opened, and the reason."""
 
     percept_id: UUID
-    #: The name of the agent that the percept names as sender; empty if it is no more.
+    #: The name of the agent that the percept names as sender; empty if that agent was destroyed.
     sender: str
     reason: str
 

@@ -18,7 +18,7 @@ class CapabilityGrant(TenantModel):
     """A grant of a resource to an agent, signed by the System Authority. Written once; it can only be revoked."""
 
     #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_pending_grants` signs. A rotation of the System
-    #: Authority's key signs them anew, with the copies of those above them.
+    #: Authority's key signs them anew, with their copies of the grants above.
     app_privileges: ClassVar[str] = (
         "SELECT, INSERT, UPDATE (revoked_at, revoked_by, revoked_reason, issuer, signature, ancestors)"
     )

@@ -19,7 +19,7 @@ from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import ALL_AGENTS, CAPABILITY_PREFIX, Capability, read_uri
 from arbor.errors import CapabilityInvalid
 
-#: The grants of the agent `a` and of all agents as JSON text, with the uses of those that limit them; null for none. Needs
+#: The grants of the agent `a` and of all agents as JSON text, with the uses of grants that limit them; null for none. Needs
 #: `%(tenant)s`.
 GRANTS_COLUMN = """(
     SELECT json_agg(json_build_array(g.id, g.agent_id IS NULL, g.resource, g.constraints, g.parent_id, g.depth, g.issuer,
@@ -107,7 +107,7 @@ def _parse(text: str, public_id: str, tenant: str) -> ParsedGrants:
         try:
             grant = _grant(row, public_id, tenant)
         except (CapabilityInvalid, KeyError, ValueError):
-            # A damaged row is no grant: its signature could not be verified either.
+            # A damaged row grants nothing: its signature could not be verified either.
             continue
         grants.append(grant)
         if (used := row[-1]) is not None:

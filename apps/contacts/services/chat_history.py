@@ -21,7 +21,7 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
 
 
 def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
-    """Return when people last talked with an agent, of those given, by their casefolded names. One statement."""
+    """Return when the named people last talked with an agent, by their casefolded names. One statement."""
     people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
     rows = (
         ChatSession.objects.filter(agent_id=agent_id)

@@ -85,7 +85,7 @@ class PreparedRequest:
     boundary_matches: Sequence[dict[str, Any]]
     #: The origins of the summaries of earlier turns, as `TurnSummary` without its text.
     summarized: Sequence[dict[str, Any]] = ()
-    #: What the prompt leaves out, and the window that it was cut to.
+    #: The parts that the prompt leaves out, and the window to which it was cut.
     cut: CutContext | None = None
     window: int = 0
 

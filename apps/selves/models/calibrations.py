@@ -19,7 +19,7 @@ class ProposalCalibration(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="calibrations")
     kind = models.CharField(max_length=12, choices=[(kind.value, kind.value) for kind in ProposalKind])
-    #: Accepted proposals that proved right and wrong, and rejected ones: of the latest.
+    #: Among the latest proposals: accepted ones that proved right and wrong, and rejected ones.
     right = models.PositiveSmallIntegerField(default=0)
     wrong = models.PositiveSmallIntegerField(default=0)
     refused = models.PositiveSmallIntegerField(default=0)

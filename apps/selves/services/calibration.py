@@ -1,4 +1,4 @@
-"""Judge accepted proposals by what they brought, and move the thresholds of promotions."""
+"""Judge accepted proposals by what they created, and move the thresholds of promotions."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _PARTS: Mapping[type[Model], tuple[str, Callable[[Any], Mapping[str, Any]]]] = M
         Boundary: (PartKind.BOUNDARY.value, boundary_values),
     }
 )
-#: The prefix of an agent's own decisions, the only ones that are limited.
+#: The prefix of an agent's own decisions; only these are limited.
 HEARTBEAT = "heartbeat:"
 
 

@@ -40,7 +40,7 @@ class Dealings:
     others: Sequence[PeerNote] = ()
     #: When a user was last in touch.
     contact: datetime | None = None
-    #: Returns when people last talked with the agent, of those named, by their casefolded names.
+    #: Returns when the named people last talked with the agent, by their casefolded names.
     talked_with: Callable[[Sequence[str]], Mapping[str, datetime]] = lambda _: {}
 
 

@@ -76,7 +76,7 @@ def roll_back(
         return Rollback(to=to, version=latest, differences=())
     why = f"rollback to version {to}" + (f": {reason.strip()}" if reason.strip() else "")
     version = latest + 1
-    # What is removed first frees the keys and names of what comes back.
+    # Removals come first, because they free the keys and names of the parts that are restored.
     for difference in sorted(found, key=lambda difference: _ORDER.index(difference.difference)):
         after = _RESTORE[difference.part](agent_id, UUID(difference.target_id), difference.after)
         record_self_change(
