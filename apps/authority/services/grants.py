@@ -174,24 +174,7 @@ def delegate_capability(
             detail={"capability": parent.id, "resource": str(child.resource)},
         )
         raise CapabilityDenied(refusal)
-    row = CapabilityGrant(
-        tenant_id=agent.tenant_id,
-        id=child_id,
-        agent=agent,
-        resource=str(child.resource),
-        constraints=inherited.to_json() or None,
-        parent=parent_row,
-        ancestors=[to_record(above) for above in child.ancestors],
-        depth=child.depth,
-        granted_by=actor,
-        granted_at=now,
-    )
-    sign_rows([row])
-    row.save(force_insert=True)
-    if inherited.max_uses is not None and parent.constraints.max_uses is not None:
-        CapabilityUse.objects.create(
-            tenant_id=agent.tenant_id, capability=parent_row, number=inherited.max_uses, at=now
-        )
+    row = _store_delegate(child_id, child, agent=agent, parent=parent_row, actor=actor)
     message = f"delegated {child.resource} from {parent.id} to {agent.name}"
     _record(row, AuditAction.CAPABILITY_DELEGATED, actor, message, change_of({}, _terms(row)))
     return row
@@ -303,6 +286,32 @@ def _lock_grant(capability_id: UUID) -> CapabilityGrant:
     row: CapabilityGrant | None = rows.select_for_update(of=("self",), no_key=True).first()
     if row is None:
         raise NotFound(f"there is no capability {capability_id} in this tenant")
+    return row
+
+
+def _store_delegate(
+    row_id: UUID, child: Capability, *, agent: Agent, parent: CapabilityGrant, actor: str
+) -> CapabilityGrant:
+    """Sign and store a delegated grant; the uses that it may have count as uses of a counted parent."""
+    row = CapabilityGrant(
+        tenant_id=agent.tenant_id,
+        id=row_id,
+        agent=agent,
+        resource=str(child.resource),
+        constraints=child.constraints.to_json() or None,
+        parent=parent,
+        ancestors=[to_record(above) for above in child.ancestors],
+        depth=child.depth,
+        granted_by=actor,
+        granted_at=child.granted_at,
+    )
+    sign_rows([row])
+    row.save(force_insert=True)
+    given_away = child.constraints.max_uses
+    if given_away is not None and child.ancestors[0].constraints.max_uses is not None:
+        CapabilityUse.objects.create(
+            tenant_id=agent.tenant_id, capability=parent, number=given_away, at=child.granted_at
+        )
     return row
 
 
