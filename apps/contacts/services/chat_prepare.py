@@ -46,6 +46,7 @@ from arbor.contacts.chat_room import cut_of, reply_limit, require_room
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts.cuts import CutContext
+from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
@@ -56,7 +57,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
-from arbor.models.windows import prompt_limits, window_of
+from arbor.models.windows import PromptLimits, prompt_limits, window_of
 from arbor.selves.boundary_check import BoundaryMatch
 from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of
 from arbor.selves.self_knowledge import self_knowledge_of
@@ -102,17 +103,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     # The first call reads the files of the tokenizers, so it is made outside transactions.
     counters = token_counters()
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
-    relevant = recall(
-        tenant_id=tenant_id,
-        request=RecallRequest(
-            agent_id=agent.id,
-            text=turn.content[:QUERY_LENGTH],
-            limit=RELEVANT_SHOWN * CONSIDERED if filters else RELEVANT_SHOWN,
-        ),
-        counts=not filters,
-    )
-    if filters:
-        relevant = apply_filters(relevant, filters)[:RELEVANT_SHOWN]
+    relevant = _recall_for_turn(turn, filters)
     knowledge = search_for_turn(tenant_id=tenant_id, agent_id=agent.id, text=turn.content, recalled=relevant)
     with tenant_transaction(tenant_id):
         if filters and relevant:
@@ -145,27 +136,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
     require_room(prompt, limits, models)
     return PreparedRequest(
-        request=ModelRequest(
-            purpose=CallPurpose.CHAT,
-            system=prompt.system,
-            messages=(PromptMessage(role="user", content=prompt.user),),
-            schema=SCHEMA,
-            schema_name=SCHEMA_NAME,
-            max_tokens=reply_limit(
-                prompt,
-                limits,
-                windows={
-                    handle: window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models
-                },
-                ratios=ratios,
-                reply=settings.ARBOR_MODEL_MAX_TOKENS,
-            ),
-            temperature=TEMPERATURE,
-            # Only the reflex policy reads what the prompt was rendered from.
-            context=view.model_dump(mode="json")
-            if any(handle.startswith(f"{REFLEX}/") for handle in models)
-            else {},
-        ),
+        request=_model_request(prompt, view, limits, models=models, ratios=ratios),
         model=models[0],
         models_left=models[1:],
         sections=[section._asdict() for section in prompt.sections],
@@ -203,6 +174,42 @@ def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
             "turn": str(turn.id),
             **prepared.cut.to_json(model=prepared.model, window=prepared.window),
         },
+    )
+
+
+def _recall_for_turn(turn: ChatMessage, filters: Sequence[BeliefFilter]) -> list[Recalled]:
+    """Recall memories for a turn, as the agent's beliefs filter them; filtered recalls are recorded later, by the caller."""
+    request = RecallRequest(
+        agent_id=turn.session.agent_id,
+        text=turn.content[:QUERY_LENGTH],
+        limit=RELEVANT_SHOWN * CONSIDERED if filters else RELEVANT_SHOWN,
+    )
+    recalled = recall(tenant_id=turn.tenant_id, request=request, counts=not filters)
+    return apply_filters(recalled, filters)[:RELEVANT_SHOWN]
+
+
+def _model_request(
+    prompt: Prompt,
+    view: ChatView,
+    limits: PromptLimits,
+    *,
+    models: Sequence[str],
+    ratios: Mapping[str, float],
+) -> ModelRequest:
+    windows = {handle: window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models}
+    # Only the reflex policy reads the view that the prompt was rendered from.
+    reads_view = any(handle.startswith(f"{REFLEX}/") for handle in models)
+    return ModelRequest(
+        purpose=CallPurpose.CHAT,
+        system=prompt.system,
+        messages=(PromptMessage(role="user", content=prompt.user),),
+        schema=SCHEMA,
+        schema_name=SCHEMA_NAME,
+        max_tokens=reply_limit(
+            prompt, limits, windows=windows, ratios=ratios, reply=settings.ARBOR_MODEL_MAX_TOKENS
+        ),
+        temperature=TEMPERATURE,
+        context=view.model_dump(mode="json") if reads_view else {},
     )
 
 
