@@ -15,7 +15,7 @@ from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.quotations import shorten
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
-from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, may_proceed, words_wanted
+from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, may_proceed, words_to_negotiate
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: the fields that are stored. Reasons and thoughts are not checked.
@@ -157,7 +157,7 @@ def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:
         description=boundary.description,
         why=match.why,
         about=about,
-        words_wanted=words_wanted(boundary) if negotiable else None,
+        words_to_negotiate=words_to_negotiate(boundary) if negotiable else None,
     )
 
 
@@ -169,6 +169,6 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
     if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:
         reason += (
             f" {negotiable} names {boundary.name} and says why in at least"
-            f" {words_wanted(boundary)} more words; or do something else instead."
+            f" {words_to_negotiate(boundary)} more words; or do something else instead."
         )
     return reason

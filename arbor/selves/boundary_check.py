@@ -45,7 +45,7 @@ def find_matches(
 
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
     """
-    plain = [fold(text) for text in texts]
+    plain = [fold_text(text) for text in texts]
     cosines = _cosines_of(texts, boundaries, vectors)
     matches = []
     for boundary in boundaries:
@@ -71,15 +71,17 @@ def may_proceed(boundary: BoundaryRule, reasoning: str) -> bool:
     name = [*words_of(boundary.name.replace("_", " "))]
     words = [*words_of(reasoning.replace("_", " "))]
     is_named = any(words[at : at + len(name)] == name for at in range(len(words)))
-    return is_named and len(words) - len(name) >= words_wanted(boundary)
+    return is_named and len(words) - len(name) >= words_to_negotiate(boundary)
 
 
-def words_wanted(boundary: BoundaryRule) -> int:
+def words_to_negotiate(boundary: BoundaryRule) -> int:
     """Return the number of words that a decision needs to negotiate a boundary."""
     return math.ceil((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE)
 
 
-def in_force(defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]]) -> tuple[BoundaryRule, ...]:
+def boundaries_in_force(
+    defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]]
+) -> tuple[BoundaryRule, ...]:
     """Return an agent's boundaries: the defaults, unless overridden or disabled by a row of their name, and its own.
 
     `own` are rows of boundaries as JSON.
@@ -184,10 +186,10 @@ def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _expression(pattern: str) -> str:
-    words = [re.escape(word) for word in fold(pattern.removesuffix("*")).split()]
+    words = [re.escape(word) for word in fold_text(pattern.removesuffix("*")).split()]
     return r"\s+".join(words) + (r"\w*" if pattern.endswith("*") else "")
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text in the form that patterns are compared in."""
     return unicodedata.normalize("NFKC", text).casefold()

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, Recalled
-from arbor.selves.boundary_check import compile_patterns, fold
+from arbor.selves.boundary_check import compile_patterns, fold_text
 from arbor.selves.values import BeliefStatus
 
 #: The most rules of a belief, and patterns of a rule.
@@ -61,7 +61,9 @@ class MemoryFilter(BaseModel):
         """Return whether the rule applies to a memory."""
         if self.types and memory.type not in self.types:
             return False
-        return not self.patterns or compile_patterns(self.patterns).search(fold(memory.content)) is not None
+        return (
+            not self.patterns or compile_patterns(self.patterns).search(fold_text(memory.content)) is not None
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,11 +17,11 @@ from apps.selves.services.parts import boundary_values
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
-from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, in_force
+from arbor.selves.boundary_check import BoundaryMatch, Vector, boundaries_in_force, find_matches
 
 log = structlog.get_logger(__name__)
 
-#: Fields of a row as `arbor.selves.boundary_check.in_force` reads them.
+#: Fields of a row as `arbor.selves.boundary_check.boundaries_in_force` reads them.
 _FIELDS = (
     "name",
     "type",
@@ -96,7 +96,9 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
 
 def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
     """Return the boundaries in force for an agent. One statement."""
-    return in_force(DEFAULT_BOUNDARIES, list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS)))
+    return boundaries_in_force(
+        DEFAULT_BOUNDARIES, list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS))
+    )
 
 
 def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:

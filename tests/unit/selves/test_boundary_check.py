@@ -18,7 +18,13 @@ from arbor.selves.boundaries import (
     BoundaryRule,
     BoundaryType,
 )
-from arbor.selves.boundary_check import SIMILARITY, find_matches, in_force, may_proceed, words_wanted
+from arbor.selves.boundary_check import (
+    SIMILARITY,
+    boundaries_in_force,
+    find_matches,
+    may_proceed,
+    words_to_negotiate,
+)
 
 
 def rule(**given: Any) -> BoundaryRule:
@@ -123,7 +129,7 @@ def test_a_match_is_permitted_by_response_and_reasoning(
 
 @pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])
 def test_a_firmer_boundary_needs_more_reasoning(flexibility: float, words: int) -> None:
-    assert words_wanted(rule(flexibility=flexibility)) == words
+    assert words_to_negotiate(rule(flexibility=flexibility)) == words
 
 
 def row(**given: Any) -> dict[str, Any]:
@@ -143,7 +149,7 @@ def row(**given: Any) -> dict[str, Any]:
 
 def test_a_row_replaces_or_disables_the_default_of_its_name() -> None:
     own = [row(), row(name="no_harm", patterns=["tickle"]), row(name="no_deception", enabled=False)]
-    named = {rule.name: rule for rule in in_force(DEFAULT_BOUNDARIES, own)}
+    named = {rule.name: rule for rule in boundaries_in_force(DEFAULT_BOUNDARIES, own)}
     assert named.keys() == {"own", "no_harm", "user_privacy", "identity_core", "resource_limit"}
     assert named["no_harm"].patterns == ("tickle",)
 
