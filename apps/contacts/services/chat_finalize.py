@@ -59,6 +59,18 @@ class PreparedAnswer:
     #: The reflex that withheld the answer.
     reflex: ReflexMatch | None = None
 
+    @property
+    def withheld_by(self) -> list[str]:
+        """Return a line for the reflex and for each boundary that withheld the answer."""
+        return [
+            *([f"withheld by a reflex: {self.reflex.what}"] if self.reflex is not None else []),
+            *(
+                f"withheld by the boundary {match['name']}: {match['why']}"
+                for match in self.boundary_matches
+                if match["withheld"]
+            ),
+        ]
+
 
 def prepare_answer(
     tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], chat_reply: ChatReply
@@ -138,15 +150,7 @@ def store_answer(
     _update_working_memory(agent_id, asked, answer, now)
     _audit_boundary_matches(asked, arrived=_matches_of_turn(asked), own=answer.boundary_matches)
     _audit_reflex(asked, answer.reflex)
-    return [
-        *([f"withheld by a reflex: {answer.reflex.what}"] if answer.reflex is not None else []),
-        *(
-            f"withheld by the boundary {match['name']}: {match['why']}"
-            for match in answer.boundary_matches
-            if match["withheld"]
-        ),
-        *left_out,
-    ]
+    return [*answer.withheld_by, *left_out]
 
 
 def store_silence(
