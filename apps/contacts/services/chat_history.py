@@ -11,6 +11,9 @@ from django.db.models.functions import Lower
 from apps.contacts.models import ChatMessage, ChatSession
 from arbor.contacts.chat import name_of_person
 
+#: The beginnings of `ChatSession.person`, before the name.
+_PERSON_KINDS = ("user", "cli", "api", "token")
+
 
 def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> list[ChatMessage]:
     """Read the latest turns with an agent, or of one conversation, oldest first, each with its session. One statement."""
@@ -22,7 +25,7 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
 
 def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
     """Return when the named people last talked with an agent, by their casefolded names. One statement."""
-    people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
+    people = [f"{kind}:{name.casefold()}" for name in names for kind in _PERSON_KINDS]
     rows = (
         ChatSession.objects.filter(agent_id=agent_id)
         .annotate(folded=Lower("person"))

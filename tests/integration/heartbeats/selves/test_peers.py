@@ -169,12 +169,13 @@ def test_notes_about_the_silent_do_not_raise_trust(
     assert peer.competence > 0.8
 
 
-def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+@pytest.mark.parametrize("kind", ["user", "cli", "api", "token"])
+def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent, kind: str) -> None:
     def talk() -> None:
         now = datetime.now(UTC)
         with tenant_transaction(agent.tenant_id):
             ChatSession.objects.create(
-                tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
+                tenant_id=agent.tenant_id, agent=agent, person=f"{kind}:Dora", started_at=now, last_at=now
             )
 
     for talks, interactions in ((True, 1), (False, 1), (True, 2), (False, 2)):
