@@ -53,6 +53,7 @@ INTERNAL = {
     "selves.services.beliefs.confirm_belief": _AGENT,
     "selves.services.birth.create_selves": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
+    "selves.services.changes.record_part_change": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
     "selves.services.proposals.accept": _AGENT,
     "selves.services.proposals.confirm_belief": _AGENT,
