@@ -54,7 +54,7 @@ class Goal(TenantModel):
     #: Heartbeats spent on the goal.
     effort = models.PositiveIntegerField(default=0, db_default=0)
     deadline = models.DateTimeField(null=True, blank=True)
-    #: The heartbeat, and the rule (`arbor.goals.injection.Rule`), that created the goal, if any.
+    #: The heartbeat, and the rule (`arbor.goals.goal_rules.GoalRule`), that created the goal, if any.
     heartbeat_id = models.UUIDField(null=True, blank=True)
     rule = models.CharField(max_length=12, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -268,7 +268,7 @@ class NewGoalRequest:
     priority: int = DEFAULT_PRIORITY
     #: 0 to 1; None: by its source.
     expected_reward: float | None = None
-    #: The rule of `arbor.goals.injection` that created the goal, if any.
+    #: The rule of `arbor.goals.goal_rules` that created the goal, if any.
     rule: str = ""
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arbor.goals.injection import calls_for_work
+from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
 from arbor.heartbeat.reflex.choices import (
     Draft,

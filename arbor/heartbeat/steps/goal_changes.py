@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.goals.backlog import Backlog
 from arbor.goals.commitments import require_active
-from arbor.goals.injection import InjectedGoal
+from arbor.goals.goal_rules import RuleGoal
 from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
@@ -183,7 +183,7 @@ class BacklogEditor:
         )
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
-    def inject(self, injected: InjectedGoal) -> GoalRow:
+    def inject(self, injected: RuleGoal) -> GoalRow:
         """Add a goal that a rule created."""
         goal = self._backlog.add(
             NewGoalRequest(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from arbor.goals.injection import Rule, calls_for_work
+from arbor.goals.goal_rules import GoalRule, calls_for_work
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
@@ -182,7 +182,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
 
 def _work(situation: Situation) -> int:
     """Return the number of goals and intents to work on, without the goal to spend less and those whose plan waits."""
-    saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
+    saving = {goal.id for goal in situation.goals if goal.rule == GoalRule.SURVIVAL}
     waiting = situation.waiting_goals
     goals = sum(
         calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals

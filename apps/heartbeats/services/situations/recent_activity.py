@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from apps.calls.services.usage import Limits
-from arbor.goals.injection import EXHAUSTED_HEARTBEATS
+from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,
     NARRATIVES_READ,

@@ -11,7 +11,7 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
-from arbor.goals.injection import EXHAUSTED_HEARTBEATS
+from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
