@@ -25,7 +25,7 @@ _PARAMS = {"query": "what the pilots said", "limit": 5}
 def measure(*, rounds: int) -> dict[str, Any]:
     """Return the processor time to verify and authorize one action, each time by a grant that was never verified before."""
     system, pair = _key(), generate_key_pair()
-    own = SigningKey.built(pair.private, public_id=pair.public_id, number=1)
+    own = SigningKey.build(pair.private, public_id=pair.public_id, number=1)
     grants = AgentGrants(_grant(system, pair.public_id, name) for name in ACTIONS)
     authority = AgentAuthority(
         tenant=str(UUID(int=1)),
@@ -56,7 +56,7 @@ def measure(*, rounds: int) -> dict[str, Any]:
 
 def _key() -> SigningKey:
     private = PrivateKey(raw=hashlib.sha256(b"bench").digest())
-    return SigningKey.built(private, public_id="system", number=1)
+    return SigningKey.build(private, public_id="system", number=1)
 
 
 def _grant(system: SigningKey, agent: str, action: str) -> Capability:

@@ -46,7 +46,7 @@ from apps.memories.services.retention.forgetting import (
     fade_memories,
 )
 from apps.queues import TENANT_HEADER, Task
-from apps.tools.services.servers import list_tools_again
+from apps.tools.services.servers import refresh_server_in_background
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.sweep import sweep_workflows
 from arbor.errors import TenantRequired
@@ -133,7 +133,7 @@ def post_waiting_signals(self: CeleryTask[Any, Any], *, webhook_id: str, lease: 
 @app.task(name=Task.REFRESH_TOOLS.value, bind=True)
 def refresh_tool_server(self: CeleryTask[Any, Any], *, server_id: str, actor: str) -> None:
     """List the tools of an MCP server; a failure is stored with the server."""
-    list_tools_again(server_id=UUID(server_id), tenant_id=tenant_of(self), actor=actor)
+    refresh_server_in_background(server_id=UUID(server_id), tenant_id=tenant_of(self), actor=actor)
 
 
 @app.task(name=Task.ANSWER.value, bind=True)

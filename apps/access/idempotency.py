@@ -1,4 +1,4 @@
-"""Requests that are carried out once, however often they are sent."""
+"""Execute requests once, however often they are sent."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from arbor.errors import AlreadyExists, Invalid, RequestUnderway
 KEY_LENGTH = 100
 #: A stored response is deleted after this time.
 STORED_FOR = timedelta(hours=24)
-#: A request without a response for so long has lost its process: the next one of its key is carried out.
+#: A request without a response for this time has lost its process: the next request of its key is carried out.
 LOST_AFTER = timedelta(minutes=5)
 _DELETED_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestKey:
-    """A request by its token and its key, with a hash of what it asks for."""
+    """A request by its token and its key, with a hash of its method, address and body."""
 
     token_id: UUID
     key: str
@@ -66,7 +66,7 @@ def stored_response(request: RequestKey) -> StoredResponse | None:
 
 
 def begin_request(request: RequestKey) -> bool:
-    """Store a request that begins; return False where another one of its key began at the same time."""
+    """Store a request that begins; return False if another request of its key began at the same time."""
     made = IdempotentRequest.objects.bulk_create(
         [
             IdempotentRequest(
@@ -83,7 +83,7 @@ def begin_request(request: RequestKey) -> bool:
 
 
 def store_response(request: RequestKey, response: StoredResponse) -> None:
-    """Store the response of a request; an empty body: the response had a secret."""
+    """Store the response of a request; its body is empty if it had a secret."""
     IdempotentRequest.objects.update_or_create(
         tenant_id=current_tenant(),
         token_id=request.token_id,

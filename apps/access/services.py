@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from apps.access.models import ApiToken
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.models import Role, TenantStatus
@@ -22,7 +22,7 @@ from arbor.access import USE_STORED_EVERY, generate_token, parse_token
 from arbor.clock import Clock, SystemClock
 from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied, TokenRefused, TransitionIllegal
 
-#: The life of a token unless another is asked for, and the longest one that ends.
+#: The lifetime of a token unless another one is asked for, and the longest one.
 LIFETIME = timedelta(days=90)
 LONGEST_LIFETIME = timedelta(days=3650)
 NAME_LENGTH = 100
@@ -149,11 +149,9 @@ def token_by_name(name: str) -> ApiToken:
 def authenticate(
     text: str, *, named: UUID | None = None, for_task: bool = False, clock: Clock | None = None
 ) -> TokenAccess:
-    """Return the access of a token, and store its use to the minute; `named` is the agent in the address. Raises TokenRefused.
+    """Return the access of a token, and store its use to the minute; `named` is the agent in the address.
 
-    Only a request that is about a task (`for_task`) is open to tokens for tasks; PermissionDenied else.
-
-    The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
+    Raises TokenRefused, and PermissionDenied for a token for tasks unless the request is about a task (`for_task`). The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
     requests reads the tokens of all tenants.
     """
     token = parse_token(text)
@@ -217,7 +215,7 @@ WHERE token.tenant_id = %(tenant)s AND token.prefix = %(prefix)s
 
 
 def live_tokens(token_ids: Collection[UUID], *, clock: Clock | None = None) -> set[UUID]:
-    """Return those of the current tenant's tokens that are valid now. One statement."""
+    """Return the ids of these tokens of the current tenant that are valid now. One statement."""
     rows = open_tokens(now=(clock or SystemClock()).now())
     valid = rows.filter(id__in=token_ids, tenant__status=TenantStatus.ACTIVE)
     return set(valid.values_list("id", flat=True))

@@ -17,7 +17,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.console.access import access_of, actor_of, has_role
 from apps.console.pages.contacts import read_chat, read_growing_reply
 from apps.console.views import console_page, refuse

@@ -15,7 +15,7 @@ from unfold.widgets import (
 )
 
 from apps.agents.models import Agent, BuiltinTemplate, Template
-from apps.agents.services.profile import NAME_LENGTH
+from apps.agents.services.lookup import NAME_LENGTH
 from apps.console.pages.models import model_suggestions
 from apps.contacts.services.channels import NAME_LENGTH as CHANNEL_NAME_LENGTH
 from apps.contacts.services.channels import TARGET_LENGTH, NewChannel, add_channel

@@ -64,7 +64,7 @@ class SignalWebhook(TenantModel):
     position = models.CharField(max_length=60)
     #: The cursor of the last signal in the failed request, so that the request is repeated unchanged.
     failed_end = models.CharField(max_length=60, blank=True)
-    #: The number of failed requests since the last confirmed one, and the time of the first of these.
+    #: The number of failed requests since the last confirmed one, and the time of the first of these failures.
     failures = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True)
     last_error = models.TextField(blank=True)

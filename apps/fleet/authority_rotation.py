@@ -19,7 +19,7 @@ from apps.agents.services.reendorsement import SignedAnew, reendorse_agents
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.authority.models import CapabilityGrant
-from apps.authority.services.resigning import resign_grants, signed_by
+from apps.authority.services.grant_signatures import sign_grants_anew, signed_by
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, ops_scope, tenant_transaction
 from arbor.errors import TransitionIllegal
@@ -86,7 +86,7 @@ def rotate_authority(*, actor: str, batch: int = BATCH) -> AuthorityRotation:
     for tenant_id in list(Tenant.objects.using(OPS).order_by("id").values_list("id", flat=True)):
         signed, faults = _sign_all(tenant_id, reendorse_agents, batch)
         endorsements, refused = endorsements + signed, refused + faults
-        signed, faults = _sign_all(tenant_id, resign_grants, batch)
+        signed, faults = _sign_all(tenant_id, sign_grants_anew, batch)
         grants, refused = grants + signed, refused + faults
     message = f"signed with the key {key.number} of the System Authority: {endorsements} endorsements, {grants} grants"
     _record(actor, message, {"key": key.number, "endorsements": endorsements, "grants": grants})

@@ -13,7 +13,7 @@ from django.db.models.functions import Lower
 
 from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
-from apps.agents.services.profile import valid_name
+from apps.agents.services.lookup import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -38,7 +38,7 @@ from arbor.agents.birth import (
     first_aspects,
     first_goals,
     first_knowledge,
-    first_mind,
+    first_working_memory,
 )
 from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.agents.template import MAX_INTERVAL_S
@@ -248,7 +248,7 @@ def _requested_capabilities(agent: Agent, template: FoundTemplate) -> list[Reque
 
 def _create_minds(built: Sequence[_BuiltAgent], actor: str, now: datetime) -> dict[UUID, tuple[str, ...]]:
     """Store the agents' first working memories, goals, selves and memories; return the beginnings of shortened texts."""
-    minds = {made.agent.id: first_mind(made.template.spec, now=now) for made in built}
+    minds = {made.agent.id: first_working_memory(made.template.spec, now=now) for made in built}
     AgentState.objects.bulk_create([_state(made.agent, minds[made.agent.id], now) for made in built])
     backlogs = load_backlogs(dict.fromkeys(minds), now=now)
     for made in built:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.authority.models import CapabilityGrant
-from apps.authority.services.pending import sign_pending_grants
+from apps.authority.services.pending_grants import sign_pending_grants
 from apps.tenants.scope import ops_scope, tenant_transaction
 
 

@@ -13,7 +13,7 @@ from django.db import transaction
 from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.energy import energy_terms
 from apps.agents.services.locks import lock_agent
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.daily_limits import LIMITS, check_daily_limits, is_raised, resume_halted_agents

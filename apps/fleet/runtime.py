@@ -9,7 +9,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, ScheduleState
-from apps.agents.services.profile import find_agent, genome_of
+from apps.agents.services.lookup import find_agent, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.services.program_turns import AskedTurn, finalize_turn, prepare_turn

@@ -43,7 +43,7 @@ class Goal(TenantModel):
     fraction = models.FloatField(default=0.0)
     fraction_by_hand = models.BooleanField(default=False, db_default=False)
     blocked_by = models.TextField(blank=True)
-    #: The goal that must be closed first, if it is one of the agent's own.
+    #: The goal of the agent that must be closed first, if the blocker is a goal.
     blocked_by_goal = TenantForeignKey(
         "self", deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -54,7 +54,7 @@ class Goal(TenantModel):
     #: Heartbeats spent on the goal.
     effort = models.PositiveIntegerField(default=0, db_default=0)
     deadline = models.DateTimeField(null=True, blank=True)
-    #: The heartbeat, and the rule (`arbor.goals.injection.Rule`), that created the goal, if any.
+    #: The heartbeat, and the rule (`arbor.goals.goal_rules.GoalRule`), that created the goal, if any.
     heartbeat_id = models.UUIDField(null=True, blank=True)
     rule = models.CharField(max_length=12, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)

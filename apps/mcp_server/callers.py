@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from mcp.server.mcpserver import Context
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import find_agent
+from apps.agents.services.lookup import find_agent
 from apps.mcp_server.mcp_caller import SCOPE_KEY, McpCaller
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import require_active

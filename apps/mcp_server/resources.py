@@ -14,7 +14,7 @@ from mcp.types import Resource
 from pydantic import BaseModel
 
 from apps.agents.services.identity_profile import identity_entry
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.api.threads import in_thread
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.mcp_server.callers import ToolContext, called_agent, caller_transaction, served_agents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.agents.services.profile import find_agent
+from apps.agents.services.lookup import find_agent
 from apps.mcp_server.mcp_caller import McpCaller
 from apps.mcp_server.server import build_server
 from apps.tenants.models import Role

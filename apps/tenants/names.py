@@ -1,14 +1,24 @@
-"""Find rows of the current tenant by their names."""
+"""Check the names of rows, and find rows of the current tenant by them."""
 
 from __future__ import annotations
 
 from django.db.models import QuerySet
 
 from apps.tenants.models import TenantModel
-from arbor.errors import NotFound
+from arbor.errors import Invalid, NotFound
 
 #: Names that an error lists.
 _LISTED = 20
+#: Characters of a wrong name that an error quotes.
+_QUOTED = 200
+
+
+def valid_row_name(name: str, *, whose: str, longest: int) -> str:
+    """Return a name with single blanks. Raises Invalid, which calls it `whose` name, unless it is printable and fits."""
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= longest or not name.isprintable():
+        raise Invalid(f"{whose} name has 1 to {longest} printable characters, got {name[:_QUOTED]!r}")
+    return name
 
 
 def find_by_name[M: TenantModel](rows: QuerySet[M], name: str, *, noun: str, advice: str) -> M:

@@ -14,7 +14,7 @@ from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
 from arbor.selves.values import TEXT_LENGTH, AspectKind, NewAspect
 
-#: The source of a template's goal, by its type. Most goals are what the agent was made for.
+#: The source of a template's goal, by its type. Most goals belong to the role that the agent was created for.
 SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
     {
         GoalType.ACHIEVE: GoalSource.ROLE,
@@ -44,7 +44,7 @@ class WorkingMemoryDraft:
     shortened: tuple[str, ...] = ()
 
 
-def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
+def first_working_memory(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
     """Build the working memory of a new agent: its first thoughts and interests."""
     thoughts = [shorten(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
     interests = [shorten(text, LINE_LENGTH) for text in spec.initial_interests]

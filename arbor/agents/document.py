@@ -44,6 +44,9 @@ class TemplateFault:
         return f"{where}: {self.message}" if where else self.message
 
 
+type _FrontParts = tuple[dict[str, Any], dict[Path, int], list[TemplateFault]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TemplateSection:
     """A part of the body under a heading of level 1 or 2."""
@@ -136,36 +139,23 @@ def _storage_fault(text: str) -> str | None:
     return None
 
 
-def _read_front_matter(
-    text: str, *, first_line: int, loader: Any
-) -> tuple[dict[str, Any], dict[Path, int], list[TemplateFault]]:
+def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontParts:
+    """Return the values of the front matter, the line of each, and faults."""
     try:
-        if refusal := _refuse_structure(text, first_line, loader):
-            return {}, {}, [refusal]
+        if fault := _structure_fault(text, first_line, loader):
+            return {}, {}, [fault]
         node = yaml.compose(text, Loader=loader)
         if node is None:
-            return {}, {}, [TemplateFault(line=first_line, message="the front matter is empty")]
+            return _unreadable("the front matter is empty", first_line)
         front = yaml.constructor.SafeConstructor().construct_document(node)
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + first_line if exc.problem_mark else None
-        return (
-            {},
-            {},
-            [
-                TemplateFault(
-                    line=line, message=f"the front matter is not valid YAML: {exc.problem or exc.context}"
-                )
-            ],
-        )
+        return _unreadable(f"the front matter is not valid YAML: {exc.problem or exc.context}", line)
     # The constructors of dates and numbers raise ValueError for a 13th month or a number of 5,000 digits.
     except (yaml.YAMLError, ValueError) as exc:
-        return {}, {}, [TemplateFault(line=first_line, message=f"the front matter is not valid YAML: {exc}")]
+        return _unreadable(f"the front matter is not valid YAML: {exc}", first_line)
     if not isinstance(front, dict):
-        return (
-            {},
-            {},
-            [TemplateFault(line=first_line, message="the front matter must be a list of `key: value`")],
-        )
+        return _unreadable("the front matter must be a list of `key: value`", first_line)
     lines: dict[Path, int] = {}
     faults = list(_record_lines(node, (), first_line, lines))
     faults += [
@@ -175,8 +165,12 @@ def _read_front_matter(
     return front, lines, faults
 
 
-def _refuse_structure(text: str, first_line: int, loader: Any) -> TemplateFault | None:
-    """Find anchors, and nesting that would exhaust the stack, before the YAML is composed."""
+def _unreadable(message: str, line: int | None) -> _FrontParts:
+    return {}, {}, [TemplateFault(line=line, message=message)]
+
+
+def _structure_fault(text: str, first_line: int, loader: Any) -> TemplateFault | None:
+    """Return the fault of YAML with anchors or with nesting that would exhaust the stack; None without one."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         line = first_line + (event.start_mark.line if event.start_mark else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -27,7 +27,7 @@ class EndorsementStatus(StrEnum):
     ACTIVE = "active"
     #: The agent does not act until its identity is reinstated.
     SUSPENDED = "suspended"
-    #: The agent acts no more.
+    #: The agent never acts again.
     REVOKED = "revoked"
 
 
@@ -71,18 +71,11 @@ def endorse(
     unsigned = Endorsement(
         status=status, serial=serial, at=at, reason=reason, authority_number=authority.number
     )
-    return Endorsement(
-        status=status,
-        serial=serial,
-        at=at,
-        reason=reason,
-        authority_number=authority.number,
-        signature=authority.sign(_statement(chain, unsigned)),
-    )
+    return replace(unsigned, signature=authority.sign(_statement(chain, unsigned)))
 
 
 def require_transition(before: EndorsementStatus, after: EndorsementStatus, *, name: str) -> None:
-    """Raise TransitionIllegal unless the status of an identity may change so."""
+    """Raise TransitionIllegal unless the identity of the agent `name` may change from one status to the other."""
     if after in _TRANSITIONS[before]:
         return
     hint = "; a revoked identity stays revoked" if before is EndorsementStatus.REVOKED else ""
@@ -92,7 +85,10 @@ def require_transition(before: EndorsementStatus, after: EndorsementStatus, *, n
 def verify_statement(
     chain: KeyChain, endorsement: Endorsement | None, authority_public_keys: Mapping[int, bytes]
 ) -> None:
-    """Check the chain of keys, and that the System Authority signed the statement about it. Raises IdentityRefused."""
+    """Check the chain of keys, and that the System Authority signed the statement about it. Raises IdentityRefused.
+
+    `authority_public_keys`: the System Authority's keys by number. Valid signatures are verified once per process.
+    """
     chain.verify()
     if endorsement is None:
         raise IdentityRefused(f"{chain.public_id} is not endorsed; `arbor prepare` endorses agents")
@@ -101,19 +97,6 @@ def verify_statement(
         raise IdentityRefused(
             f"the endorsement of {chain.public_id} is not signed by this installation's System Authority"
         )
-
-
-def verify_identity(
-    chain: KeyChain, endorsement: Endorsement | None, authority_public_keys: Mapping[int, bytes]
-) -> None:
-    """Check that an agent's identity is genuine and active. Raises IdentityRefused with the reason.
-
-    `authority_public_keys`: the System Authority's keys by number. Valid signatures are verified once per process.
-    """
-    verify_statement(chain, endorsement, authority_public_keys)
-    assert endorsement is not None
-    if not endorsement.is_active:
-        raise IdentityRefused(inactive_reason(endorsement))
 
 
 def inactive_reason(endorsement: Endorsement) -> str:

@@ -13,7 +13,7 @@ from arbor.errors import Invalid
 # Seed 004, 2.2.
 REGENERATION = 10.0
 MAX_ENERGY = 20.0
-#: The largest maximum of a policy.
+#: The largest maximum that a policy may set.
 MOST_ENERGY = 1000
 # Seed 004, 2.4: free under a budget of energy, whatever a policy says.
 ALWAYS_FREE = frozenset({"complete_step", "observe", "review_goals", "remember", "rest"})
@@ -21,7 +21,7 @@ ALWAYS_FREE = frozenset({"complete_step", "observe", "review_goals", "remember",
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnergyTerms:
-    """The terms that are in force; `costs` has the prices that differ from the defaults."""
+    """The energy terms of an agent; `costs` has the prices that differ from the defaults."""
 
     regeneration: float = REGENERATION
     maximum: float = MAX_ENERGY
@@ -43,7 +43,7 @@ class EnergyPolicy(BaseModel):
     costs: dict[str, Annotated[int, Field(strict=True, ge=0, le=MOST_ENERGY)]] = {}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the policy as JSON, without what it leaves as it is."""
+        """Return the policy as JSON, without the fields that it inherits."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def changed(self, changes: Mapping[str, Any] | None) -> Self:

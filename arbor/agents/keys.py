@@ -89,7 +89,7 @@ class SigningKey:
     _key: Ed25519PrivateKey
 
     @classmethod
-    def built(cls, private: PrivateKey, *, public_id: str, number: int) -> SigningKey:
+    def build(cls, private: PrivateKey, *, public_id: str, number: int) -> SigningKey:
         """Build the key from its raw bytes, which takes as long as a signature."""
         key = Ed25519PrivateKey.from_private_bytes(private.raw)
         return cls(public_id=public_id, number=number, public=key.public_key().public_bytes_raw(), _key=key)
@@ -103,7 +103,7 @@ class SigningKey:
 
 
 def slot_of(purpose: KeyPurpose, number: int) -> str:
-    """Return the name of a key that its sealed private half is bound to; empty for the first signing key."""
+    """Return the name that a key's sealed private half is bound to; empty for the first signing key."""
     return "" if (purpose, number) == (KeyPurpose.SIGNING, FIRST) else f"{purpose}/{number}"
 
 

@@ -27,7 +27,7 @@ class AgentStatus(StrEnum):
 class LifecycleVerb(StrEnum):
     """The verbs that change an agent's status.
 
-    Destroying is none of them: it is possible from every status and leaves no agent.
+    Destroying an agent has no verb: it is possible from every status, and no status follows.
     """
 
     #: Begin the heartbeats, for the first time or after a stop.
@@ -67,7 +67,7 @@ TRANSITIONS: Mapping[AgentStatus, Mapping[LifecycleVerb, AgentStatus]] = Mapping
 
 
 def transition(status: AgentStatus, verb: LifecycleVerb) -> AgentStatus:
-    """Return the status that follows; raise TransitionIllegal, naming the verbs that are possible now."""
+    """Return the status that follows a verb; raise TransitionIllegal, naming the verbs that are possible now."""
     following = TRANSITIONS[status].get(verb)
     if following is None:
         possible = ", ".join([*TRANSITIONS[status], "destroy"])

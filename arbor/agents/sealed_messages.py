@@ -56,7 +56,7 @@ class SealedMessage:
         """Return the record, its bytes in base64."""
         return {
             "v": self.v,
-            "at": _moment(self.at),
+            "at": _timestamp(self.at),
             "signed_by": self.signed_by,
             "sealed_for": self.sealed_for,
             "box": base64.b64encode(self.box).decode("ascii"),
@@ -140,11 +140,11 @@ def _bound_data(version: int, route: MessageRoute, at: datetime, signed_by: int,
         route.message_id,
         route.sender,
         route.receiver,
-        _moment(at),
+        _timestamp(at),
         signed_by,
         sealed_for,
     )
 
 
-def _moment(at: datetime) -> str:
+def _timestamp(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")

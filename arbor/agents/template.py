@@ -43,7 +43,7 @@ from arbor.goals.values import (
     MAX_QUEUED,
     GoalLayer,
     GoalType,
-    title_key,
+    text_key,
 )
 from arbor.knowledge.skills import MOST_SKILLS
 from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SubscriptionRequest
@@ -174,7 +174,7 @@ class TemplateSpec(BaseModel):
     pipeline: Annotated[str, StringConstraints(max_length=50_000)] = ""
     #: Seconds from one heartbeat to the next; None: the installation's.
     heartbeat_interval_s: Annotated[int, Field(strict=True, ge=1, le=MAX_INTERVAL_S)] | None = None
-    #: What differs from the energy policy of the tenant.
+    #: The energy policy; it takes precedence over the tenant's.
     energy: EnergyPolicy = EnergyPolicy()
     #: The names of the skills that its agents begin with, in the order of their prompts.
     skills: Annotated[tuple[Line, ...], Field(max_length=MOST_SKILLS)] = ()
@@ -191,10 +191,10 @@ class TemplateSpec(BaseModel):
     @field_validator("initial_goals")
     @classmethod
     def _goals_are_distinct(cls, goals: tuple[InitialGoal, ...]) -> tuple[InitialGoal, ...]:
-        # The backlog holds no two open goals of one title, so the agent could not be made.
+        # A backlog has no two open goals of one title, so the agent could not be created.
         for at, goal in enumerate(goals):
             for before, other in enumerate(goals[:at]):
-                if title_key(goal.heading) == title_key(other.heading):
+                if text_key(goal.heading) == text_key(other.heading):
                     raise ValueError(f"goals {before} and {at} have the same title: {goal.heading!r}")
                 if same_goal(goal.heading, other.heading):
                     raise ValueError(

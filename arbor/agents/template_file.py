@@ -1,4 +1,4 @@
-"""The file format of a template: the keys and sections that make its parts."""
+"""The file format of a template: the keys and sections that its parts are read from."""
 
 from __future__ import annotations
 

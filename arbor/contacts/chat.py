@@ -19,7 +19,7 @@ TURN_LENGTH = 8_000
 #: The longest answer that is stored, in characters.
 ANSWER_LENGTH = 20_000
 #: Limits of the conversation's history in a prompt: turns (seed 001, "Context Window Management"), tokens of all of them, and
-#: characters of one. What was before is summarized.
+#: characters of one. Earlier turns are summarized.
 SHOWN_TURNS = 20
 SHOWN_TOKENS = 8_000
 TURN_SHOWN_LENGTH = 1_200
@@ -42,7 +42,7 @@ IMPORTANCE_ADDS = 0.3
 CODE_ADDS = 0.2
 REMEMBER_ADDS = 0.6
 #: Turns of the person that count as a long conversation, and the share of a request that a question counts for.
-LONG = 10
+LONG_TURNS = 10
 QUESTION_COUNTS = 0.5
 #: From this significance on, a heartbeat follows at once, unless the installation sets another limit.
 SIGNIFICANT = 0.35
@@ -127,7 +127,7 @@ def check_turn(text: str) -> str:
     return text
 
 
-def human_of(person: str) -> str:
+def name_of_person(person: str) -> str:
     """Return the name in `user:NAME` or `cli:NAME`."""
     return person.partition(":")[2] or person
 
@@ -156,7 +156,7 @@ def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WOR
     )
     asked = sum(_request_weight(text) for text in own)
     total = (
-        LENGTH_ADDS * min(len(own) / LONG, 1)
+        LENGTH_ADDS * min(len(own) / LONG_TURNS, 1)
         + REQUESTS_ADD * min(asked, 1)
         + EMOTION_ADDS * any(_has_emotion(text) for text in own)
         + (REMEMBER_ADDS if remember else IMPORTANCE_ADDS * weight)

@@ -1,4 +1,4 @@
-"""Fitting of a conversation's turn into a model's window, in the order of seed 001 ("Context Window Management").
+"""Fit a conversation's turn into a model's window, in the order of seed 001 ("Context Window Management").
 
 Turns beyond the latest twenty are summarized before (`arbor.contacts.chat_summary`). Skills and the rest of the system part are never cut.
 """
@@ -77,8 +77,8 @@ def fit_turn(
         message = line(condensed.message, CLIPPED_MESSAGE)
         sections = render(condensed.model_copy(update={"message": message}))
     removed = removed_tokens(whole, sections, count)
-    if never_shown := _never_shown(view, count):
-        removed["conversation"] = removed.get("conversation", 0) + never_shown
+    if hidden := _hidden_tokens(view, count):
+        removed["conversation"] = removed.get("conversation", 0) + hidden
     return FittedTurn(sections=sections, cut=cut, removed=removed)
 
 
@@ -87,8 +87,8 @@ def tokens_of(sections: Sequence[RenderedSection], count: CountTokens) -> int:
     return sum(count(section.text) + _SEPARATOR_TOKENS for section in sections if section.text)
 
 
-def _never_shown(view: ChatView, count: CountTokens) -> int:
-    """Return the tokens of turns that no window would show: those before the latest, less their summaries, and the ends of long ones."""
+def _hidden_tokens(view: ChatView, count: CountTokens) -> int:
+    """Return the tokens that no window would show: of the turns before the latest, less their summaries, and of the ends of long turns."""
     summaries = sum(count(line(summary.text, SUMMARY_SHOWN_LENGTH)) for summary in view.summaries)
     ends = sum(
         max(count(turn.text) - count(line(turn.text, TURN_SHOWN_LENGTH)), 0)

@@ -157,16 +157,16 @@ def _code(code: Sequence[CodeView], data: Data) -> str:
     )
 
 
-def _boundaries(crossings: Sequence[ChatBoundaryMatch], data: Data) -> str:
-    if not crossings:
+def _boundaries(matches: Sequence[ChatBoundaryMatch], data: Data) -> str:
+    if not matches:
         return ""
     return (
         "## Your boundaries\nWhat they say meets boundaries of yours. "
-        + " ".join(dict.fromkeys(_RESPONSES.get(match.response, "") for match in crossings))
+        + " ".join(dict.fromkeys(_RESPONSES.get(match.response, "") for match in matches))
         + "\n"
         + data.block(
             f"{match.name} ({match.response}): {line(match.description)} Because {line(match.why)}."
-            for match in crossings
+            for match in matches
         )
     )
 

@@ -1,4 +1,4 @@
-"""Room of a conversation's prompt in the windows of its models: what it leaves out, and what is left for the reply."""
+"""The room of a conversation's prompt in the windows of its models: the parts that are left out, and the tokens for the reply."""
 
 from __future__ import annotations
 

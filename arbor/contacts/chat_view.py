@@ -71,11 +71,11 @@ class ChatView(PromptPart):
     name: str
     person: str
     message: str
-    #: What the person's program says beside the message, such as its own system prompt.
+    #: The note that the person's program sends with the message, such as its own system prompt.
     client_note: str = ""
     now: datetime
     hours_since_user: float | None = None
-    #: Its active skills, in order.
+    #: The agent's active skills, in order.
     skills: SkillViews = []
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []

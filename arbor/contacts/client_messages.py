@@ -1,4 +1,4 @@
-"""Read what a chat client sends: the message that is new, the client's own words, and the conversation it belongs to.
+"""Read the request of a chat client: the new message, the client's own words, and the conversation of the message.
 
 Chat clients have no conversations on the server: each request repeats all messages. Arbor remembers them itself, so only
 the last message of the person is a turn.
@@ -19,7 +19,7 @@ from arbor.quotations import shorten
 #: Characters of the name of a client's user, or of a conversation.
 NAME_LENGTH = 150
 _KEY_LENGTH = 32
-#: Marks of the requests in which Open WebUI asks a model for titles, tags and suggestions, in a person's place.
+#: Marks of the requests in which Open WebUI itself asks a model for titles, tags and suggestions.
 _TASK_OPENING, _TASK_MARK = "### Task:", "<chat_history>"
 #: The roles of messages that a client writes itself.
 _CLIENT_ROLES = frozenset({"system", "developer"})
@@ -46,7 +46,7 @@ class ClientTurn:
     message_id: str = ""
 
     def digest(self, agent_id: UUID, person: str) -> str | None:
-        """Return what is unique about the message among all of a tenant; None without an id."""
+        """Return a digest that no other message of the tenant has; None without an id."""
         return _digest(f"{agent_id}\n{person}", self.message_id) if self.message_id else None
 
 

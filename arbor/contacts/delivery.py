@@ -10,9 +10,9 @@ from arbor.contacts.values import DeliveryStatus
 
 #: Maximum number of attempts. After the last one a person decides.
 MAX_TRIES = 8
-_FIRST, _FACTOR, _LONGEST = timedelta(minutes=1), 4, timedelta(hours=6)
+_FIRST_WAIT, _FACTOR, _LONGEST_WAIT = timedelta(minutes=1), 4, timedelta(hours=6)
 #: Time from each failed attempt to the next: 1, 4, 16, 64, 256 minutes, then 6 hours.
-WAITS = tuple(min(_FIRST * _FACTOR**retries, _LONGEST) for retries in range(MAX_TRIES - 1))
+WAITS = tuple(min(_FIRST_WAIT * _FACTOR**retries, _LONGEST_WAIT) for retries in range(MAX_TRIES - 1))
 #: The most agents that receive one message.
 MAX_MENTIONS = 5
 #: The most `@` signs that are examined in one message, because a text may contain many addresses.
@@ -23,18 +23,18 @@ _MENTION = re.compile(r"(?<![\w@.])@(\w[\w.'-]*(?:[ ]\w[\w.'-]*){0,2})")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AfterFailure:
+class DeliveryDecision:
     """The decision about a failed delivery; `wait` is set when the delivery is retried."""
 
     status: DeliveryStatus
     wait: timedelta | None = None
 
 
-def after_failure(*, tries: int, final: bool) -> AfterFailure:
-    """Decide about a message after `tries` failed attempts (1 or more); a `final` failure is not retried."""
+def decide_delivery_retry(*, tries: int, final: bool) -> DeliveryDecision:
+    """Decide whether a message is delivered again after `tries` failed attempts (1 or more); a `final` failure is not retried."""
     if final or tries >= MAX_TRIES:
-        return AfterFailure(status=DeliveryStatus.FAILED)
-    return AfterFailure(status=DeliveryStatus.PENDING, wait=WAITS[tries - 1])
+        return DeliveryDecision(status=DeliveryStatus.FAILED)
+    return DeliveryDecision(status=DeliveryStatus.PENDING, wait=WAITS[tries - 1])
 
 
 def possible_names(text: str) -> tuple[tuple[str, ...], ...]:

@@ -43,7 +43,7 @@ class _EventText:
 
 
 def github_message(event: str, body: Any) -> HookMessage:
-    """Turn the body of an event into a message; an event without a text of its own gives one general line.
+    """Turn the body of an event into a message; an event without texts in the table gives one general line.
 
     Raises Invalid for a body that is no object.
     """

@@ -32,7 +32,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,60}")
 class VerifiedId:
     """The identity of a delivery whose signature is right."""
 
-    #: The same for every repetition of the delivery. It is signed, so that nobody else can repeat the delivery under another.
+    #: The same for every repetition of the delivery. It is signed, so that nobody else can repeat the delivery under another key.
     once_key: str
     #: The sender's id, as its own log shows it.
     delivery_id: str
@@ -129,8 +129,8 @@ def _matches(given: Sequence[str], expected: Sequence[str]) -> bool:
     """Compare each signature with each expected one, in a time that does not depend on their content."""
     found = False
     for signature in given:
-        for own in expected:
-            found |= hmac.compare_digest(signature.encode(), own.encode())
+        for right in expected:
+            found |= hmac.compare_digest(signature.encode(), right.encode())
     return found
 
 

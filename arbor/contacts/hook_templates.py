@@ -78,7 +78,7 @@ class TextTemplate:
 
 
 def look_up(body: Any, path: Sequence[str]) -> tuple[bool, Any]:
-    """Return whether a body has a path, and the value there; None where it has not."""
+    """Return whether a body has a path, and the value there; None without the path."""
     value = body
     for step in path:
         if isinstance(value, dict) and step in value:

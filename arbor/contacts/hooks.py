@@ -50,7 +50,7 @@ class HookDeliveryStatus(StrEnum):
     IGNORED = "ignored"
     #: Was confirmed by its receiver.
     CONFIRMED = "confirmed"
-    #: Was not confirmed, and is sent again by itself.
+    #: Was not confirmed, and is retried automatically.
     RETRYING = "retrying"
     #: Waits to be sent again, because a person asked for it.
     RESENDING = "resending"
@@ -73,7 +73,7 @@ class HookMessage:
     importance: float = USUAL_IMPORTANCE
     #: An address that the message is about.
     link: str = ""
-    #: Faults that the message has in spite of: fields that the body does not have, an importance that is none.
+    #: Faults that did not prevent the message: fields that the body does not have, an importance that cannot be read.
     warnings: tuple[str, ...] = ()
 
     @property
@@ -159,7 +159,7 @@ def read_importance(text: str) -> tuple[float, str]:
 
 
 def wants_event(wanted: Sequence[str], event: str) -> bool:
-    """Return whether a hook wants an event: `issues` wants `issues.opened` too. Without names it wants all."""
+    """Return whether a hook wants an event: `issues` also matches `issues.opened`; without names it wants all events."""
     return not wanted or any(event == name or event.startswith(f"{name}.") for name in wanted)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: The id of the event with the rest of a stored answer, and of the last event.
+#: The ids of the event with the rest of a stored answer, and of the last event.
 _REST = "rest"
 _DONE = "done"
 
@@ -40,7 +40,7 @@ class ReplyEventKind(StrEnum):
 
     #: The next sentence, with the white space before it.
     SENTENCE = "sentence"
-    #: What was shown is void: another attempt writes the reply anew.
+    #: The shown sentences are void: another attempt writes the reply anew.
     RESTART = "restart"
     #: The answer is stored; its content is what counts.
     DONE = "done"
@@ -74,7 +74,7 @@ class ReplyFollower:
         self.shown = ""
 
     def resume(self, last_id: str, progress: ReplyProgress) -> list[ReplyEvent]:
-        """Continue after the event `last_id`; return a restart where the text before it is not known any more."""
+        """Continue after the event `last_id`; return a restart where the text up to this event is no longer known."""
         if last_id in {_REST, _DONE}:
             if progress.answer is not None:
                 self.shown = progress.answer.content

@@ -1,7 +1,7 @@
 """Find the sentences of a reply that may be shown while the model still writes.
 
-The model's text is JSON: its `reply` is decoded piece by piece, cut into sentences, and each sentence is compared with the
-agent's boundaries before it is shown. What cannot be read in this way is shown when the whole reply is checked and stored.
+The model's text is JSON: its `reply` is decoded piece by piece and cut into sentences, and each sentence is checked against the
+agent's boundaries before it is shown. A text that cannot be read so is shown once the whole reply is checked and stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from arbor.authority.reflexes import DEFAULT_TERMS, REPLY, ReflexTerms, reflex_o
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.models.json_text import storable
 from arbor.selves.boundaries import BoundaryRule
-from arbor.selves.boundary_check import Vector, check, may_proceed
+from arbor.selves.boundary_check import Vector, find_matches, may_proceed
 
 #: Characters before a sentence that are checked together with it, because a pattern may match across sentences.
 CHECKED_BEFORE = 1_000
@@ -51,7 +51,7 @@ class _TextPart(StrEnum):
     STRING = "string"
     #: After a string.
     AFTER = "after"
-    #: After the object, or in a text that is no such object.
+    #: After the object, or in a text that cannot be read as such an object.
     END = "end"
 
 
@@ -97,7 +97,7 @@ class GrowingReply:
         return ""
 
     def _advance(self, wanted: re.Pattern[str], beginning: re.Pattern[str], following: _TextPart) -> None:
-        """Move behind what is wanted; wait while the text may still become it."""
+        """Move past the wanted pattern; wait while the text may still become a match."""
         found = wanted.match(self._rest)
         if found is not None:
             self._rest, self._place = self._rest[found.end() :], following
@@ -169,4 +169,4 @@ def may_show(
     texts = [sentence, before[-CHECKED_BEFORE:] + sentence]
     if reflex_of(REPLY, texts, terms=reflexes) is not None:
         return False
-    return all(may_proceed(match.boundary, thinking) for match in check(texts, boundaries, vectors))
+    return all(may_proceed(match.boundary, thinking) for match in find_matches(texts, boundaries, vectors))

@@ -1,4 +1,6 @@
-"""Sign webhook requests, so that receivers can verify sender and time."""
+"""Sign the requests of webhook channels, so that receivers can verify sender and time.
+
+Requests with signals are signed by Standard Webhooks instead (`arbor.contacts.standard_webhooks`)."""
 
 from __future__ import annotations
 

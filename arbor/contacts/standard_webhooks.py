@@ -17,7 +17,7 @@ from typing import Any
 
 _SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
-#: Failures for so long pause a webhook.
+#: A webhook whose requests have failed for this time is paused.
 PAUSED_AFTER = timedelta(days=1)
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
 #: More doublings than this exceed the longest wait.
@@ -25,7 +25,7 @@ _MOST_DOUBLINGS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class AfterFailedRequest:
+class WebhookDecision:
     """The decision about a webhook after a failed request: pause it, or wait and send the same request again."""
 
     paused: bool
@@ -38,7 +38,7 @@ def new_standard_secret() -> str:
 
 
 def signed_headers(*secrets: str, message_id: str, at: int, body: bytes) -> dict[str, str]:
-    """Build the headers of a request: its id, the time in Unix seconds, and a signature of all of it by each secret."""
+    """Build the headers of a request: its id, the time in Unix seconds, and by each secret a signature of both and the body."""
     signed = f"{message_id}.{at}.".encode() + body
     return {
         "webhook-id": message_id,
@@ -59,7 +59,7 @@ def signals_body(signals: Sequence[Mapping[str, Any]]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
 
 
-def after_failed_request(*, failures: int, failing_for: timedelta, final: bool) -> AfterFailedRequest:
+def decide_request_retry(*, failures: int, failing_for: timedelta, final: bool) -> WebhookDecision:
     """Decide about a webhook after `failures` failed requests in a row (1 or more); a `final` failure pauses it at once."""
     wait = min(_FIRST_WAIT * 2 ** min(failures - 1, _MOST_DOUBLINGS), _LONGEST_WAIT)
-    return AfterFailedRequest(paused=final or failing_for >= PAUSED_AFTER, wait=wait)
+    return WebhookDecision(paused=final or failing_for >= PAUSED_AFTER, wait=wait)

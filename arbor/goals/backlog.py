@@ -45,7 +45,7 @@ BLOCKER_LENGTH = 500
 class Backlog:
     """The open goals of one agent, their plans and their intents.
 
-    `heartbeat_id` is the heartbeat that changes it; None: a person does.
+    `heartbeat_id` is the heartbeat that changes the backlog; None: a person does.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Backlog:
 
     @property
     def reached(self) -> list[GoalRow]:
-        """Return goals completed because all their parts are; the caller clears the list once it has reported them."""
+        """Return the goals that were completed by their parts; the caller clears the list once it has reported them."""
         return self._endings.reached
 
     def goal(self, goal_id: str | UUID) -> GoalRow:
@@ -172,7 +172,7 @@ class Backlog:
     def block(self, goal_id: str | UUID, by: str) -> GoalRow:
         """Set a goal's blocker: the id of another open goal, or words; empty: none.
 
-        Raises Invalid for a goal that would wait for itself, directly or through others, or for words that are too long.
+        Raises Invalid for a goal that would wait for itself, directly or through others, and for words that are too long.
         """
         goal = self.goal(goal_id)
         self._set_blocker(goal, by)
@@ -180,7 +180,7 @@ class Backlog:
         return goal
 
     def place(self, goal_id: str | UUID, parent_id: str | UUID | None) -> GoalRow:
-        """Make a goal a part of another, or of none; raises Invalid for a cycle, or too deep a place."""
+        """Make a goal a part of another goal, or of none; raises Invalid for a cycle, or for too deep a place."""
         goal = self.goal(goal_id)
         parent = self.goal(parent_id) if parent_id else None
         if parent is not None:
@@ -199,7 +199,7 @@ class Backlog:
         self._touch(goal)
         return goal
 
-    def serve(self, goal_id: str | UUID) -> None:
+    def count_heartbeat(self, goal_id: str | UUID) -> None:
         """Count a heartbeat spent on an open goal, and touch the goal."""
         key = read_id(goal_id)
         if key in self._goals:
@@ -223,7 +223,7 @@ class Backlog:
         return goal
 
     def unmet_dependencies(self, intent_id: UUID) -> list[str]:
-        """Return the unmet dependencies of the plan that an open intent is a step of."""
+        """Return the unmet dependencies of the plan to which an open intent belongs."""
         return self._steps.unmet_dependencies(self._commitments.intent(intent_id))
 
     def start(self, plan_id: UUID) -> PlanRow:
@@ -276,7 +276,7 @@ class Backlog:
         return intent
 
     def release_untried(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
-        """Unlock an intent that was not tried; `counted`: take back the count of this heartbeat."""
+        """Unlock an intent that was not tried; `counted`: its lock counted this heartbeat, which is taken back."""
         intent = self.intent(intent_id)
         self._commitments.release_untried(intent, counted=counted)
         return intent
@@ -294,7 +294,7 @@ class Backlog:
             return
         created = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
         if created >= MAX_NEW_PER_HEARTBEAT:
-            raise LimitReached(f"one heartbeat takes up at most {MAX_NEW_PER_HEARTBEAT} new goals")
+            raise LimitReached(f"one heartbeat creates at most {MAX_NEW_PER_HEARTBEAT} new goals")
 
     def _touch(self, goal: GoalRow) -> None:
         goal.touched_at = self._now
@@ -312,7 +312,7 @@ class Backlog:
         key = read_id(by) if by else None
         if key is None:
             if len(by) > BLOCKER_LENGTH or "\0" in by:
-                raise Invalid(f"what a goal waits for has up to {BLOCKER_LENGTH} characters, got {len(by)}")
+                raise Invalid(f"a goal's blocker has up to {BLOCKER_LENGTH} characters, got {len(by)}")
             goal.blocked_by, goal.blocked_by_goal_id = by, None
             return
         blocker = above = self.goal(key)

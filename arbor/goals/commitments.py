@@ -43,7 +43,7 @@ class Commitments:
         )
 
     def commit(self, goal: GoalRow, step_id: UUID | None, draft: StepDraft) -> IntentRow:
-        """Commit to a step of an active goal; raises TransitionIllegal for one that is not."""
+        """Commit to a step of an active goal; raises TransitionIllegal for a goal that is not active."""
         require_active(goal)
         intent = IntentRow(
             id=uuid7(),

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from arbor.errors import Invalid
 from arbor.goals.likeness import same_goal
+from arbor.goals.values import text_key
 from arbor.ids import read_id
 
 
@@ -17,20 +18,16 @@ def names_goal(text: str, *, goal_id: UUID, title: str) -> bool:
 
 def unmet(dependencies: Iterable[str], met: Collection[str]) -> list[str]:
     """Return the dependencies that are not met yet."""
-    known = {_key(text) for text in met}
-    return [text for text in dependencies if _key(text) not in known]
+    known = {text_key(text) for text in met}
+    return [text for text in dependencies if text_key(text) not in known]
 
 
 def find_unmet(text: str, *, dependencies: Iterable[str], met: Collection[str]) -> str:
-    """Return the unmet dependency that a text names. Raises Invalid, naming those that there are."""
+    """Return the unmet dependency that a text names. Raises Invalid, naming the unmet dependencies."""
     waiting = unmet(dependencies, met)
     for dependency in waiting:
-        if _key(dependency) == _key(text) or same_goal(dependency, text):
+        if text_key(dependency) == text_key(text) or same_goal(dependency, text):
             return dependency
     raise Invalid(
         f"its plan does not wait for {text!r}; it waits for {'; '.join(waiting) if waiting else 'nothing'}"
     )
-
-
-def _key(text: str) -> str:
-    return " ".join(text.split()).casefold()

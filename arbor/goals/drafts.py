@@ -7,6 +7,7 @@ from uuid import UUID
 
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, PlanStatus, StepDraft
 from arbor.goals.rows import PlanRow, StepRow
+from arbor.goals.values import text_key
 from arbor.ids import uuid7
 
 
@@ -44,21 +45,17 @@ def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list
 
 def unplanned_drafts(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
     """Return the drafts that repeat no planned step."""
-    planned_keys = {(step.action, _key(step.description)) for step in planned}
-    return [draft for draft in drafts if (draft.action, _key(draft.description)) not in planned_keys]
+    planned_keys = {(step.action, text_key(step.description)) for step in planned}
+    return [draft for draft in drafts if (draft.action, text_key(draft.description)) not in planned_keys]
 
 
 def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
-    """Add the estimates of further steps to those of the plan."""
+    """Add the estimates and dependencies of further steps to those of the plan."""
     if draft.estimated_ticks is not None:
         plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks
     if draft.estimated_cost is not None:
         plan.estimated_cost = (plan.estimated_cost or 0) + draft.estimated_cost
     if draft.risk is not None:
         plan.risk = max(plan.risk or 0.0, draft.risk)
-    planned_keys = dict.fromkeys([*plan.dependencies, *draft.dependencies])
-    plan.dependencies = list(planned_keys)[:MAX_DEPENDENCIES]
-
-
-def _key(description: str) -> str:
-    return " ".join(description.split()).casefold()
+    dependencies = dict.fromkeys([*plan.dependencies, *draft.dependencies])
+    plan.dependencies = list(dependencies)[:MAX_DEPENDENCIES]

@@ -60,7 +60,7 @@ class Endings:
         self._update_parent(goal.parent_id)
 
     def remove_from_parent(self, goal_id: UUID | None) -> None:
-        """Recompute a goal from its remaining parts after one was moved out."""
+        """Recompute a goal from its remaining parts after a part was moved out."""
         self._update_parent(goal_id, fraction_if_none=0.0)
 
     def children(self, parent: GoalRow) -> list[ChildGoal]:

@@ -64,8 +64,5 @@ def _chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:
 
 def _height[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> int:
     """Return the depth of the hierarchy below a goal, itself included."""
-    return max(len(chain[: chain.index(goal) + 1]) for chain in _chains(parents) if goal in chain)
-
-
-def _chains[K: Hashable](parents: Mapping[K, K | None]) -> list[list[K]]:
-    return [_chain(goal, parents) for goal in parents]
+    chains = (_chain(other, parents) for other in parents)
+    return max(chain.index(goal) + 1 for chain in chains if goal in chain)

@@ -17,7 +17,7 @@ MAX_AT_ONCE = 3
 STALE_LOCK = timedelta(seconds=60)
 # A step may take three times its estimated heartbeats, as a step of one heartbeat may be tried three times.
 TICKS_FOR_ESTIMATE = 3
-#: Actions that are no work on a goal that they name: resting does nothing for it, and the others change goals
+#: Actions that do no work on a goal that they name: resting does nothing for the goal, and the others change goals
 #: directly, without an intent.
 NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
 #: Actions that cannot replace the action of a step: these, and looking around.
@@ -73,8 +73,8 @@ def carries_out(
 ) -> bool:
     """Return whether an action carries out a step that names the action `step`.
 
-    The step's own action does. Another action does only where the step's own is not `offered`; the actions in
-    `substitutes` do in any case.
+    The step's own action does, and so do the actions in `substitutes`. Another action does only where the step's own is
+    not `offered`.
     """
     if action == step or action in substitutes:
         return True
@@ -96,7 +96,7 @@ def is_used_up(ticks_used: int, limit: int | None) -> bool:
     return limit is not None and ticks_used >= limit
 
 
-def after_failure(
+def status_after_failure(
     attempts: int, *, final: bool = False, ticks_used: int = 0, limit: int | None = None
 ) -> IntentStatus:
     """Return the next status of a locked intent whose attempt number `attempts` (from 1) has failed.
@@ -109,7 +109,7 @@ def after_failure(
     return IntentStatus.ABANDONED if given_up else IntentStatus.PENDING
 
 
-def after_part(*, ticks_used: int, limit: int | None) -> IntentStatus:
+def status_after_part(*, ticks_used: int, limit: int | None) -> IntentStatus:
     """Return the next status of a locked intent that was done in part: pending while the estimate allows more."""
     if limit is None or ticks_used * TICKS_FOR_ESTIMATE >= limit:
         return IntentStatus.COMPLETED

@@ -98,12 +98,12 @@ def check_draft(draft: PlanDraft) -> None:
         texts = (step.description, step.precondition, step.postcondition)
         if not step.description.strip() or any(len(text) > STEP_LENGTH or "\0" in text for text in texts):
             raise Invalid(
-                f"what a step is for, needs and brings about has up to {STEP_LENGTH} characters each"
+                f"a step has a description; it, the precondition and the postcondition have up to {STEP_LENGTH} characters"
             )
 
 
 def move_plan(status: PlanStatus, to: PlanStatus) -> PlanStatus:
-    """Return `to` if a plan may go there from `status`; raises TransitionIllegal, naming what is possible."""
+    """Return `to` if a plan may go there from `status`; raises TransitionIllegal, naming the possible statuses."""
     possible = PLAN_TRANSITIONS[status]
     if to not in possible:
         raise TransitionIllegal(

@@ -18,7 +18,7 @@ STALE_AFTER = timedelta(days=7)
 RELEVANCE_OF_MEMORY = 0.5
 RELEVANCE_OF_CLUSTER = 0.5
 RELEVANCE_OF_DEADLINE = 1.0
-#: Urgency of a deadline within a day (`arbor.goals.priority`).
+#: The urgency of a deadline within a day (`arbor.goals.priority`).
 PRESSING = 1.5
 RELEVANT_FROM = 0.5
 #: The most queued goals that one review suggests.

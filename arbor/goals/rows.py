@@ -1,6 +1,6 @@
 """Rows of a backlog as plain values: goals, plans, steps, intents, notes, satisfactions, percepts.
 
-The names are those of the tables' columns. A row that a `Backlog` returns is the row it saves: its methods change it in
+The names are those of the tables' columns. A `Backlog` returns the rows that it saves: its methods change them in
 place. Rows have no creation time: a new row gets the time of the change.
 """
 
@@ -129,8 +129,8 @@ class SatisfactionRow:
     effort: int
 
 
-class PerceptOfGoal(StrEnum):
-    """A kind of percept about a goal: some of `apps.heartbeats.models.PerceptKind`."""
+class GoalPerceptKind(StrEnum):
+    """The kind of a percept about a goal: some of `apps.agents.models.PerceptKind`."""
 
     #: A plan or intent of the agent has ended.
     ACTION_RESULT = "action_result"
@@ -144,7 +144,7 @@ class PerceptRow:
 
     id: UUID
     agent_id: UUID
-    kind: PerceptOfGoal
+    kind: GoalPerceptKind
     content: str
     detail: dict[str, str]
 
@@ -171,7 +171,7 @@ type Row = GoalRow | PlanRow | StepRow | IntentRow | NoteRow | SatisfactionRow |
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoalClosed:
-    """A goal that was closed, with its satisfaction: for the log."""
+    """A closed goal with its satisfaction, for the log."""
 
     goal_id: UUID
     state: GoalState
@@ -180,7 +180,7 @@ class GoalClosed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BacklogChanges:
-    """Rows of one agent's backlog to write, in the order of their creation; false if there are none."""
+    """Rows of one agent's backlog to write, in the order of their creation; false without any."""
 
     agent_id: UUID
     #: The creation time of the new rows.

@@ -14,10 +14,10 @@ from arbor.goals.drafts import extend_plan, new_plan, new_steps, unplanned_draft
 from arbor.goals.intents import (
     MAX_ATTEMPTS,
     IntentStatus,
-    after_failure,
-    after_part,
     is_used_up,
     move_intent,
+    status_after_failure,
+    status_after_part,
 )
 from arbor.goals.plans import (
     MAX_STEPS,
@@ -34,9 +34,9 @@ from arbor.goals.plans import (
 from arbor.goals.rows import (
     BacklogRows,
     ChangeLog,
+    GoalPerceptKind,
     GoalRow,
     IntentRow,
-    PerceptOfGoal,
     PerceptRow,
     PlanRow,
     StepRow,
@@ -151,7 +151,7 @@ class Steps:
             )
 
     def mark_dependency_met(self, goal: GoalRow, text: str) -> None:
-        """Record that a dependency of a goal's active plan is met. Raises Invalid for something that it does not wait for."""
+        """Record that a dependency of a goal's active plan is met. Raises Invalid for a text that names no unmet dependency."""
         plan = self.plan_of(goal)
         known = ([], []) if plan is None else (plan.dependencies, plan.met)
         dependency = find_unmet(text, dependencies=known[0], met=known[1])
@@ -161,7 +161,7 @@ class Steps:
             self.commit_next(goal)
 
     def mark_goal_completed(self, goal: GoalRow) -> None:
-        """Record that a goal is completed in the plans that depend on it, and go on with those."""
+        """Record a completed goal as met in the plans that depend on it, and commit to their next steps."""
         for plan in self._plans.values():
             if plan.status not in _OPEN_PLANS:
                 continue
@@ -174,13 +174,13 @@ class Steps:
                 self.commit_next(self._goals[plan.goal_id])
 
     def unmet_dependencies(self, intent: IntentRow) -> list[str]:
-        """Return the unmet dependencies of the plan that an intent is a step of."""
+        """Return the unmet dependencies of the plan to which an intent belongs."""
         step = self._step_of(intent)
         plan = self._plans.get(step.plan_id) if step else None
         return unmet(plan.dependencies, plan.met) if plan else []
 
     def is_waiting(self, intent_id: UUID) -> bool:
-        """Return whether an intent is a step of a plan that waits."""
+        """Return whether an open intent belongs to a plan with unmet dependencies."""
         intent = next((row for row in self._commitments.all_open() if row.id == intent_id), None)
         return intent is not None and bool(self.unmet_dependencies(intent))
 
@@ -192,12 +192,12 @@ class Steps:
         intent.attempts += 1
         ticks, limit = intent.ticks_used, intent.tick_limit
         if error:
-            to = after_failure(intent.attempts, final=final, ticks_used=ticks, limit=limit)
+            to = status_after_failure(intent.attempts, final=final, ticks_used=ticks, limit=limit)
         else:
-            to = after_part(ticks_used=ticks, limit=limit) if part else IntentStatus.COMPLETED
+            to = status_after_part(ticks_used=ticks, limit=limit) if part else IntentStatus.COMPLETED
             step = self._step_of(intent)
             if part and step is not None and step.postcondition and intent.attempts < MAX_ATTEMPTS:
-                # A part of a step does not bring about what it is for.
+                # A part of a step does not establish the postcondition.
                 to = IntentStatus.PENDING
         intent.status = move_intent(intent.status, to)
         intent.last_error = error
@@ -211,7 +211,7 @@ class Steps:
         # An intent that used up its attempts, or cannot succeed, has failed, however long that took.
         used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS and not final
         why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
-        self._fail_step(intent, why, PerceptOfGoal.TIMEOUT if used_up else PerceptOfGoal.ACTION_RESULT)
+        self._fail_step(intent, why, GoalPerceptKind.TIMEOUT if used_up else GoalPerceptKind.ACTION_RESULT)
 
     def drop(self, goal: GoalRow) -> int:
         """Abandon the plans and intents of a closed goal; return the number of intents."""
@@ -230,7 +230,7 @@ class Steps:
         goal: GoalRow,
         intent: IntentRow | None = None,
         *,
-        kind: PerceptOfGoal = PerceptOfGoal.ACTION_RESULT,
+        kind: GoalPerceptKind = GoalPerceptKind.ACTION_RESULT,
     ) -> None:
         """Add a percept for the agent's next heartbeat about the end of a plan or intent."""
         about = {"goal": str(goal.id)} | ({"intent": str(intent.id)} if intent else {})
@@ -264,7 +264,7 @@ class Steps:
         else:
             self.commit_next(self._goals[plan.goal_id])
 
-    def _fail_step(self, intent: IntentRow, why: str, kind: PerceptOfGoal) -> None:
+    def _fail_step(self, intent: IntentRow, why: str, kind: GoalPerceptKind) -> None:
         """Abandon the plan of a step that failed for good, and notify the agent."""
         step, goal = self._step_of(intent), self._goals[intent.goal_id]
         text = f"You gave up the step {intent.description!r} ({intent.action}) towards {goal.title!r}: {why}."

@@ -85,7 +85,7 @@ class GoalType(StrEnum):
     CAPABILITY = "capability"
 
 
-#: Open goals of each layer at most. Seed 003 has the limit without a figure; the fewest are those that never end.
+#: The most open goals of each layer. Seed 003 has the limit without a figure; goals that never end are the fewest.
 MOST_OF_LAYER: Mapping[GoalLayer, int] = MappingProxyType(
     {GoalLayer.ASPIRATION: 10, GoalLayer.OBJECTIVE: 30, GoalLayer.TASK: 40}
 )
@@ -208,8 +208,8 @@ def admitted_state(
     """
     if not requested.is_open:
         raise TransitionIllegal(f"a new goal is active, queued or backburner, not {requested}")
-    key = title_key(title)
-    if any(title_key(other) == key for other in open_titles):
+    key = text_key(title)
+    if any(text_key(other) == key for other in open_titles):
         raise AlreadyExists(f"there is an open goal called {title.strip()!r} already")
     similar = next((other for other in open_titles if same_goal(title, other)), None)
     if similar is not None:
@@ -232,9 +232,9 @@ def as_title(text: str) -> str:
     return " ".join(_CONTROL_CHARACTERS.sub(" ", text).split())
 
 
-def title_key(title: str) -> str:
-    """Normalize a title for comparison: trimmed, inner blanks as one, case folded."""
-    return " ".join(title.split()).casefold()
+def text_key(text: str) -> str:
+    """Normalize a text for comparison: trimmed, with single blanks, case folded."""
+    return " ".join(text.split()).casefold()
 
 
 def move_feeling(valence: float, by: float) -> float:
@@ -268,7 +268,7 @@ class NewGoalRequest:
     priority: int = DEFAULT_PRIORITY
     #: 0 to 1; None: by its source.
     expected_reward: float | None = None
-    #: The rule of `arbor.goals.injection` that created the goal, if any.
+    #: The rule of `arbor.goals.goal_rules` that created the goal, if any.
     rule: str = ""
 
 
@@ -279,7 +279,7 @@ def check_new_goal(request: NewGoalRequest) -> str:
         raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
     reward = request.expected_reward
     if reward is not None and not 0 <= reward <= 1:
-        raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {reward}")
+        raise Invalid(f"a goal's expected reward is 0 to 1, got {reward}")
     if not 0 <= request.priority <= MAX_PRIORITY:
         raise Invalid(f"a goal's priority is 0 to {MAX_PRIORITY}, got {request.priority}")
     return title

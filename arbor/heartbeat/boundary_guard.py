@@ -15,7 +15,7 @@ from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.quotations import shorten
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
-from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_proceed, words_wanted
+from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, may_proceed, words_to_negotiate
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: the fields that are stored. Reasons and thoughts are not checked.
@@ -47,7 +47,7 @@ def boundary_matches_of(
     percepts: Sequence[PerceptView], boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[MatchedBoundary]:
     """Return the boundary matches of the percepts, the most important first."""
-    matches = check([percept.content for percept in percepts], boundaries, vectors)
+    matches = find_matches([percept.content for percept in percepts], boundaries, vectors)
     return [_view(match, about=percepts[match.text].id) for match in matches]
 
 
@@ -60,7 +60,9 @@ def apply_boundaries(
     texts = [*texts_to_guard(decision)]
     known = {match.boundary for match in decision.crossed}
     matches = [
-        match for match in _distinct(check(texts, boundaries, vectors)) if match.boundary.name not in known
+        match
+        for match in _distinct(find_matches(texts, boundaries, vectors))
+        if match.boundary.name not in known
     ]
     if not matches:
         return decision
@@ -125,7 +127,7 @@ def _match_item(
 ) -> list[ItemBoundaryMatch]:
     fields = texts_of(item.model_dump(mode="json", include=set(words)))
     texts = [text for text in fields if vectors is None or text in vectors]
-    matches = _distinct(check(texts, boundaries, vectors or {})) if texts else []
+    matches = _distinct(find_matches(texts, boundaries, vectors or {})) if texts else []
     stop = next((match for match in matches if not may_proceed(match.boundary, thinking)), None)
     reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
     value = item.model_dump_json() if matches else ""
@@ -155,7 +157,7 @@ def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:
         description=boundary.description,
         why=match.why,
         about=about,
-        words_wanted=words_wanted(boundary) if negotiable else None,
+        words_to_negotiate=words_to_negotiate(boundary) if negotiable else None,
     )
 
 
@@ -167,6 +169,6 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
     if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:
         reason += (
             f" {negotiable} names {boundary.name} and says why in at least"
-            f" {words_wanted(boundary)} more words; or do something else instead."
+            f" {words_to_negotiate(boundary)} more words; or do something else instead."
         )
     return reason

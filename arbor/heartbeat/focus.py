@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arbor.goals.injection import calls_for_work
+from arbor.goals.goal_rules import calls_for_work
 from arbor.heartbeat.params.memory import QUERY_LENGTH
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 

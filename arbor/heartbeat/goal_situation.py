@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from arbor.agents.genome import AgentGenome, AgentTraits
-from arbor.goals.injection import BALANCED, Circumstances
+from arbor.goals.goal_rules import BALANCED_RISK, Circumstances
 from arbor.goals.intents import IntentStatus, is_stale_lock
 from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.plans import PlanStatus
@@ -84,10 +84,10 @@ def circumstances_of(
     successes, dealings = columns["reputation"]
     return Circumstances(
         role=genome.role if genome else None,
-        risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
-        stale_beats=columns["stale_beats"],
+        risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED_RISK,
+        stale_heartbeats=columns["stale_beats"],
         exhausted_heartbeats=exhausted_heartbeats,
-        standing=successes / dealings if dealings else None,
+        reputation=successes / dealings if dealings else None,
         dealings=dealings,
     )
 

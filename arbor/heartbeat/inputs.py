@@ -13,7 +13,7 @@ from arbor.authority.modes import TrustPreset
 from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.authority.requests import Signer
 from arbor.contacts.cooldown import ContactLimits
-from arbor.goals.injection import Circumstances
+from arbor.goals.goal_rules import Circumstances
 from arbor.goals.ordering import PriorityInputs
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.influence import PastConduct

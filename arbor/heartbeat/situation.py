@@ -11,7 +11,7 @@ from pydantic import Field
 
 from arbor.agents.energy import REGENERATION
 from arbor.authority.approvals import ApprovalStatus
-from arbor.goals.injection import calls_for_work
+from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState

@@ -23,7 +23,7 @@ from arbor.heartbeat.situation import MemoryView, Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
-from arbor.selves.boundary_check import Vector, in_force
+from arbor.selves.boundary_check import Vector, boundaries_in_force
 from arbor.values import replace
 
 #: Vectors by their texts.
@@ -257,7 +257,7 @@ class HeartbeatState:
 
     @property
     def boundaries(self) -> tuple[BoundaryRule, ...]:
-        return in_force(DEFAULT_BOUNDARIES, self.selfhood.boundaries)
+        return boundaries_in_force(DEFAULT_BOUNDARIES, self.selfhood.boundaries)
 
     @property
     def has_acted(self) -> bool:

@@ -118,7 +118,7 @@ class MatchedBoundary(SituationPart):
     why: str
     about: str = ""
     #: Words of reasoning that a negotiable boundary requires; None if it is not negotiable.
-    words_wanted: int | None = None
+    words_to_negotiate: int | None = None
 
 
 class ProposalView(SituationPart):

@@ -100,7 +100,7 @@ class NewBoundary:
 
 # An optional word in between, unless it is a negation.
 _WORD = r"(?:(?!(?:not|never|nobody|nor|neither|cannot|dont|wont) )\w+ )?"
-# Phrases that ask for an act or announce one; an imperative needs no more than the verb at the beginning.
+# Phrases that ask for an act or announce one; of an imperative, the verb at the beginning is enough.
 _REQUEST = (
     r"\b(?:how (?:to|do i|can i|could i|do we|can we)"
     r"|help (?:me|us|him|her|them|anyone|someone|somebody|people)(?: to)?"

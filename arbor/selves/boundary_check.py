@@ -1,4 +1,4 @@
-"""Match texts with an agent's boundaries, and decide whether an action may go on (seed 004, "Boundaries").
+"""Match texts with an agent's boundaries, and decide whether an action may proceed (seed 004, "Boundaries").
 
 A text matches a boundary by one of its patterns, on word borders, or by the meaning of one of its examples.
 """
@@ -38,14 +38,14 @@ class BoundaryMatch:
     why: str
 
 
-def check(
+def find_matches(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[BoundaryMatch]:
     """Return the boundary matches of texts, the most important first; a boundary matches a text at most once.
 
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
     """
-    plain = [fold(text) for text in texts]
+    plain = [fold_text(text) for text in texts]
     cosines = _cosines_of(texts, boundaries, vectors)
     matches = []
     for boundary in boundaries:
@@ -59,7 +59,7 @@ def check(
 
 
 def may_proceed(boundary: BoundaryRule, reasoning: str) -> bool:
-    """Return whether an action may go on despite a boundary match.
+    """Return whether an action may proceed despite a boundary match.
 
     Never for a refusal, always for a flag. For a negotiable boundary, the reasoning of the decision must name the boundary
     and give reasons in at least (1 - flexibility) · 20 further words. Flexibility 0 is not negotiable.
@@ -71,15 +71,17 @@ def may_proceed(boundary: BoundaryRule, reasoning: str) -> bool:
     name = [*words_of(boundary.name.replace("_", " "))]
     words = [*words_of(reasoning.replace("_", " "))]
     is_named = any(words[at : at + len(name)] == name for at in range(len(words)))
-    return is_named and len(words) - len(name) >= words_wanted(boundary)
+    return is_named and len(words) - len(name) >= words_to_negotiate(boundary)
 
 
-def words_wanted(boundary: BoundaryRule) -> int:
+def words_to_negotiate(boundary: BoundaryRule) -> int:
     """Return the number of words that a decision needs to negotiate a boundary."""
     return math.ceil((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE)
 
 
-def in_force(defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]]) -> tuple[BoundaryRule, ...]:
+def boundaries_in_force(
+    defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]]
+) -> tuple[BoundaryRule, ...]:
     """Return an agent's boundaries: the defaults, unless overridden or disabled by a row of their name, and its own.
 
     `own` are rows of boundaries as JSON.
@@ -106,13 +108,13 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 
 
 def _explain_pattern(plain: str, boundary: BoundaryRule) -> str:
-    matches = (
+    match = (
         _first_unnegated(compile_patterns(boundary.patterns), plain, boundary) if boundary.patterns else None
     )
-    if matches is None and _has_hint(plain, boundary.hints):
+    if match is None and _has_hint(plain, boundary.hints):
         plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
-        matches = _first_unnegated(_compile_expressions(boundary.expressions), plain, boundary)
-    return f"it says “{' '.join(matches.group().split()).lstrip('.!?;:, ')}”" if matches else ""
+        match = _first_unnegated(_compile_expressions(boundary.expressions), plain, boundary)
+    return f"it says “{' '.join(match.group().split()).lstrip('.!?;:, ')}”" if match else ""
 
 
 def _has_hint(plain: str, hints: Sequence[str]) -> bool:
@@ -124,7 +126,7 @@ def _has_hint(plain: str, hints: Sequence[str]) -> bool:
 
 
 def _first_unnegated(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
-    """Return the first match; of a default boundary, the first that is not negated."""
+    """Return the first match; for a default boundary, the first that is not negated."""
     if not boundary.expressions:
         return pattern.search(plain)
     return next((match for match in pattern.finditer(plain) if not is_negated(plain, *match.span())), None)
@@ -184,10 +186,10 @@ def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _expression(pattern: str) -> str:
-    words = [re.escape(word) for word in fold(pattern.removesuffix("*")).split()]
+    words = [re.escape(word) for word in fold_text(pattern.removesuffix("*")).split()]
     return r"\s+".join(words) + (r"\w*" if pattern.endswith("*") else "")
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text in the form that patterns are compared in."""
     return unicodedata.normalize("NFKC", text).casefold()

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 
-#: How long after its acceptance a proposal can be judged right; it can prove wrong at any time.
+#: The time after its acceptance from which on a proposal can be judged right; it can be judged wrong at any time.
 JUDGED_AFTER = timedelta(days=14)
 #: The accepted proposals of a kind that are judged: the latest, so that a threshold also moves back.
 MOST_JUDGED = 50
@@ -22,13 +22,13 @@ MOST_MOVED = 0.1
 
 
 class ProposalJudgment(StrEnum):
-    """The judgment of an accepted proposal by what it brought."""
+    """The judgment of an accepted proposal by the memory or part of the self that it created."""
 
-    #: What it brought is still there after a while, and was confirmed.
+    #: What the proposal created still exists after a while, and was confirmed.
     RIGHT = "right"
-    #: What it brought was dropped, contradicted, retired or rolled back.
+    #: What the proposal created was dropped, contradicted, retired or rolled back.
     WRONG = "wrong"
-    #: Too early, or never used: it says nothing.
+    #: Too early to judge, or never used.
     OPEN = "open"
 
 
@@ -47,8 +47,8 @@ def _around(base: float, *, least: float = 0.0) -> Threshold:
     )
 
 
-#: Above what a user's word alone allows (`sources.USER_TRUST` as the only source: 0.745), and never below: a promoted fact must
-#: have been confirmed, however often earlier ones proved right.
+#: Above the confidence that a user's word alone gives (`sources.USER_TRUST` as the only source: 0.745). Calibration never lowers
+#: it: a promoted fact must have been confirmed, however often earlier ones proved right.
 CONFIRMED = 0.75
 #: The least activation of a preconscious memory.
 EDGE_OF_MIND = 0.4
@@ -87,7 +87,7 @@ class Calibration:
 
 
 def judge(*, age: timedelta, gone: bool, contradicted: bool, confirmed: bool) -> ProposalJudgment:
-    """Judge an accepted proposal by what it brought, `age` after its acceptance."""
+    """Judge an accepted proposal by what it created, `age` after its acceptance."""
     if gone or (contradicted and not confirmed):
         return ProposalJudgment.WRONG
     if confirmed and age >= JUDGED_AFTER:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from arbor.selves.proposals import is_same_statement
 
-#: A difference of weights below this is none.
+#: Weights that differ by less count as equal.
 _SAME_WEIGHT = 0.005
 
 
@@ -20,7 +20,7 @@ class DriftChange(StrEnum):
     #: There since birth, with more or with less weight.
     STRONGER = "stronger"
     WEAKER = "weaker"
-    #: There at birth, and no more.
+    #: There at birth, and no longer.
     GONE = "gone"
     #: Came after birth.
     NEW = "new"

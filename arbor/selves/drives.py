@@ -92,7 +92,7 @@ GOAL_COMPLETED = (Drive.COMPETENCE, 0.4)
 CONTACT = (Drive.CONNECTION, 0.3)
 
 #: The drives that can cause a heartbeat: all but the need for rest.
-WAKING = tuple(drive for drive in Drive if drive is not Drive.REST)
+TRIGGERING_DRIVES = tuple(drive for drive in Drive if drive is not Drive.REST)
 
 
 class DriveState(BaseModel):
@@ -104,7 +104,7 @@ class DriveState(BaseModel):
     at: datetime
     satisfied_at: datetime | None = None
     building: bool = False
-    #: The last heartbeat at which it was urgent.
+    #: The time of the last heartbeat at which the drive was urgent.
     pressed_at: datetime | None = None
 
 
@@ -114,8 +114,8 @@ class Drives(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     states: dict[Drive, DriveState]
-    #: The end of the time for which the levels move without another heartbeat: none comes while the agent is paused, or
-    #: outside of its active hours. None: without end.
+    #: The time from which on the levels no longer move: the agent has no heartbeats while it is paused or outside of its
+    #: active hours. None: no such time.
     until: datetime | None = None
 
     def level(self, drive: Drive, now: datetime) -> float:
@@ -144,7 +144,7 @@ class Drives(BaseModel):
         return stored if self.until is None else {**stored, "until": self.until.isoformat()}
 
     def is_pressing(self, drive: Drive, now: datetime) -> bool:
-        """Return whether a drive is urgent and due for a heartbeat: one that stays urgent is due once in its cool-down."""
+        """Return whether a drive is urgent and due for a heartbeat: a drive that stays urgent is due once in its cool-down."""
         pressed_at = self.states[drive].pressed_at
         waited = pressed_at is None or now - pressed_at >= RULES[drive].cooldown
         return waited and self.level(drive, now) >= URGENT
@@ -156,7 +156,7 @@ class Drives(BaseModel):
 
 
 def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
-    """Parse stored drives, also those that are written out in full; an invalid or unknown one is at its baseline from now on."""
+    """Parse stored drives, with or without a common time; an invalid or missing drive is at its baseline from now on."""
     stored = stored or {}
     stored_states = _with_time(stored.get("states") or {}, stored.get("at"))
     try:
@@ -183,8 +183,8 @@ def _read_state(stored_states: Any, drive: Drive, now: datetime) -> DriveState:
         return DriveState(at=now)
 
 
-def in_touch(drives: Drives, contact: datetime | None) -> Drives:
-    """Satisfy the drives by contact with a user since the last heartbeat, if there was any."""
+def satisfy_by_contact(drives: Drives, contact: datetime | None) -> Drives:
+    """Return the drives satisfied by contact with a user since the last heartbeat, if there was any."""
     drive, amount = CONTACT
     before = drives.states[drive]
     if contact is None or contact <= before.at:
@@ -251,7 +251,7 @@ def next_urgent_at(drives: Drives, now: datetime) -> tuple[datetime, Drive] | No
     """
     moments = []
     drives = drives.model_copy(update={"until": None})
-    for drive in WAKING:
+    for drive in TRIGGERING_DRIVES:
         state, rule = drives.states[drive], RULES[drive]
         level = drives.level(drive, now)
         if not state.building or level >= URGENT:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 #: The half-lives of a mood's distance from its baseline: valence fades within a day, arousal sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
-#: The interval of heartbeats that the changes are made for (seed 004, 8.1).
+#: The interval of heartbeats for which changes count in full (seed 004, 8.1).
 FULL_AFTER = timedelta(hours=1)
 #: The arousal from which on, to either end, changes count in full.
 _HALF = 0.5
@@ -151,7 +151,7 @@ class Mood(BaseModel):
         )
 
     def moved(self, events: Iterable[Event], *, after: timedelta = FULL_AFTER) -> Mood:
-        """Return the mood after events, `after` the previous ones; the nearer it is to an end of its range, the less they move it."""
+        """Return the mood after events; the nearer it is to an end of its range, the less they move it. `after`: as in `change_of`."""
         by = change_of(events, after=after)
         room = 1 - self.valence if by.valence > 0 else 1 + self.valence
         excitable = 1 - self.arousal if by.arousal > 0 else self.arousal
@@ -163,12 +163,12 @@ class Mood(BaseModel):
 
 
 def change_of(events: Iterable[Event], *, after: timedelta = FULL_AFTER) -> Feeling:
-    """Return the total change of a mood by events, `after` the previous heartbeat."""
+    """Return the total change of a mood by events that happened `after` the previous heartbeat."""
     share = min(max(after / FULL_AFTER, 0.0), 1.0)
-    shares = [(DELTAS[event], share if event in ROUTINE else 1.0) for event in events]
+    weighted = [(DELTAS[event], share if event in ROUTINE else 1.0) for event in events]
     return Feeling(
-        sum(delta.valence * share for delta, share in shares),
-        sum(delta.arousal * share for delta, share in shares),
+        sum(delta.valence * weight for delta, weight in weighted),
+        sum(delta.arousal * weight for delta, weight in weighted),
     )
 
 

@@ -21,8 +21,8 @@ LIKELIHOOD_RATIO = 3.0
 SUREST = 0.98
 #: The most that one decision moves a belief, so that no single memory reverses it.
 LARGEST_STEP = 0.2
-#: Below the first confidence a belief is in doubt, from the second on it is held again; the gap prevents a status that
-#: changes with each memory.
+#: Below the first confidence a belief is in doubt, from the second on it is held again; without the gap
+#: the status would change with each memory.
 DOUBTED_BELOW = 0.4
 HELD_FROM = 0.5
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 #: The length of a line in the prompt.
 LESSON_LENGTH = 300
 ABOUT_LENGTH = 200
-#: Experiences of an agent (a year of a busy one); older ones are deleted, on record.
+#: Experiences of an agent (a year of a busy one); the deletion of older ones is audited.
 MOST_KEPT = 2_000
 
 
@@ -71,23 +71,23 @@ class Pattern:
     """
 
     actions: tuple[str, ...]
-    seen: int
+    count: int
 
     @property
     def key(self) -> str:
         """Return the identity of the sequence."""
-        turns = (self.actions[at:] + self.actions[:at] for at in range(len(self.actions)))
-        return ">".join(min(turns))
+        rotations = (self.actions[at:] + self.actions[:at] for at in range(len(self.actions)))
+        return ">".join(min(rotations))
 
     @property
     def confidence(self) -> float:
         """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
-        return round(1 - 1.5 / self.seen, 3)
+        return round(1 - 1.5 / self.count, 3)
 
     def describe(self) -> str:
         """Return the text of the proposed memory."""
         steps = ", then ".join(action.replace("_", " ") for action in self.actions)
-        return f"When I act I often do this: {steps} ({self.seen} times)."
+        return f"When I act I often do this: {steps} ({self.count} times)."
 
 
 def patterns(actions: Sequence[str | None]) -> list[Pattern]:
@@ -98,11 +98,11 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     """
     latest = actions[-MAX_ACTIONS_READ:]
     repeated = [pattern for length in range(SHORTEST, LONGEST + 1) for pattern in _repeated(latest, length)]
-    repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
+    repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.count, pattern.actions))
     distinct: dict[str, Pattern] = {}
     for pattern in repeated:
         part = any(
-            other.seen >= pattern.seen and _contains(pattern.actions, other.actions)
+            other.count >= pattern.count and _contains(pattern.actions, other.actions)
             for other in distinct.values()
         )
         if not part:
@@ -120,18 +120,18 @@ def _repeated(actions: Sequence[str | None], length: int) -> Iterator[Pattern]:
         if len(found_at) < MIN_REPEATS or len(set(sequence)) == 1:
             continue
         names = tuple(action for action in sequence if action is not None)
-        seen = _count_apart(found_at, length)
-        if len(names) == length and seen >= MIN_REPEATS:
-            yield Pattern(actions=names, seen=seen)
+        count = _count_apart(found_at, length)
+        if len(names) == length and count >= MIN_REPEATS:
+            yield Pattern(actions=names, count=count)
 
 
 def _count_apart(places: Iterable[int], length: int) -> int:
     """Count the places, in order, that are at least a length apart."""
-    seen = free_from = 0
+    count = free_from = 0
     for place in places:
         if place >= free_from:
-            seen, free_from = seen + 1, place + length
-    return seen
+            count, free_from = count + 1, place + length
+    return count
 
 
 def _contains(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""The history of a self as values: folded to the self at a version, and compared."""
+"""The history of a self as values: fold changes to the self at a version, and compare versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from arbor.errors import NotFound
 from arbor.selves.values import BeliefStatus
 
-#: The versions offered for comparison and rollback beside the birth (seed 000, 2), and the changes of a growth log.
+#: The versions offered for comparison and rollback besides the birth (seed 000, 2), and the changes of a growth log.
 VERSIONS_OFFERED = 10
 GROWTH_LOG = 100
 #: The version of the birth.
@@ -67,7 +67,7 @@ class SelfState:
     parts: Mapping[PartKind, Mapping[str, PartValues]] = field(default_factory=dict)
 
     def of(self, part: PartKind) -> Mapping[str, PartValues]:
-        """Return the parts of one sort by id."""
+        """Return the parts of one kind by id."""
         return self.parts.get(part, {})
 
     def to_json(self) -> dict[str, dict[str, dict[str, Any]]]:
@@ -113,7 +113,7 @@ class PartDifference:
 
     @property
     def kind(self) -> str:
-        """Return the kind of an aspect, such as `trait`, else the sort of the part."""
+        """Return the kind of an aspect, such as `trait`, else the kind of the part."""
         kind = (self.after or self.before).get("kind") if self.part is PartKind.ASPECT else None
         return str(kind or self.part)
 
@@ -201,7 +201,7 @@ def _differences_of(
     return found
 
 
-#: Fields that a record has only where they say something: a missing one is empty, not unknown.
+#: Fields that a record has only if they are not empty: a missing one is empty, not unknown.
 _LEFT_OUT_WHERE_EMPTY = frozenset({"filters"})
 
 
@@ -216,9 +216,11 @@ def offered_versions(latest: int) -> tuple[int, ...]:
 
 
 def require_offered(version: int, *, latest: int) -> int:
-    """Return a version that is offered. Raises NotFound with those that are."""
+    """Return a version that is offered. Raises NotFound with the offered versions."""
     if version not in offered_versions(latest):
         first = max(latest - VERSIONS_OFFERED + 1, BIRTH)
         birth = f"{BIRTH} (its birth) and " if first > BIRTH else ""
-        raise NotFound(f"the self has no version {version} to go by; there are {birth}{first} to {latest}")
+        raise NotFound(
+            f"the self has no version {version} to compare or restore; there are {birth}{first} to {latest}"
+        )
     return version

@@ -11,16 +11,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, Recalled
-from arbor.selves.boundary_check import compile_patterns, fold
+from arbor.selves.boundary_check import compile_patterns, fold_text
 from arbor.selves.values import BeliefStatus
 
 #: The most rules of a belief, and patterns of a rule.
 MAX_FILTERS = 10
 MAX_PATTERNS = 20
 PATTERN_LENGTH = 100
-#: The most that a rule of a certain belief changes of a memory's score: half of it more, or half of it less.
+#: The share by which a rule of a belief of confidence 1 raises or lowers a memory's score.
 STRENGTH = 0.5
-#: Memories to recall for each one that is shown, so that a favored one can move up and a hidden one is made up for.
+#: Memories to recall for each one that is shown, so that a favored one can move up and a hidden one is replaced.
 CONSIDERED = 3
 
 
@@ -58,10 +58,12 @@ class MemoryFilter(BaseModel):
         return self
 
     def matches(self, memory: Recalled) -> bool:
-        """Return whether the rule is about a memory."""
+        """Return whether the rule applies to a memory."""
         if self.types and memory.type not in self.types:
             return False
-        return not self.patterns or compile_patterns(self.patterns).search(fold(memory.content)) is not None
+        return (
+            not self.patterns or compile_patterns(self.patterns).search(fold_text(memory.content)) is not None
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +86,7 @@ class BeliefFilter:
 
 
 def read_filters(stored: Iterable[Mapping[str, Any]]) -> list[MemoryFilter]:
-    """Read rules from JSON. Raises Invalid, with what would be right."""
+    """Read rules from JSON. Raises Invalid."""
     rules = list(stored)
     if len(rules) > MAX_FILTERS:
         raise Invalid(f"a belief has at most {MAX_FILTERS} memory filters, got {len(rules)}")

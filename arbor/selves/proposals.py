@@ -135,7 +135,7 @@ def duplicate_of[P: QueuedProposal](new: NewProposal, pending: Sequence[P]) -> P
 
 
 def _changes_the_same(one: QueuedProposal, other: NewProposal) -> bool:
-    """Compare what two proposals of one kind would change; their sentences count only where nothing else does."""
+    """Return whether two proposals of one kind would change the same; their sentences decide only where their changes do not."""
     for key in _SUBJECTS:
         if key in one.change or key in other.change:
             return bool(one.change.get(key) == other.change.get(key))
@@ -151,9 +151,9 @@ def _changes_the_same(one: QueuedProposal, other: NewProposal) -> bool:
 
 
 def is_same_statement(one: str, other: str) -> bool:
-    """Return whether two texts are at least 0.85 alike, and differ in more than a word or a negation.
+    """Return whether two texts are at least 0.85 alike, and differ neither by a replaced word nor by a negation.
 
-    A word that takes another one's place ("patient", "impatient") makes another statement, and so does a "not".
+    A replaced word ("patient", "impatient") makes another statement, and so does a "not".
     """
     if jaro_winkler(one, other) < DUPLICATE:
         return False
@@ -162,8 +162,8 @@ def is_same_statement(one: str, other: str) -> bool:
     return not (only_one and only_other) and (only_one | only_other).isdisjoint(_NEGATIONS)
 
 
-def to_expire[P: QueuedProposal](pending: Sequence[P]) -> list[P]:
-    """Return the proposals to evict so that one more fits: the least confident first, of these the oldest."""
+def proposals_to_evict[P: QueuedProposal](pending: Sequence[P]) -> list[P]:
+    """Return the proposals to evict so that one more fits: the least confident, and among equal ones the oldest."""
     order = sorted(pending, key=lambda proposal: (proposal.confidence, proposal.created_at))
     return order[: max(len(pending) + 1 - MAX_PENDING, 0)]
 
@@ -171,8 +171,8 @@ def to_expire[P: QueuedProposal](pending: Sequence[P]) -> list[P]:
 def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datetime) -> None:
     """Raise LimitReached for a change of the self that is too soon.
 
-    `changes` are the times of all changes of the self, `same` those of the same part, which rests for a
-    while after each change: a belief, a preference, or the identity.
+    `changes` are the times of all changes of the self, `same` those of the same part (a belief, a preference, or the
+    identity), which may not change again for a while.
     """
     latest = max(same, default=None)
     if latest is not None and now - latest < SELF_COOLDOWN:
@@ -206,7 +206,7 @@ def _claims(text: str) -> frozenset[str]:
 
 
 def _spelt_out(word: str) -> tuple[str, ...]:
-    """Return the words of a short form that say something: "can't" and "cannot" say "not", "I'm" says nothing."""
+    """Return the significant words of a short form: "not" of "can't" and "cannot", none of "I'm"."""
     if word.endswith("n't") or word == "cannot":
         return ("not",)
     return () if "'" in word else (word,)

@@ -1,4 +1,4 @@
-"""Choose the parts of a self that a prompt shows: by stability, and by relevance and recency beside it."""
+"""Choose the parts of a self that a prompt shows, by stability, relevance and recency."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Quality:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelfKnowledge:
-    """The traits, values and capabilities of an agent, each in the order in which it got them."""
+    """The traits, values and capabilities of an agent, each in the order in which the agent acquired them."""
 
     traits: tuple[Quality, ...] = ()
     values: tuple[Quality, ...] = ()

@@ -1,4 +1,4 @@
-"""Traits and capabilities that the actions of an agent show, by rule: what consolidation proposes to it."""
+"""Find the traits and capabilities that the actions of an agent show, by rule; consolidation proposes them to the agent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tendency:
 
     @property
     def key(self) -> str:
-        """Identify the tendency as proposed: another strength of it is another proposal only in another band."""
+        """Return the identity of the tendency for proposals: another strength is another proposal only in another band."""
         return f"{self.kind}:{self.name}:{band(self.strength)}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.authority.models import ActionApproval
 from apps.authority.services import approvals, modes
 from apps.authority.services.precedents import precedents_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services.subscriptions import (
     NewSubscription,

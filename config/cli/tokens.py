@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from apps.access.models import ApiToken
 from apps.access.services import create_token, open_tokens, revoke_token, token_by_name
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.tenants.models import Role, Tenant
 from arbor.clock import SystemClock
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict

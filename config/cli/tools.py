@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.tenants.scope import tenant_transaction
 from apps.tools.models import Tool, ToolServer
 from apps.tools.services.servers import (

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.authority.models import CapabilityGrant, CapabilityUse
-from apps.authority.services.explaining import action_names
+from apps.authority.services.explanations import action_names
 from apps.authority.services.grants import grant_actions
 from arbor.authority.grants import action_resource
 from tests.factories.rows import TenantRowFactory

@@ -14,7 +14,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from apps.agents.models import AgentKey
-from apps.agents.services.identity import signer_for
+from apps.agents.services.identity import identity_of
 from apps.calls.services.provider_keys import ProviderAccess, store_provider_key
 from apps.calls.services.provider_lookup import find_provider
 from apps.contacts.models import Channel, Hook, SignalWebhook
@@ -86,7 +86,7 @@ class Secrets:
                 )
                 if key.purpose == KeyPurpose.SIGNING:
                     assert verify(bytes(key.public_key), b"me", sign(private, b"me"))
-                    assert signer_for(key.agent_id).number == key.number
+                    assert identity_of(key.agent_id).signing_key().number == key.number
             channel = Channel.objects.get(id=self.channel_id)
             assert secret_of(channel) == self.webhook_secret.encode()
             webhook = SignalWebhook.objects.get(id=self.signal_webhook_id)

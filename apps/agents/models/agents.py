@@ -72,9 +72,9 @@ class Agent(TenantModel):
     pipeline = models.TextField(blank=True)
     #: `provider/model`; empty: the installation's.
     model = models.CharField(max_length=200, blank=True)
-    #: Whether agents elsewhere may read its card, which needs no token, and, with a token, give it tasks.
+    #: Whether agents elsewhere may read its card without a token, and give it tasks with one.
     published = models.BooleanField(default=False, db_default=False)
-    #: What its card says about it; empty: its role.
+    #: The description on its card; empty: its role.
     public_description = models.CharField(max_length=500, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
 

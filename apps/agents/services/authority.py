@@ -28,40 +28,40 @@ def ensure_system_authority() -> SigningKey:
 
     Raises ConfigurationInvalid without a master key, and SealBroken under another one.
     """
-    row = AuthorityKey.objects.order_by("-number").first() or _create(FIRST)
-    return _opened(row)
+    row = AuthorityKey.objects.order_by("-number").first() or _create_key(FIRST)
+    return _open_row(row)
 
 
 def authority_public_keys() -> dict[int, bytes]:
     """Return the public halves of the System Authority's keys in use by number, each checked. Raises SealBroken."""
-    return {row.number: _opened(row).public for row in authority_keys()}
+    return {row.number: _open_row(row).public for row in authority_keys()}
 
 
 def authority_keys() -> QuerySet[AuthorityKey]:
-    """Return the System Authority's keys in use, the first one first: those whose private halves have not been deleted."""
+    """Return the System Authority's keys in use, by number: those whose private halves have not been deleted."""
     rows: QuerySet[AuthorityKey] = AuthorityKey.objects.exclude(sealed_private_key={})
     return rows.order_by("number")
 
 
 def add_authority_key() -> SigningKey:
     """Create a further key of the System Authority, which signs from now on; the keys before stay valid."""
-    return _opened(_create(ensure_system_authority().number + 1))
+    return _open_row(_create_key(ensure_system_authority().number + 1))
 
 
 def retire_authority_keys() -> list[int]:
-    """Delete the private halves of all keys but the latest, and return their numbers: what they signed is valid no more."""
+    """Delete the private halves of all keys but the latest, and return their numbers: their signatures are no longer valid."""
     outdated = authority_keys().filter(number__lt=ensure_system_authority().number)
     numbers = list(outdated.values_list("number", flat=True))
     outdated.update(sealed_private_key={})
     return numbers
 
 
-def own_key(number: int, public: bytes, sealed: str) -> SigningKey:
-    """Return a key of the System Authority from its stored parts, `sealed` in JSON text; opened once per process.
+def open_authority_key(number: int, public: bytes, sealed: str) -> SigningKey:
+    """Open a key of the System Authority from its stored parts, `sealed` in JSON text; once per process.
 
     Raises SealBroken if the private half does not open, or belongs to another public key.
     """
-    key = _built(number, sealed)
+    key = _build_key(number, sealed)
     if key.public != public:
         raise SealBroken(
             f"the key {number} of the System Authority is not the one that was created: it was replaced"
@@ -86,7 +86,7 @@ def unseal_authority_key(record: Mapping[str, Any], *, number: int, keys: Master
     )
 
 
-def _create(number: int) -> AuthorityKey:
+def _create_key(number: int) -> AuthorityKey:
     pair = generate_key_pair()
     row = AuthorityKey(
         number=number,
@@ -99,14 +99,14 @@ def _create(number: int) -> AuthorityKey:
     return created
 
 
-def _opened(row: AuthorityKey) -> SigningKey:
-    return own_key(row.number, bytes(row.public_key), to_json(row.sealed_private_key))
+def _open_row(row: AuthorityKey) -> SigningKey:
+    return open_authority_key(row.number, bytes(row.public_key), to_json(row.sealed_private_key))
 
 
 @lru_cache(maxsize=_KEYS_CACHED)
-def _built(number: int, sealed: str) -> SigningKey:
+def _build_key(number: int, sealed: str) -> SigningKey:
     secret = unseal_authority_key(from_json(sealed), number=number, keys=master_keys())
-    return SigningKey.built(PrivateKey(raw=secret.raw), public_id=SYSTEM_AUTHORITY, number=number)
+    return SigningKey.build(PrivateKey(raw=secret.raw), public_id=SYSTEM_AUTHORITY, number=number)
 
 
 def _bound(version: int, number: int) -> bytes:

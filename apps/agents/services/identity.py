@@ -11,9 +11,8 @@ from django.db import transaction
 from apps.agents.models import Agent, AgentEndorsement, AgentKey
 from apps.agents.services.authority import ensure_system_authority
 from apps.agents.services.identity_column import IDENTITY_COLUMN, AgentIdentity, parse_identity
-from apps.agents.services.identity_rows import chain_key, chain_of, exchange_row, key_row, open_key
+from apps.agents.services.identity_rows import chain_of, exchange_row, key_row, open_key
 from apps.agents.services.locks import lock_agent
-from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.signals.services.emission import emit
@@ -28,8 +27,8 @@ from arbor.agents.endorsement import (
     require_transition,
 )
 from arbor.agents.identity import generate_key_pair
-from arbor.agents.keys import FIRST, ChainKey, KeyChain, KeyPurpose, SigningKey, next_key
-from arbor.errors import IdentityRefused, Invalid
+from arbor.agents.keys import FIRST, KeyChain, KeyPurpose, next_key
+from arbor.errors import IdentityRefused, Invalid, NotFound
 from arbor.signals import SignalName, signal
 
 _IDENTITIES = f"""
@@ -49,29 +48,10 @@ def identities_of(agent_ids: Collection[UUID]) -> dict[UUID, AgentIdentity]:
 
 def identity_of(agent_id: UUID) -> AgentIdentity:
     """Return an agent's identity, verified. Raises NotFound."""
-    return identities_of([agent_id]).get(agent_id) or identities_of([agent_by_id(agent_id).id])[agent_id]
-
-
-def endorsement_of(agent_id: UUID) -> Endorsement:
-    """Return the genuine endorsement of an agent. Raises NotFound, and IdentityRefused where there is none."""
-    identity = identity_of(agent_id)
-    if identity.endorsement is None:
-        raise IdentityRefused(identity.refusal)
-    return identity.endorsement
-
-
-def signer_for(agent_id: UUID) -> SigningKey:
-    """Return the key with which an agent signs. Raises NotFound, IdentityRefused unless it may act, and SealBroken."""
-    return identity_of(agent_id).signing_key()
-
-
-def exchange_keys_of(chain: KeyChain, agent_id: UUID) -> tuple[ChainKey, ...]:
-    """Return an agent's exchange keys in their order, each checked against its chain. Raises IdentityRefused."""
-    rows = AgentKey.objects.filter(agent_id=agent_id, purpose=KeyPurpose.EXCHANGE).order_by("number")
-    keys = tuple(chain_key(row) for row in rows)
-    for key in keys:
-        chain.verify_exchange(key)
-    return keys
+    identity = identities_of([agent_id]).get(agent_id)
+    if identity is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    return identity
 
 
 def change_status(*, agent_id: UUID, status: EndorsementStatus, actor: str, reason: str = "") -> Endorsement:

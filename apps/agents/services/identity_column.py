@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from apps.agents.services.authority import own_key
+from apps.agents.services.authority import open_authority_key
 from apps.agents.services.signers import signing_key
 from apps.tenants.encoding import from_json
 from arbor.agents.endorsement import (
@@ -55,13 +55,6 @@ class AgentIdentity:
     #: The current signing key's private half as a sealed record in JSON text.
     sealed: str = field(default="", repr=False)
 
-    @property
-    def is_genuine(self) -> bool:
-        """Return whether the identity is endorsed, be it active, suspended or revoked."""
-        if self.endorsement is None:
-            return False
-        return not self.refusal or not self.endorsement.is_active
-
     def require_active(self) -> None:
         """Raise IdentityRefused with the reason unless the agent may act."""
         if self.refusal:
@@ -86,8 +79,8 @@ def parse_identity(text: str | None, *, public_id: str, tenant_id: str) -> Agent
     genuine: list[tuple[int, bytes]] = []
     for number, public, sealed in authorities:
         try:
-            # Not cached with the rest: after a rotation of the master key a process may open the key a moment later.
-            own_key(number, public, sealed)
+            # Not cached with the identity: after a rotation of the master key a process may open the key a moment later.
+            open_authority_key(number, public, sealed)
         except SealBroken as error:
             if number == signed_by:
                 return _refused(public_id, tenant_id, str(error))
@@ -105,9 +98,10 @@ def _refused(public_id: str, tenant_id: str, reason: str) -> AgentIdentity:
 def _parsed(
     text: str, public_id: str, tenant_id: str
 ) -> tuple[AgentIdentity, int, tuple[tuple[int, bytes, str], ...]]:
-    """Parse and verify an identity by the authority's keys of their rows, which are returned to be checked.
+    """Parse an identity, and verify it by the System Authority's public keys.
 
-    The number is that of the key that signed the endorsement.
+    Also returns the number of the authority's key that signed the endorsement, and the rows of these keys: the caller checks
+    whether their private halves open.
     """
     columns: dict[str, Any] = from_json(text)
     keys: list[Any] = columns["keys"] or []

@@ -1,4 +1,4 @@
-"""Give new agents their identities, and endorse agents from before endorsements."""
+"""Create the identities of new agents, and endorse agents that are older than endorsements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def create_identities(new: Sequence[NewIdentity], *, now: datetime) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EndorsedAgents:
-    """The result of endorsing agents from before endorsements."""
+    """The result of endorsing agents that are older than endorsements."""
 
     endorsed: int
     #: Why agents could not be endorsed.

@@ -8,9 +8,9 @@ from uuid import UUID
 from apps.agents.models import AgentKey, RequestedCapability
 from apps.agents.services.identity import identity_of
 from apps.agents.services.identity_rows import chain_key
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from arbor.agents.keys import ChainKey, KeyPurpose
-from arbor.agents.manifest import (
+from arbor.agents.profile import (
     AgentProfile,
     EndorsementEntry,
     IdentityEntry,

@@ -26,3 +26,9 @@ def lock_agent(agent_id: UUID) -> Agent:
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     return agent
+
+
+def lock_agent_row(agent_id: UUID) -> None:
+    """Lock an agent until the transaction ends, so that concurrent additions to it wait for each other. Raises NotFound."""
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")

@@ -13,7 +13,7 @@ from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce, Greatest, Least, Now
 
 from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.signals.services.emission import emit
@@ -29,7 +29,7 @@ PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
     PerceptKind.INTERRUPT,
     PerceptKind.ERROR,
 )
-#: Characters of the detail as JSON at most.
+#: The most characters of the detail as JSON.
 DETAIL_LENGTH = 4_000
 
 

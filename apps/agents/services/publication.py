@@ -1,4 +1,4 @@
-"""Publish agents to agents elsewhere, which then find their cards and give them tasks."""
+"""Publish agents: agents elsewhere then find their cards and give them tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.signals.services.emission import emit

@@ -17,7 +17,7 @@ from arbor.agents.endorsement import endorse
 class SignedAnew:
     """The result of signing a batch of rows anew."""
 
-    #: Rows that were read; fewer than the batch has: they were the last ones.
+    #: Rows that were read; fewer than the size of the batch: no further rows follow.
     read: int
     signed: int
     #: Why rows were not signed.
@@ -28,7 +28,7 @@ class SignedAnew:
 
 @transaction.atomic
 def reendorse_agents(*, after: UUID | None, batch: int) -> SignedAnew:
-    """Sign a batch of endorsements of the current tenant anew, in the order of agents; what they say stays.
+    """Sign a batch of endorsements of the current tenant anew, in the order of agents; only the signatures change.
 
     An endorsement that is not genuine is left as it is. Raises ConfigurationInvalid without a master key, and SealBroken.
     """

@@ -24,4 +24,4 @@ def signing_key(sealed: str, *, public_id: str, tenant_id: str, number: int) -> 
         tenant_id=tenant_id,
         slot=slot_of(KeyPurpose.SIGNING, number),
     )
-    return SigningKey.built(private, public_id=public_id, number=number)
+    return SigningKey.build(private, public_id=public_id, number=number)

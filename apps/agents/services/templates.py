@@ -171,7 +171,7 @@ def update_template(*, text: str, actor: str) -> Template:
 def list_templates() -> list[FoundTemplate | UnreadableTemplate]:
     """List the templates for agents of this tenant, by name; its own hide built-in ones.
 
-    One that cannot be read does not hide the others: it comes with the reason.
+    A template that cannot be read is listed with the reason.
     """
     own = [_read_row(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import agent_by_id, agent_by_name
+from apps.agents.services.lookup import agent_by_id, agent_by_name
 from apps.api.authentication import READ_OWN, TALK_OWN
 from apps.api.growing_replies import FollowedTurn, last_event, stream_response, unanswered
 from apps.api.openai.completions import Completion, usage_json

@@ -12,7 +12,7 @@ from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from apps.agents.models import Agent, ScheduleState
-from apps.agents.services.profile import NAME_LENGTH
+from apps.agents.services.lookup import NAME_LENGTH
 from apps.agents.services.publication import DESCRIPTION_LENGTH, card_path, publish_agent, unpublish_agent
 from apps.api.authentication import ADMINISTER, READ_OWN
 from apps.api.paging import ListPage, Paging, page_of

@@ -16,11 +16,10 @@ from apps.api.rows import Input, own_row
 from apps.api.times import Moment
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.authority_column import capability_name
-from apps.authority.services.explaining import (
+from apps.authority.services.explanations import (
     GrantStatus,
     capabilities_of,
     explain_denial,
-    explanation_json,
     status_of,
 )
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
@@ -187,7 +186,7 @@ def explain_capability(
 ) -> CapabilityExplanation:
     """Explain whether an agent may use a resource, or an action by its name, now, and why not."""
     report = explain_denial(agent_id=agent_id, resource=resource)
-    return CapabilityExplanation.model_validate(explanation_json(report))
+    return CapabilityExplanation.model_validate(report.to_json())
 
 
 @router.post(

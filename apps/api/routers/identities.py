@@ -16,7 +16,7 @@ from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
 from arbor.agents.endorsement import REASON_LENGTH
-from arbor.agents.manifest import AgentProfile, IdentityEntry
+from arbor.agents.profile import AgentProfile, IdentityEntry
 
 router = Router()
 

@@ -14,7 +14,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from apps.access.services import TokenAccess
-from apps.agents.services.profile import NAME_LENGTH
+from apps.agents.services.lookup import NAME_LENGTH
 from apps.api.authentication import ADMINISTER
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of

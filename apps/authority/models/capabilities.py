@@ -18,12 +18,12 @@ class CapabilityGrant(TenantModel):
     """A grant of a resource to an agent, signed by the System Authority. Written once; it can only be revoked."""
 
     #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_pending_grants` signs. A rotation of the System
-    #: Authority's key signs them anew, with the copies of those above them.
+    #: Authority's key signs them anew, with their copies of the grants above.
     app_privileges: ClassVar[str] = (
         "SELECT, INSERT, UPDATE (revoked_at, revoked_by, revoked_reason, issuer, signature, ancestors)"
     )
 
-    #: `arbor.authority.grants.Capability.id` without its beginning.
+    #: `arbor.authority.grants.Capability.id` without its prefix.
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: None: all agents of the tenant.
     agent = TenantForeignKey(Agent, null=True, related_name="capabilities")
@@ -82,7 +82,7 @@ class CapabilityUse(TenantModel):
     """Uses of a grant that limits them: an action, or a share given to a delegate. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
-    #: Maintenance deletes what nothing counts any more.
+    #: Maintenance deletes uses that no longer count.
     ops_privileges: ClassVar[str] = "SELECT, DELETE"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -111,7 +111,7 @@ class ActionApproval(TenantModel):
         verbose_name = "approval"
         ordering = ["-asked_at"]
         indexes = [
-            # Read by every leg of a heartbeat; expired ones are skipped by the time.
+            # Read by every leg of a heartbeat; the time in the index skips expired requests.
             models.Index(
                 fields=["tenant", "agent", "expires_at"],
                 name="authority_approval_read",

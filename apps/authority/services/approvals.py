@@ -24,7 +24,7 @@ from arbor.signals import SignalName, signal
 
 #: Characters of a reason.
 REASON_LENGTH = 2_000
-#: The badge of the console counts no further.
+#: The console's badge stops counting here.
 COUNTED_AT_MOST = 100
 _OPEN = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
@@ -103,7 +103,7 @@ def _decide(approval_id: UUID, status: ApprovalStatus, *, actor: str, reason: st
     reason = reason.strip()
     if len(reason) > REASON_LENGTH or "\0" in reason:
         raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
-    # In the order of heartbeats, which hold the schedule while they read and use approvals.
+    # In the order of heartbeats, which lock the schedule while they read and use approvals.
     lock_schedule(approval_of(approval_id).agent_id)
     row: ActionApproval = ActionApproval.objects.select_for_update().get(id=approval_id)
     now = datetime.now(UTC)

@@ -19,7 +19,7 @@ from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import ALL_AGENTS, CAPABILITY_PREFIX, Capability, read_uri
 from arbor.errors import CapabilityInvalid
 
-#: The grants of the agent `a` and of all agents as JSON text, with the uses of those that limit them; null for none. Needs
+#: The grants of the agent `a` and of all agents as JSON text, with the uses of grants that limit them; null for none. Needs
 #: `%(tenant)s`.
 GRANTS_COLUMN = """(
     SELECT json_agg(json_build_array(g.id, g.agent_id IS NULL, g.resource, g.constraints, g.parent_id, g.depth, g.issuer,
@@ -46,22 +46,15 @@ class ParsedGrants:
 def parse_authority(grants: str | None, identity: AgentIdentity) -> AgentAuthority:
     """Return the rights of an agent, from the text of `GRANTS_COLUMN`."""
     chain = identity.chain
-    parsed = _parsed(grants or "[]", chain.public_id, chain.tenant_id)
-    return authority_with(identity, parsed.grants, parsed.uses)
-
-
-def authority_with(
-    identity: AgentIdentity, grants: AgentGrants, uses: Mapping[str, GrantUses]
-) -> AgentAuthority:
-    """Return the rights of an agent with these grants."""
+    parsed = _parse(grants or "[]", chain.public_id, chain.tenant_id)
     return AgentAuthority(
-        tenant=identity.chain.tenant_id,
-        public_id=identity.chain.public_id,
-        keys={key.number: key.public for key in identity.chain.keys},
+        tenant=chain.tenant_id,
+        public_id=chain.public_id,
+        keys={key.number: key.public for key in chain.keys},
         identity_fault=identity.refusal,
         issuers={issuer_of(number): public for number, public in identity.authority_keys},
-        grants=grants,
-        uses=uses,
+        grants=parsed.grants,
+        uses=parsed.uses,
     )
 
 
@@ -107,14 +100,14 @@ def from_record(record: Mapping[str, Any], *, tenant: str) -> Capability:
 
 
 @lru_cache(maxsize=_GRANTS_CACHED)
-def _parsed(text: str, public_id: str, tenant: str) -> ParsedGrants:
+def _parse(text: str, public_id: str, tenant: str) -> ParsedGrants:
     grants: list[Capability] = []
     uses: dict[str, GrantUses] = {}
     for row in from_json(text):
         try:
             grant = _grant(row, public_id, tenant)
         except (CapabilityInvalid, KeyError, ValueError):
-            # A damaged row is no grant: its signature could not be verified either.
+            # A damaged row grants nothing: its signature could not be verified either.
             continue
         grants.append(grant)
         if (used := row[-1]) is not None:

@@ -25,7 +25,6 @@ from arbor.audit.changes import AuditChange, change_of
 from arbor.authority.constraints import UNCONSTRAINED, Constraints
 from arbor.authority.grants import (
     ALL_AGENTS,
-    CAPABILITY_PREFIX,
     DEFAULT_DEPTH,
     Capability,
     action_resource,
@@ -34,7 +33,7 @@ from arbor.authority.grants import (
     widening,
 )
 from arbor.errors import AlreadyExists, CapabilityDenied, CapabilityInvalid, Invalid, LimitReached, NotFound
-from arbor.ids import read_id, uuid7
+from arbor.ids import uuid7
 from arbor.signals import SignalName, signal
 from arbor.values import replace
 
@@ -42,7 +41,7 @@ from arbor.values import replace
 MOST_GRANTS = 200
 REASON_LENGTH = 500
 
-# The grants in force among some and all below them, in any depth.
+# The grants in force among the given ones and all grants below them, at any depth.
 _IN_FORCE = """
 WITH RECURSIVE below AS (
     SELECT id, revoked_at FROM authority_capabilitygrant WHERE tenant_id = %(tenant)s AND id = ANY(%(roots)s::uuid[])
@@ -113,7 +112,7 @@ def grant_actions(*, agents: Sequence[Agent], actions: Collection[str], actor: s
 
 
 def grant_to_all(*, actions: Collection[str], actor: str) -> list[CapabilityGrant]:
-    """Grant actions to all agents of the tenant, those of the future too. The caller audits it."""
+    """Grant actions to all agents of the tenant, future ones too. The caller audits it."""
     wanted = [action_resource(action) for action in dict.fromkeys(actions)]
     held = set(
         CapabilityGrant.objects.filter(agent=None, resource__in=wanted, revoked_at=None).values_list(
@@ -138,8 +137,8 @@ def delegate_capability(
 ) -> CapabilityGrant:
     """Delegate a grant, or a part of it, to another agent of the tenant; limits of the grant are inherited.
 
-    `resource` and `depth` are those of the grant, one level less deep, unless narrower ones are given. Uses of a counted grant
-    are given away: they count as used. Raises NotFound, CapabilityInvalid, Invalid, LimitReached; a delegation that
+    `resource` is that of the grant and `depth` one less than its depth, unless narrower ones are given. The uses of a counted
+    grant that are delegated count as used. Raises NotFound, CapabilityInvalid, Invalid, LimitReached; a delegation that
     would widen the grant is audited and raises CapabilityDenied.
     """
     # In the order of locks: agents before rows. The holder's heartbeats use the grant under its schedule.
@@ -175,24 +174,7 @@ def delegate_capability(
             detail={"capability": parent.id, "resource": str(child.resource)},
         )
         raise CapabilityDenied(refusal)
-    row = CapabilityGrant(
-        tenant_id=agent.tenant_id,
-        id=child_id,
-        agent=agent,
-        resource=str(child.resource),
-        constraints=inherited.to_json() or None,
-        parent=parent_row,
-        ancestors=[to_record(above) for above in child.ancestors],
-        depth=child.depth,
-        granted_by=actor,
-        granted_at=now,
-    )
-    sign_rows([row])
-    row.save(force_insert=True)
-    if inherited.max_uses is not None and parent.constraints.max_uses is not None:
-        CapabilityUse.objects.create(
-            tenant_id=agent.tenant_id, capability=parent_row, number=inherited.max_uses, at=now
-        )
+    row = _store_delegate(child_id, child, agent=agent, parent=parent_row, actor=actor)
     message = f"delegated {child.resource} from {parent.id} to {agent.name}"
     _record(row, AuditAction.CAPABILITY_DELEGATED, actor, message, change_of({}, _terms(row)))
     return row
@@ -200,7 +182,7 @@ def delegate_capability(
 
 @transaction.atomic
 def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
-    """Revoke a grant and all delegated from it; return how many were in force. Raises NotFound, Invalid without a reason."""
+    """Revoke a grant and all grants delegated from it; return how many were in force. Raises NotFound, Invalid without a reason."""
     why = reason.strip()
     if not 0 < len(why) <= REASON_LENGTH or "\0" in why:
         raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters, got {len(why)}")
@@ -260,19 +242,6 @@ def holder_name(row: CapabilityGrant) -> str:
     return row.agent.name if row.agent is not None else "all agents"
 
 
-def grant_by_name(text: str) -> CapabilityGrant:
-    """Find a grant of the current tenant by its id, with or without `cap_`. Raises NotFound."""
-    capability_id = read_id(text.strip().removeprefix(CAPABILITY_PREFIX))
-    row: CapabilityGrant | None = (
-        CapabilityGrant.objects.select_related("agent").filter(id=capability_id).first()
-        if capability_id is not None
-        else None
-    )
-    if row is None:
-        raise NotFound(f"there is no capability {text[:80]!r} in this tenant")
-    return row
-
-
 def _create_direct(
     wanted: Sequence[tuple[Agent | None, str]], *, actor: str, now: datetime
 ) -> list[CapabilityGrant]:
@@ -320,8 +289,34 @@ def _lock_grant(capability_id: UUID) -> CapabilityGrant:
     return row
 
 
+def _store_delegate(
+    row_id: UUID, child: Capability, *, agent: Agent, parent: CapabilityGrant, actor: str
+) -> CapabilityGrant:
+    """Sign and store a delegated grant; the uses that it may have count as uses of a counted parent."""
+    row = CapabilityGrant(
+        tenant_id=agent.tenant_id,
+        id=row_id,
+        agent=agent,
+        resource=str(child.resource),
+        constraints=child.constraints.to_json() or None,
+        parent=parent,
+        ancestors=[to_record(above) for above in child.ancestors],
+        depth=child.depth,
+        granted_by=actor,
+        granted_at=child.granted_at,
+    )
+    sign_rows([row])
+    row.save(force_insert=True)
+    given_away = child.constraints.max_uses
+    if given_away is not None and child.ancestors[0].constraints.max_uses is not None:
+        CapabilityUse.objects.create(
+            tenant_id=agent.tenant_id, capability=parent, number=given_away, at=child.granted_at
+        )
+    return row
+
+
 def _delegation_fault(row: CapabilityGrant, parent: Capability, child: Capability, now: datetime) -> str:
-    """Return why a grant cannot be delegated so; empty if it can."""
+    """Return why a grant cannot be delegated as `child`; empty if it can."""
     limits = parent.constraints
     if row.revoked_at is not None:
         return f"{parent.id} was revoked"
@@ -342,7 +337,7 @@ def _delegation_fault(row: CapabilityGrant, parent: Capability, child: Capabilit
 
 
 def _inherited(own: Constraints, parent: Constraints) -> Constraints:
-    """Return constraints with those of the parent where none are given."""
+    """Return the constraints; each one that is not given is that of the parent."""
     return Constraints(
         not_before=own.not_before or parent.not_before,
         expires_at=own.expires_at or parent.expires_at,

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.models import ActionApproval, AgentTrust, ModeRule, TrustScore
@@ -51,7 +51,7 @@ class ActionMode:
 
 
 def trust_of(agent_id: UUID) -> TrustProfile:
-    """Return the preset and the rules of an agent. Four statements at most. Raises nothing for an unknown agent."""
+    """Return the preset and the rules of an agent; the defaults for an unknown agent. Four statements at most."""
     return TrustProfile(preset=_preset(agent_id), rules=_rules(agent_id), tenant_rules=tenant_rules())
 
 

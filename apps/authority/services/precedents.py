@@ -22,7 +22,7 @@ FROM (
 
 
 def decision_values() -> dict[str, int]:
-    """Return the statement's values, besides the tenant."""
+    """Return the parameters of DECISIONS_COLUMN, besides the tenant."""
     return {"decisions": DECISIONS_READ}
 
 

@@ -52,8 +52,8 @@ TRUST_COLUMN = f"""(
             {_APPROVALS} AS approvals
     ) t
 )"""  # noqa: S608 (no external input)
-#: Trust that a process has parsed: most agents of a tenant have the same rules, and no requests.
-_PARSED = 2048
+#: Texts that a process has parsed: most agents of a tenant have the same rules, and no requests.
+_TRUST_CACHED = 2048
 
 type _Trust = tuple[TrustProfile, tuple[ApprovalView, ...]]
 
@@ -66,7 +66,7 @@ def with_trust(authority: AgentAuthority, text: str | None) -> AgentAuthority:
     return replace(authority, modes=modes, approvals=approvals)
 
 
-@lru_cache(maxsize=_PARSED)
+@lru_cache(maxsize=_TRUST_CACHED)
 def _parse(text: str) -> _Trust:
     preset, own, shared, approvals = from_json(text)
     profile = TrustProfile(

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from apps.agents.models import Agent
 from apps.agents.services.locks import lock_agent
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.models import TierChange, TrustScore
@@ -52,14 +52,14 @@ def create_tiers(agents: list[Agent], *, now: datetime) -> None:
 
 
 def trust_score_of(agent_id: UUID) -> TrustScore:
-    """Return the tier and score of an agent; unsaved for one from before tiers. Raises NotFound."""
+    """Return the tier and score of an agent; an unsaved row for an agent that is older than tiers. Raises NotFound."""
     return read_trust_score(agent_by_id(agent_id))
 
 
 def read_trust_score(agent: Agent) -> TrustScore:
-    """Return the tier and score of an agent; unsaved for one from before tiers. One statement."""
+    """Return the tier and score of an agent; an unsaved row for an agent that is older than tiers. One statement."""
     score: TrustScore | None = TrustScore.objects.filter(agent_id=agent.id).first()
-    # Before tiers were computed, agents were trusted: what they may do stays.
+    # Agents were trusted before tiers were computed, and stay so.
     return score or TrustScore(
         tenant_id=current_tenant(), agent=agent, tier=TIER_BEFORE, since=agent.created_at
     )
@@ -90,7 +90,7 @@ def set_tier(
 def apply_tallies(
     *, agent_id: UUID, tallies: Mapping[TrustPart, Tally], breach: str, now: datetime
 ) -> TrustScore:
-    """Score an agent by its records, and move its tier; `breach` is the one since the last time, if any.
+    """Score an agent by its records, and move its tier; `breach` is a breach since the last score, if any.
 
     Raises NotFound.
     """

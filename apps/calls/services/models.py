@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from apps.agents.models import Agent, AgentPolicy
-from apps.agents.services.profile import own_model
+from apps.agents.services.lookup import own_model
 from apps.default_model import default_model
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation

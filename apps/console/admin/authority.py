@@ -8,7 +8,7 @@ from django.contrib import admin
 
 from apps.authority.models import CapabilityGrant, CapabilityUse
 from apps.authority.services.authority_column import capability_name
-from apps.authority.services.explaining import describe_constraints, status_of
+from apps.authority.services.explanations import describe_constraints, status_of
 from apps.console import columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, filters_by_agent
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from apps.agents.models import HeartbeatSchedule, Percept, ScheduleState
-from apps.agents.services.keychain import CLOSED
+from apps.agents.services.sealed_percepts import CLOSED
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent

@@ -15,10 +15,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.authority_column import capability_name
-from apps.authority.services.explaining import (
+from apps.authority.services.explanations import (
     DenialReport,
     capabilities_of,
     describe_constraints,

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.console.access import Right, access_of, actor_of, has_right
 from apps.console.pages.skills import SkillEditorPage, check_skill_text, open_skill
 from apps.console.views import console_page, refuse

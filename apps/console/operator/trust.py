@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.authority.models import TrustScore
 from apps.authority.services.modes import (
     ActionMode,

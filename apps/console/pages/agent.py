@@ -13,7 +13,7 @@ from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, P
 from apps.agents.services.energy import energy_terms_of
 from apps.agents.services.publication import card_path
 from apps.authority.models import TrustScore
-from apps.authority.services.explaining import action_names
+from apps.authority.services.explanations import action_names
 from apps.authority.services.trust_tiers import read_trust_score
 from apps.console.acts import Act, identity_acts, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel

@@ -17,7 +17,7 @@ from arbor.errors import DeliveryFailed
 
 log = structlog.get_logger(__name__)
 
-#: Characters of a subject at most: mail programs truncate longer ones.
+#: The most characters of a subject: mail programs truncate longer ones.
 _SUBJECT_LENGTH = 150
 _PERMANENT = 500
 _MAILER = "default"

@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
-from apps.tenants.names import find_by_name
+from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.ports import DeliverableMessage
@@ -69,7 +69,10 @@ def add_channel(
 
     Raises Invalid for a wrong name or target, AlreadyExists, and ConfigurationInvalid without a master key.
     """
-    name, target = _valid_name(name), _valid_target(kind, target.strip())
+    name, target = (
+        valid_row_name(name, whose="a channel's", longest=NAME_LENGTH),
+        _valid_target(kind, target.strip()),
+    )
     channel = Channel(
         id=uuid7(),
         tenant_id=current_tenant(),
@@ -173,13 +176,6 @@ def _lock_channel(channel_id: UUID) -> Channel:
     if channel is None:
         raise NotFound(f"there is no channel {channel_id} in this tenant")
     return channel
-
-
-def _valid_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
-        raise Invalid(f"a channel's name has 1 to {NAME_LENGTH} printable characters, got {name!r}")
-    return name
 
 
 def _valid_target(kind: ChannelKind, target: str) -> str:

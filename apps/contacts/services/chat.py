@@ -17,17 +17,17 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from apps.agents.models import AgentState, Trigger
+from apps.agents.models import Agent, AgentState, Trigger
 from apps.agents.services.identity import identity_of
 from apps.agents.services.locks import lock_agent
+from apps.agents.services.lookup import agent_by_id
 from apps.agents.services.percepts import bring_forward, pause_schedule
-from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
 from apps.calls.services.models import models_at
 from apps.calls.services.usage import budget_status_of
 from apps.contacts.models import ChatMessage, ChatSession, PartialReply
 from apps.contacts.services.chat_finalize import emit_turn, resume_schedule, store_silence
-from apps.contacts.services.chat_prepare import prepare, store_preparation
+from apps.contacts.services.chat_prepare import PreparedRequest, prepare, store_preparation
 from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit
@@ -68,9 +68,7 @@ class EndedSession:
 def open_session(*, agent_id: UUID, person: str, client_key: str = "") -> ChatSession:
     """Return the open conversation of a person with an agent, or create one.
 
-    A program names its conversations by `client_key`, so that one person has several at once.
-
-    An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
+    A program names its conversations by `client_key`, so that one person has several at once. An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
     unknown agent, Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
     """
     check_line("person", person, PERSON_LENGTH)
@@ -109,8 +107,7 @@ def receive_turn(
 ) -> ChatMessage:
     """Store a person's turn and enqueue the task that answers it; with `enqueued=False` the caller answers it.
 
-    `client` has what the person's program says beside the text: its note, which the agent reads as data, and the message's id.
-
+    `client` has what the person's program sends beside the text: its note, which the agent reads as data, and the message's id.
     Raises NotFound for an unknown conversation, Invalid for the text, TransitionIllegal if the conversation is over or
     its last turn is not answered yet.
     """
@@ -161,37 +158,30 @@ def exchange_turns(*, tenant_id: UUID, session_id: UUID, text: str, execute: Cal
 def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> bool:
     """Prepare a turn's prompt, call the model and store the reply; False if another process answers or answered it.
 
-    An error before the model call, an identity that is not valid, or an exhausted daily limit is stored as the agent's turn, so that the person does
-    not wait. The sweep recovers the turns of lost workers.
+    An error before the model call, an identity that is not valid, or an exhausted daily limit is stored as the agent's
+    turn, so that the person does not wait. The sweep recovers the turns of lost workers.
     """
     with tenant_transaction(tenant_id):
         if not _is_pending(turn_id):
             return False
         agent = ChatMessage.objects.select_related("session__agent__tenant").get(id=turn_id).session.agent
-        refusal = identity_of(agent.id).refusal
-        level = budget_status_of(agent.id).level
-        models = models_at(agent, level)
-    if refusal:
-        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {refusal}")
-        return True
-    if not models:
-        reason = limit_skip_reason(
-            level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC)
-        )
-        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {reason}")
-        return True
-    try:
-        prepared = prepare(tenant_id=tenant_id, turn_id=turn_id, models=models)
-    except (OperationalError, InterfaceError):
-        # The database is unavailable: the sweep enqueues the turn again.
-        raise
-    except ContextTooLarge as error:
-        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {error}")
-        return True
-    except Exception as error:
-        # Any other error would recur at each retry while the person waits, so it is stored as the answer.
-        log.exception("turn_preparation_failed", turn_id=str(turn_id))
-        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"{type(error).__name__}: {error}")
+        models, refusal = _models_for(agent)
+    prepared: PreparedRequest | None = None
+    reason = f"no model is asked: {refusal}"
+    if models:
+        try:
+            prepared = prepare(tenant_id=tenant_id, turn_id=turn_id, models=models)
+        except (OperationalError, InterfaceError):
+            # The database is unavailable: the sweep enqueues the turn again.
+            raise
+        except ContextTooLarge as error:
+            reason = f"no model is asked: {error}"
+        except Exception as error:
+            # Any other error would recur at each retry while the person waits, so it is stored as the answer.
+            log.exception("turn_preparation_failed", turn_id=str(turn_id))
+            reason = f"{type(error).__name__}: {error}"
+    if prepared is None:
+        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=reason)
         return True
     with tenant_transaction(tenant_id):
         turn = ChatMessage.objects.select_related("session").get(id=turn_id)
@@ -294,6 +284,18 @@ def lock_session(session_id: UUID) -> ChatSession:
     if session is None:
         raise NotFound(f"there is no conversation {session_id} in this tenant")
     return session
+
+
+def _models_for(agent: Agent) -> tuple[tuple[str, ...], str]:
+    """Return the models that may answer for an agent; without any, the reason why none may."""
+    if refusal := identity_of(agent.id).refusal:
+        return (), refusal
+    level = budget_status_of(agent.id).level
+    models = models_at(agent, level)
+    reason = limit_skip_reason(
+        level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC)
+    )
+    return models, "" if models else reason
 
 
 def _pause_for_answer(agent_id: UUID, now: datetime) -> None:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Max
 
 from apps.agents.models import AgentState, HeartbeatSchedule
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.reflexes import reflex_terms
@@ -27,7 +27,7 @@ from apps.selves.services.inner_state import mood_of
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.authority.reflexes import REPLY, ReflexMatch, find_secret, reflex_of
-from arbor.contacts.chat import human_of, thought_of_turn
+from arbor.contacts.chat import name_of_person, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored
@@ -59,41 +59,53 @@ class PreparedAnswer:
     #: The reflex that withheld the answer.
     reflex: ReflexMatch | None = None
 
+    @property
+    def withheld_by(self) -> list[str]:
+        """Return a line for the reflex and for each boundary that withheld the answer."""
+        return [
+            *([f"withheld by a reflex: {self.reflex.what}"] if self.reflex is not None else []),
+            *(
+                f"withheld by the boundary {match['name']}: {match['why']}"
+                for match in self.boundary_matches
+                if match["withheld"]
+            ),
+        ]
+
 
 def prepare_answer(
-    tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply
+    tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], chat_reply: ChatReply
 ) -> PreparedAnswer:
     """Check the answer against the reflexes and the agent's boundaries, and embed both turns."""
-    read, reflex = _without_secrets(read)
-    matched = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
-    withheld = [match for match in matched if not may_proceed(match.boundary, read.thinking)]
-    reply = _refusal(withheld) if withheld else read.reply
+    permitted, reflex = _without_secrets(chat_reply)
+    matched = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=permitted.reply)
+    withheld = [match for match in matched if not may_proceed(match.boundary, permitted.thinking)]
+    reply = _refusal(withheld) if withheld else permitted.reply
     with tenant_transaction(tenant_id):
         asked, position = _asked_turn(subject)
         memories = [_memory(asked, asked.content, position), _memory(asked, reply, position + 1, own=True)]
     return PreparedAnswer(
         reply=reply,
-        thinking=read.thinking,
+        thinking=permitted.thinking,
         boundary_matches=[match_detail(match, withheld=match in withheld) for match in matched],
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
-        left_out=read.left_out,
+        left_out=permitted.left_out,
         reflex=reflex,
     )
 
 
-def _without_secrets(read: ChatReply) -> tuple[ChatReply, ReflexMatch | None]:
+def _without_secrets(chat_reply: ChatReply) -> tuple[ChatReply, ReflexMatch | None]:
     """Return the answer as it may be given, and the reflex that withholds it, if any.
 
-    Of a withheld answer nothing remains, because any part of it may contain the secret.
+    A withheld answer is replaced as a whole, because any part of it may contain the secret.
     """
     terms = reflex_terms()
-    reflex = reflex_of(REPLY, [read.reply, *read.left_out], terms=terms)
+    reflex = reflex_of(REPLY, [chat_reply.reply, *chat_reply.left_out], terms=terms)
     if reflex is not None:
         return ChatReply(reply=f"I do not say what I was about to say: {reflex.what}."), reflex
-    if find_secret(read.thinking, terms.own_secrets) is not None:
-        return replace(read, thinking=""), None
-    return read, None
+    if find_secret(chat_reply.thinking, terms.own_secrets) is not None:
+        return replace(chat_reply, thinking=""), None
+    return chat_reply, None
 
 
 def store_answer(
@@ -136,23 +148,15 @@ def store_answer(
     )
     store_agent_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
     _update_working_memory(agent_id, asked, answer, now)
-    _audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
+    _audit_boundary_matches(asked, arrived=_matches_of_turn(asked), own=answer.boundary_matches)
     _audit_reflex(asked, answer.reflex)
-    return [
-        *([f"withheld by a reflex: {answer.reflex.what}"] if answer.reflex is not None else []),
-        *(
-            f"withheld by the boundary {match['name']}: {match['why']}"
-            for match in answer.boundary_matches
-            if match["withheld"]
-        ),
-        *left_out,
-    ]
+    return [*answer.withheld_by, *left_out]
 
 
 def store_silence(
     agent_id: UUID, subject: Mapping[str, Any], reason: str, *, is_canceled: bool = False
 ) -> None:
-    """Store that there is no answer, with the reason. The person's turn is remembered."""
+    """Store the reason why there is no answer as the agent's turn, and remember the person's turn."""
     asked, position = _asked_turn(subject)
     now = datetime.now(UTC)
     left_out = _code_left_out(asked.content)
@@ -175,9 +179,9 @@ def store_silence(
     store_agent_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
-        _receive_turn(state, asked, own=(), now=now)
+        _apply_turn_to_state(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
-    _audit_boundary_matches(asked, arrived=_arrived(asked), own=())
+    _audit_boundary_matches(asked, arrived=_matches_of_turn(asked), own=())
 
 
 def emit_turn(turn: ChatMessage, *, agent_id: UUID) -> None:
@@ -212,7 +216,7 @@ def _refusal(withheld: Sequence[BoundaryMatch]) -> str:
     return f"I do not say what I was about to say, because of a boundary of mine ({whys})"
 
 
-def _arrived(asked: ChatMessage) -> list[dict[str, Any]]:
+def _matches_of_turn(asked: ChatMessage) -> list[dict[str, Any]]:
     """Return the boundary matches of the person's turn, as its row stores them."""
     return list(asked.detail.get("boundaries", []))
 
@@ -255,7 +259,7 @@ def _update_working_memory(agent_id: UUID, asked: ChatMessage, answer: PreparedA
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is None:
         return
-    person = human_of(asked.session.person)
+    person = name_of_person(asked.session.person)
     memory = after_turn(
         WorkingMemory.model_validate(state.working_memory),
         thinking=answer.thinking or thought_of_turn(person, asked.content),
@@ -265,18 +269,18 @@ def _update_working_memory(agent_id: UUID, asked: ChatMessage, answer: PreparedA
     )
     # Through JSON, so that the stored value is the one whose size was checked.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
-    _receive_turn(state, asked, own=answer.boundary_matches, now=now)
+    _apply_turn_to_state(state, asked, own=answer.boundary_matches, now=now)
     state.save(update_fields=["working_memory", "mood", "stale_beats"])
 
 
-def _receive_turn(
+def _apply_turn_to_state(
     state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime
 ) -> None:
     """Change a locked state, which the caller saves, as a message does at a heartbeat.
 
     A turn moves the mood, and counts as something new (`arbor.heartbeat.steps.inner_state.met_something_new`).
     """
-    _move_mood(state, arrived=_arrived(asked), own=own, now=now)
+    _move_mood(state, arrived=_matches_of_turn(asked), own=own, now=now)
     state.stale_beats = 0
 
 

@@ -1,4 +1,4 @@
-"""Read conversations: their turns, and who talked."""
+"""Read conversations: their turns and their people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from uuid import UUID
 from django.db.models.functions import Lower
 
 from apps.contacts.models import ChatMessage, ChatSession
-from arbor.contacts.chat import human_of
+from arbor.contacts.chat import name_of_person
+
+#: The beginnings of `ChatSession.person`, before the name.
+_PERSON_KINDS = ("user", "cli", "api", "token")
 
 
 def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> list[ChatMessage]:
@@ -21,8 +24,8 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
 
 
 def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
-    """Return when people last talked with an agent, of those given, by their casefolded names. One statement."""
-    people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
+    """Return when the named people last talked with an agent, by their casefolded names. One statement."""
+    people = [f"{kind}:{name.casefold()}" for name in names for kind in _PERSON_KINDS]
     rows = (
         ChatSession.objects.filter(agent_id=agent_id)
         .annotate(folded=Lower("person"))
@@ -38,4 +41,4 @@ def people_of(sessions: Collection[UUID]) -> dict[UUID, str]:
     if not sessions:
         return {}
     people = ChatSession.objects.filter(id__in=list(sessions)).values_list("id", "person")
-    return {session_id: human_of(person) for session_id, person in people}
+    return {session_id: name_of_person(person) for session_id, person in people}

@@ -1,6 +1,6 @@
-"""Search what the organization knows for a turn of a conversation: documents, outputs of workflows, the audit log.
+"""Search documents, outputs of workflows and the audit log for a turn of a conversation.
 
-The agent's own memories come by recall, which ranks them with more than their likeness.
+The agent's own memories are recalled instead, which ranks them by more than their similarity.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TurnKnowledge:
     """The results for a turn, the most similar first."""
 
     passages: Sequence[PassageView]
-    #: What was not searched, or only in part, in words.
+    #: Sources that were not searched, or only in part, in words.
     faults: Sequence[str]
 
 

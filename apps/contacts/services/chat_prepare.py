@@ -14,7 +14,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models.expressions import RawSQL
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.services.token_ratios import ratio_objects, ratios_of
@@ -46,6 +46,7 @@ from arbor.contacts.chat_room import cut_of, reply_limit, require_room
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts.cuts import CutContext
+from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
@@ -56,7 +57,7 @@ from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
-from arbor.models.windows import prompt_limits, window_of
+from arbor.models.windows import PromptLimits, prompt_limits, window_of
 from arbor.selves.boundary_check import BoundaryMatch
 from arbor.selves.memory_filters import CONSIDERED, BeliefFilter, apply_filters, filters_of
 from arbor.selves.self_knowledge import self_knowledge_of
@@ -85,7 +86,7 @@ class PreparedRequest:
     boundary_matches: Sequence[dict[str, Any]]
     #: The origins of the summaries of earlier turns, as `TurnSummary` without its text.
     summarized: Sequence[dict[str, Any]] = ()
-    #: What the prompt leaves out, and the window that it was cut to.
+    #: The parts that the prompt leaves out, and the window to which it was cut.
     cut: CutContext | None = None
     window: int = 0
 
@@ -99,26 +100,16 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
         agent: Agent = turn.session.agent
         filters = _filters(agent.id)
-    # Reads their files at the first call.
+    # The first call reads the files of the tokenizers, so it is made outside transactions.
     counters = token_counters()
     matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
-    relevant = recall(
-        tenant_id=tenant_id,
-        request=RecallRequest(
-            agent_id=agent.id,
-            text=turn.content[:QUERY_LENGTH],
-            limit=RELEVANT_SHOWN * CONSIDERED if filters else RELEVANT_SHOWN,
-        ),
-        counts=not filters,
-    )
-    if filters:
-        relevant = apply_filters(relevant, filters)[:RELEVANT_SHOWN]
+    relevant = _recall_for_turn(turn, filters)
     knowledge = search_for_turn(tenant_id=tenant_id, agent_id=agent.id, text=turn.content, recalled=relevant)
     with tenant_transaction(tenant_id):
         if filters and relevant:
             record_recall(agent_id=agent.id, recalled={memory.id: memory.score for memory in relevant})
         state = _state(agent.id)
-        own = _self_rows(agent.id)
+        self_rows = _self_rows(agent.id)
         # The prompt must fit into the window of every model that may be asked.
         ratios = ratios_of(state.token_ratios)
         limits = prompt_limits(
@@ -129,7 +120,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             tokenizers=counters,
         )
         count = counters.get(limits.tokenizer, estimate_tokens)
-        view = _view(turn, state, own, relevant, matched, count).model_copy(
+        view = _view(turn, state, self_rows, relevant, matched, count).model_copy(
             update={
                 "passages": list(knowledge.passages),
                 "search_faults": list(knowledge.faults),
@@ -137,7 +128,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         )
     prompt = build_chat_prompt(
         view,
-        system_prompt_of(agent, self_knowledge_of(own.aspects)),
+        system_prompt_of(agent, self_knowledge_of(self_rows.aspects)),
         nonce=secrets.token_hex(8),
         window=limits.window,
         reply_tokens=limits.reply_tokens,
@@ -145,25 +136,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     )
     require_room(prompt, limits, models)
     return PreparedRequest(
-        request=ModelRequest(
-            purpose=CallPurpose.CHAT,
-            system=prompt.system,
-            messages=(PromptMessage(role="user", content=prompt.user),),
-            schema=SCHEMA,
-            schema_name=SCHEMA_NAME,
-            max_tokens=reply_limit(
-                prompt,
-                limits,
-                windows={
-                    handle: window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models
-                },
-                ratios=ratios,
-                reply=settings.ARBOR_MODEL_MAX_TOKENS,
-            ),
-            temperature=TEMPERATURE,
-            # Only the reflex policy reads what the prompt was rendered from.
-            context=view.model_dump(mode="json") if any(is_reflex(handle) for handle in models) else {},
-        ),
+        request=_model_request(prompt, view, limits, models=models, ratios=ratios),
         model=models[0],
         models_left=models[1:],
         sections=[section._asdict() for section in prompt.sections],
@@ -176,9 +149,9 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
 
 
 def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
-    """Store with a person's turn which boundaries it matches and which turns were summarized, and audit what was cut.
+    """Store with a person's turn its boundary matches and the summaries of earlier turns, and audit the cuts of the prompt.
 
-    In the open transaction; without any of these, no statement.
+    Runs in the open transaction; without any of these, no statement.
     """
     detail: dict[str, Any] = {}
     if prepared.boundary_matches:
@@ -204,10 +177,46 @@ def store_preparation(turn: ChatMessage, prepared: PreparedRequest) -> None:
     )
 
 
+def _recall_for_turn(turn: ChatMessage, filters: Sequence[BeliefFilter]) -> list[Recalled]:
+    """Recall memories for a turn, as the agent's beliefs filter them; filtered recalls are recorded later, by the caller."""
+    request = RecallRequest(
+        agent_id=turn.session.agent_id,
+        text=turn.content[:QUERY_LENGTH],
+        limit=RELEVANT_SHOWN * CONSIDERED if filters else RELEVANT_SHOWN,
+    )
+    recalled = recall(tenant_id=turn.tenant_id, request=request, counts=not filters)
+    return apply_filters(recalled, filters)[:RELEVANT_SHOWN]
+
+
+def _model_request(
+    prompt: Prompt,
+    view: ChatView,
+    limits: PromptLimits,
+    *,
+    models: Sequence[str],
+    ratios: Mapping[str, float],
+) -> ModelRequest:
+    windows = {handle: window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models}
+    # Only the reflex policy reads the view that the prompt was rendered from.
+    reads_view = any(is_reflex(handle) for handle in models)
+    return ModelRequest(
+        purpose=CallPurpose.CHAT,
+        system=prompt.system,
+        messages=(PromptMessage(role="user", content=prompt.user),),
+        schema=SCHEMA,
+        schema_name=SCHEMA_NAME,
+        max_tokens=reply_limit(
+            prompt, limits, windows=windows, ratios=ratios, reply=settings.ARBOR_MODEL_MAX_TOKENS
+        ),
+        temperature=TEMPERATURE,
+        context=view.model_dump(mode="json") if reads_view else {},
+    )
+
+
 def _view(
     turn: ChatMessage,
     state: Any,
-    own: SelfRows,
+    self_rows: SelfRows,
     relevant: Sequence[Recalled],
     matched: Sequence[BoundaryMatch],
     count: CountTokens,
@@ -222,11 +231,11 @@ def _view(
         now=now,
         hours_since_user=_hours_before(turn),
         skills=skill_views([state.skills])[0],
-        **choose_self(own, about=turn.content, now=now),
-        mood=_mood(agent.id, state.mood, now),
+        **choose_self(self_rows, about=turn.content, now=now),
+        mood=_mood_view(agent.id, state.mood, now),
         # Goals may have changed since the last heartbeat.
         working_memory=with_goals(WorkingMemory.model_validate(state.working_memory), state.active_goals),
-        relevant=[_memory(memory) for memory in relevant],
+        relevant=[_memory_view(memory) for memory in relevant],
         code=[
             CodeView(language=row.language, title=row.title, code=row.code)
             for row in find_code(agent_id=agent.id, text=turn.content[:CODE_QUERY_LENGTH], limit=CODE_SHOWN)
@@ -248,7 +257,7 @@ def _view(
 
 
 def _state(agent_id: UUID) -> Any:
-    """Read the agent's state, as `active_goals` the titles of its active goals, the latest touched first, `token_ratios` and `skills`."""
+    """Read the agent's state with `active_goals`, the titles of its active goals, latest touched first, `token_ratios` and `skills`."""
     active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
     titles = ArraySubquery(active.values("title")[:MAX_GOALS])
     ratios = ArraySubquery(ratio_objects())
@@ -284,12 +293,12 @@ def _filters(agent_id: UUID) -> list[BeliefFilter]:
     return filters_of(beliefs.order_by("id").values("confidence", "status", "filters"))
 
 
-def _mood(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:
+def _mood_view(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:
     mood = mood_of(agent_id, stored, now)
     return MoodView(valence=mood.valence, arousal=mood.arousal)
 
 
-def _memory(memory: Recalled) -> MemoryView:
+def _memory_view(memory: Recalled) -> MemoryView:
     return MemoryView(
         id=str(memory.id),
         type=memory.type,

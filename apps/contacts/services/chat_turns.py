@@ -39,7 +39,7 @@ class _Turn(NamedTuple):
 
 
 def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
-    """Return the latest turns with this person before `turn`, and summaries of those before.
+    """Return the latest turns with this person before `turn`, and summaries of still earlier ones.
 
     Turns of earlier conversations with the same person are included, but not those of other conversations that the person's
     program keeps apart; a turn without an answer is left out. One statement for at most 20 turns, else three or four.
@@ -54,9 +54,9 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
         at__lt=turn.at,
         error="",
     )
-    latest = _read(earlier, 0, SHOWN_TURNS)
+    latest = _read_turns(earlier, 0, SHOWN_TURNS)
     shown = shown_turns([row.view for row in latest])
-    further = _read(earlier, SHOWN_TURNS, SUMMARIZED_TURNS) if len(latest) == SHOWN_TURNS else []
+    further = _read_turns(earlier, SHOWN_TURNS, SUMMARIZED_TURNS) if len(latest) == SHOWN_TURNS else []
     before = [*further, *latest[: len(latest) - len(shown)]]
     if not before:
         return EarlierTurns(shown=shown)
@@ -64,21 +64,23 @@ def turns_before(turn: ChatMessage, *, count: CountTokens) -> EarlierTurns:
     left: Sequence[_Turn] = before
     if len(latest) == SHOWN_TURNS:
         until = shown[0].at if shown else turn.at
-        summaries, left = _of_episodes(
+        summaries, left = _summaries_of_episodes(
             sessions, before, agent_id=turn.session.agent_id, until=until, count=count
         )
-    summaries = sorted([*summaries, *_by_rule(left, count=count)], key=lambda summary: summary.started_at)
+    summaries = sorted(
+        [*summaries, *_summarize_by_rule(left, count=count)], key=lambda summary: summary.started_at
+    )
     tokens = sum(summary.tokens for summary in summaries)
     unread = 0
     if len(further) == SUMMARIZED_TURNS:
-        unread, characters = _unread(earlier, [*further, *latest])
+        unread, characters = _count_unread(earlier, [*further, *latest])
         tokens += characters * tokens // max(sum(len(row.view.text) for row in before), 1)
     return EarlierTurns(
         shown=shown, summaries=summaries, not_shown=len(before) + unread, not_shown_tokens=tokens
     )
 
 
-def _read(turns: QuerySet[ChatMessage], skipped: int, most: int) -> list[_Turn]:
+def _read_turns(turns: QuerySet[ChatMessage], skipped: int, most: int) -> list[_Turn]:
     """Return the latest turns but for `skipped`, oldest first."""
     columns = ("session_id", "id", "speaker", "content", "at")
     rows = list(turns.order_by("-at", "-id").values_list(*columns)[skipped : skipped + most])
@@ -88,18 +90,18 @@ def _read(turns: QuerySet[ChatMessage], skipped: int, most: int) -> list[_Turn]:
     ]
 
 
-def _unread(turns: QuerySet[ChatMessage], read: Sequence[_Turn]) -> tuple[int, int]:
+def _count_unread(turns: QuerySet[ChatMessage], read: Sequence[_Turn]) -> tuple[int, int]:
     """Return the number of turns that were not read, and their characters."""
     whole = turns.aggregate(turns=Count("id"), characters=Sum(Length("content")))
     known = sum(len(row.view.text) for row in read)
     return max(whole["turns"] - len(read), 0), max(whole["characters"] - known, 0)
 
 
-def _by_rule(turns: Sequence[_Turn], *, count: CountTokens) -> list[TurnSummary]:
+def _summarize_by_rule(turns: Sequence[_Turn], *, count: CountTokens) -> list[TurnSummary]:
     return [summarize_turns([row.view for row in turns], count=count)] if turns else []
 
 
-def _of_episodes(
+def _summaries_of_episodes(
     sessions: QuerySet[ChatSession],
     before: Sequence[_Turn],
     *,

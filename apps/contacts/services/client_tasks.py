@@ -1,6 +1,6 @@
-"""Tasks of clients: turns of conversations that a protocol between agents names by their ids.
+"""Tasks of clients: turns of conversations, named by their ids in a protocol between agents.
 
-A task is a turn with its answer, and nothing is stored beside them: the conversation's key has the client's name of it.
+A task is a turn with its answer; no other row is stored. The key of the conversation contains the client's name of it.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def cancel_task(*, client: TaskClient, task_id: UUID) -> ClientTask:
 
 
 def _answers() -> QuerySet[Any]:
-    """Return the answer of the turn in the outer query."""
+    """Return a query of the answer to the turn of the outer query."""
     answers: QuerySet[Any] = (
         ChatMessage.objects.filter(
             session_id=OuterRef("session_id"), at__gte=OuterRef("at"), speaker=Speaker.AGENT

@@ -1,7 +1,7 @@
-"""Deliver messages: claim one, hand it to its channel outside any transaction, and record the outcome.
+"""Deliver messages: claim a message, pass it to its channel outside any transaction, and record the outcome.
 
 Lost hints are published again, and attempts of lost workers count as failed. A message counts as sent when its receiver
-has confirmed it. If a worker dies before recording that, the receiver gets the message twice, with the same key.
+has confirmed it. If a worker dies before it records the confirmation, the receiver gets the message twice, with the same key.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import structlog
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, Percept, PerceptKind, Trigger
-from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import bring_forward, emit_percept
+from apps.agents.services.sealed_percepts import seal_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.keys import master_keys
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, release_connection, tenant_transaction
-from arbor.contacts.delivery import after_failure
+from arbor.contacts.delivery import decide_delivery_retry
 from arbor.contacts.ports import DeliverableMessage
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
@@ -38,7 +38,7 @@ _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
 
 #: Tolerated difference between a worker's clock and the database's; small against the delays of retries.
-_CLOCKS_DIFFER = timedelta(seconds=5)
+_CLOCK_TOLERANCE = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         # URL: only its type and origin are shown.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
         log.exception("carrier_failed", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
-        return _record_failure(claimed, f"a fault of ours: {fault}", final=False)
+        return _record_failure(claimed, f"an internal error of Arbor: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return _mark_sent(message_id)
 
@@ -95,7 +95,7 @@ def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
             .filter(
                 id=message_id,
                 status=DeliveryStatus.PENDING,
-                due_at__lte=Now() + _CLOCKS_DIFFER,
+                due_at__lte=Now() + _CLOCK_TOLERANCE,
                 tenant__status=TenantStatus.ACTIVE,
             )
             .first()
@@ -158,17 +158,17 @@ def _with_secret(claimed: _ClaimedMessage) -> DeliverableMessage:
 
 
 def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
-    next_state = after_failure(tries=claimed.tries, final=final)
+    decision = decide_delivery_retry(tries=claimed.tries, final=final)
     with tenant_transaction(claimed.tenant_id):
         updated = OutboxMessage.objects.filter(
             id=claimed.message_id, status=DeliveryStatus.SENDING, attempts=claimed.attempt
         ).update(
-            status=next_state.status,
-            due_at=Now() + next_state.wait if next_state.wait else Now(),
+            status=decision.status,
+            due_at=Now() + decision.wait if decision.wait else Now(),
             lease_until=None,
             last_error=storable(reason)[:_REASON_LENGTH],
         )
-        if updated and next_state.status is DeliveryStatus.FAILED:
+        if updated and decision.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
             notify_writer(
                 claimed.message_id,
@@ -177,7 +177,7 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
                 about=outgoing.subject or outgoing.content,
                 reason=reason,
             )
-    if next_state.status is DeliveryStatus.FAILED:
+    if decision.status is DeliveryStatus.FAILED:
         log.warning(
             "message_failed", message_id=str(claimed.message_id), kind=claimed.kind, attempts=claimed.attempt
         )
@@ -185,7 +185,7 @@ def _record_failure(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bo
 
 
 def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
-    """Notify the agent that its message did not arrive."""
+    """Notify the agent that its message was not delivered."""
     percept = Percept.objects.create(
         tenant_id=current_tenant(),
         agent_id=agent_id,
@@ -203,14 +203,14 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
         if not Agent.objects.filter(id=peer).exists():
             return _record_failure(claimed, "the agent it names is no more", final=True)
         try:
-            percept = sealed_percept(
+            percept = seal_percept(
                 sender_id=claimed.agent_id,
                 receiver_id=peer,
                 content=f"{claimed.outgoing.agent} wrote in public: {claimed.outgoing.content}",
                 detail={"message": str(claimed.message_id)},
                 urgent=True,
             )
-        except IdentityRefused as error:
+        except (IdentityRefused, SealBroken) as error:
             return _record_failure(claimed, str(error), final=True)
         if not _mark_sent(claimed.message_id):
             return False

@@ -45,7 +45,7 @@ _PENDING_RETRY_S = 600
 _REFUSAL_STORED_EVERY = timedelta(seconds=10)
 _ERROR_LENGTH = 1_000
 _REFUSAL_LENGTH = 300
-#: Verified against where there is no hook, so that the answer takes as long as with one.
+#: The secret of the dummy signature where there is no hook.
 _NO_SECRET = os.urandom(32)
 
 
@@ -84,7 +84,7 @@ def receive_delivery(
     with tenant_transaction(tenant_id):
         hook: Hook | None = Hook.objects.select_related("tenant").filter(id=hook_id).first()
         if hook is None:
-            _verify_in_vain(request)
+            _compute_dummy_signature(request)
             raise SignatureRefused
         try:
             verified = _verify(hook, request, now)
@@ -109,8 +109,8 @@ def _verify(hook: Hook, request: HookRequest, now: datetime) -> VerifiedId:
     )
 
 
-def _verify_in_vain(request: HookRequest) -> None:
-    """Compute a signature as for a hook, so that the answer takes as long where there is none."""
+def _compute_dummy_signature(request: HookRequest) -> None:
+    """Compute a signature without a hook, so that the refusal takes as long as with one."""
     hmac.new(_NO_SECRET, request.body, hashlib.sha256).hexdigest()
 
 
@@ -123,8 +123,8 @@ def _require_active(hook: Hook) -> None:
 
 def _store_refusal(hook: Hook, reason: str, now: datetime) -> None:
     log.warning("hook_delivery_refused", hook_id=str(hook.id), reason=reason)
-    stored_before = Q(refused_at=None) | Q(refused_at__lt=now - _REFUSAL_STORED_EVERY)
-    Hook.objects.filter(stored_before, id=hook.id).update(
+    is_due = Q(refused_at=None) | Q(refused_at__lt=now - _REFUSAL_STORED_EVERY)
+    Hook.objects.filter(is_due, id=hook.id).update(
         refused_at=now, last_refusal=storable(reason)[:_REFUSAL_LENGTH]
     )
 
@@ -174,21 +174,21 @@ def _read(hook: Hook, request: HookRequest) -> tuple[HookMessage | None, str]:
 
 
 def _store(hook: Hook, delivery: HookDelivery) -> HookReceipt | None:
-    """Store a delivery; return the receipt of one that was carried out before. One that had failed is carried out again."""
+    """Store a delivery; return the receipt of one that was processed before. A delivery that had failed is processed again."""
     made = HookDelivery.objects.bulk_create([delivery], ignore_conflicts=True)
-    own = HookDelivery.objects.filter(hook=hook, once_key=delivery.once_key)
-    row = own.select_for_update().defer("body").get()
+    same = HookDelivery.objects.filter(hook=hook, once_key=delivery.once_key)
+    row = same.select_for_update().defer("body").get()
     if row.id == made[0].id:
         return None
     if row.status != HookDeliveryStatus.FAILED:
-        own.update(attempts=F("attempts") + 1, tried_at=delivery.tried_at)
+        same.update(attempts=F("attempts") + 1, tried_at=delivery.tried_at)
         return HookReceipt(
             delivery_id=row.id,
             status=HookDeliveryStatus(row.status),
             percept_id=row.percept_id,
             repeated=True,
         )
-    own.update(
+    same.update(
         status=delivery.status,
         event=delivery.event,
         error=delivery.error,

@@ -9,14 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Hook
-from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
-from apps.tenants.names import find_by_name
+from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
+from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.contacts.hook_messages import parse_body
 from arbor.contacts.hook_signatures import check_header, check_secret
@@ -60,7 +59,7 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
     hook = Hook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=_valid_name(new.name),
+        name=valid_row_name(new.name, whose="a hook's", longest=NAME_LENGTH),
         agent=agent_by_id(new.agent_id),
         kind=HookKind(new.kind),
         signature_header=_valid_header(new),
@@ -70,7 +69,7 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
     )
     if Hook.objects.count() >= MOST_HOOKS:
         raise LimitReached(f"a tenant has at most {MOST_HOOKS} hooks; delete one that is not needed")
-    secret = _secret_of(hook, new.secret)
+    secret = _new_secret(hook, new.secret)
     hook.sealed_secret = seal_pair(SecretPair(current=secret), row=hook)
     try:
         with transaction.atomic():
@@ -126,16 +125,11 @@ def rotate_hook_secret(
 
     Raises Invalid, NotFound.
     """
-    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
-        raise Invalid(f"the secret before is valid for 0 to {LONGEST_OVERLAP.days} days more, got {overlap}")
     hook = lock_hook(hook_id)
-    current = SecretPair.of(hook, now=now).current
-    fresh = _secret_of(hook, secret.strip())
-    hook.sealed_secret = seal_pair(SecretPair(current=fresh, previous=current if overlap else ""), row=hook)
-    hook.previous_until = (now or timezone.now()) + overlap if overlap else None
-    hook.save(update_fields=["sealed_secret", "previous_until"])
+    new = _new_secret(hook, secret)
+    rotate_secret(hook, new, overlap=overlap, now=now)
     _audit(hook, actor, f"rotated the secret of the hook {hook.name}")
-    return HookWithSecret(hook=hook, secret=fresh)
+    return HookWithSecret(hook=hook, secret=new)
 
 
 @transaction.atomic
@@ -171,19 +165,13 @@ def lock_hook(hook_id: UUID) -> Hook:
     return hook
 
 
-def _secret_of(hook: Hook, given: str) -> str:
+def _new_secret(hook: Hook, given: str) -> str:
+    """Return the secret that the sender gave, checked, or a generated one. Raises Invalid."""
     given = given.strip()
     if not given:
         return new_standard_secret()
     check_secret(given, kind=HookKind(hook.kind), header=hook.signature_header)
     return given
-
-
-def _valid_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
-        raise Invalid(f"a hook's name has 1 to {NAME_LENGTH} printable characters, got {name[:200]!r}")
-    return name
 
 
 def _valid_header(new: NewHook) -> str:

@@ -52,6 +52,6 @@ def mark_read(*, message_id: UUID) -> OutboxMessage:
 
 
 def count_answer(*, message_id: UUID, text: str) -> None:
-    """Count an answer of a person to a message, and keep its beginning for the agent's later texts."""
+    """Count a person's answer to a message, and store its beginning, which the agent reads before its next texts."""
     beginning = shorten(" ".join(text.split()), ANSWER_LENGTH)
     OutboxMessage.objects.filter(id=message_id).update(answers=F("answers") + 1, last_answer=beginning)

@@ -55,15 +55,15 @@ class OutgoingMessage:
 def add_to_outbox(message: OutgoingMessage) -> list[OutboxMessage]:
     """Store the rows of a message in the open transaction, one for each channel and mentioned agent, and return them.
 
-    Messages to the inbox are delivered by being stored; the others are enqueued after the commit. Added
-    twice, a message is stored once. Two statements; one more if the text has a name after `@`. Raises Invalid, and NotFound for a
-    platform without a channel.
+    Messages to the inbox are delivered by being stored; the others are enqueued after the commit. A message that is added twice
+    is stored once. Two statements; one more if the text has a name after `@`. Raises Invalid, and NotFound for a platform without
+    a channel.
     """
     if "\0" in message.subject + message.content:
         raise Invalid("a message must not contain a NUL character")
     channels = channels_for(agent_id=message.agent_id, audience=message.audience, platform=message.platform)
-    rows = [_row(message, channel) for channel in channels] or [_row(message, None)]
-    rows += [_to_peer(message, agent_id) for agent_id in _mentioned(message)]
+    rows = [_new_row(message, channel) for channel in channels] or [_new_row(message, None)]
+    rows += [_new_peer_row(message, agent_id) for agent_id in _mentioned(message)]
     OutboxMessage.objects.bulk_create(rows, ignore_conflicts=True)
     emit(*map(_posted_signal, rows))
     for row in rows:
@@ -83,7 +83,7 @@ def _posted_signal(row: OutboxMessage) -> Signal:
 
 
 def delivery_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
-    """Build the task message that has a worker deliver a message of the outbox."""
+    """Build the task message for the delivery of a message of the outbox."""
     return TaskMessage(
         task=Task.DELIVER,
         tenant_id=tenant_id,
@@ -155,7 +155,7 @@ def _change_status(
     return message
 
 
-def _row(message: OutgoingMessage, channel: Channel | None) -> OutboxMessage:
+def _new_row(message: OutgoingMessage, channel: Channel | None) -> OutboxMessage:
     kind = ChannelKind(channel.kind) if channel else ChannelKind.INBOX
     arrived = kind is ChannelKind.INBOX
     return OutboxMessage(
@@ -178,8 +178,8 @@ def _row(message: OutgoingMessage, channel: Channel | None) -> OutboxMessage:
     )
 
 
-def _to_peer(message: OutgoingMessage, agent_id: str) -> OutboxMessage:
-    row = _row(message, None)
+def _new_peer_row(message: OutgoingMessage, agent_id: str) -> OutboxMessage:
+    row = _new_row(message, None)
     row.kind = ChannelKind.PEER
     row.target = agent_id
     row.idempotency_key = f"{message.key}:{agent_id}"

@@ -48,8 +48,8 @@ def sweep_outbox() -> OutboxSweep:
         shared: dict[str, Any] = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
         cursor.execute(RETRY_LOST_MESSAGES, {**shared, "tries": MAX_TRIES, "waits": list(WAITS)})
         lost = len(cursor.fetchall())
-        last = list(
-            _lost_at_last(QuerySet(OutboxMessage, using=OPS))
+        exhausted = list(
+            _lost_on_last_try(QuerySet(OutboxMessage, using=OPS))
             .filter(tenant__status=TenantStatus.ACTIVE)
             .order_by("lease_until")
             .values_list("id", "tenant_id")[:_SWEPT]
@@ -59,17 +59,17 @@ def sweep_outbox() -> OutboxSweep:
         due = cursor.fetchall()
         for message_id, tenant_id, kind in due:
             enqueue(delivery_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
-    lost += sum(_end_lost(message_id, tenant_id) for message_id, tenant_id in last)
+    lost += sum(_fail_lost(message_id, tenant_id) for message_id, tenant_id in exhausted)
     if lost:
         log.warning("deliveries_lost", messages=lost)
     return OutboxSweep(enqueued=len(due), lost=lost)
 
 
-def _end_lost(message_id: UUID, tenant_id: UUID) -> bool:
+def _fail_lost(message_id: UUID, tenant_id: UUID) -> bool:
     """Fail a message whose last worker was lost, and notify its writer; False if another sweep did."""
     with tenant_transaction(tenant_id):
         message: OutboxMessage | None = (
-            _lost_at_last(OutboxMessage.objects.select_for_update()).filter(id=message_id).first()
+            _lost_on_last_try(OutboxMessage.objects.select_for_update()).filter(id=message_id).first()
         )
         if message is None:
             return False
@@ -86,7 +86,7 @@ def _end_lost(message_id: UUID, tenant_id: UUID) -> bool:
     return True
 
 
-def _lost_at_last(messages: QuerySet[OutboxMessage]) -> QuerySet[OutboxMessage]:
+def _lost_on_last_try(messages: QuerySet[OutboxMessage]) -> QuerySet[OutboxMessage]:
     """Return the messages of lost workers that have no attempt left."""
     return messages.filter(
         status=DeliveryStatus.SENDING,

@@ -1,6 +1,6 @@
 """Publish the sentences of a reply while the model writes it, and read them.
 
-A sentence is a part of a row, so that any process can show it. The row is a preview: the answer is stored as without it.
+The sentences are parts of a row, so that any process can show them. The row is a preview: the answer is stored independently of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from arbor.errors import EmbeddingFailed, NotFound
 from arbor.selves.boundaries import BoundaryRule
 from arbor.selves.boundary_check import Vector
 
-#: Seconds between two looks at a growing reply.
+#: Seconds between two reads of a growing reply.
 READ_EVERY_S = 0.15
 
 log = structlog.get_logger(__name__)
@@ -144,7 +144,7 @@ def read_progress(*, turn_id: UUID) -> ReplyProgress:
 
 
 def stored_answer(row: ChatMessage) -> StoredAnswer:
-    """Return the end of a turn that an agent's row is."""
+    """Return the stored end of a turn from the row of the agent's turn."""
     return StoredAnswer(
         id=str(row.id),
         content=row.content,

@@ -1,4 +1,4 @@
-"""Turns of conversations that a program answers with a model of its own: prepared here, asked there, finalized here."""
+"""Prepare and finalize turns of conversations that a program answers with a model of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agents.services.identity import identity_of
-from apps.agents.services.profile import own_model
+from apps.agents.services.lookup import own_model
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key, subject_of_turn
 from apps.contacts.models import ChatMessage, ChatSession
@@ -70,10 +70,10 @@ def finalize_turn(
     subject = subject_of_turn(
         turn.session_id, turn.turn_id, recalled=[dict(memory) for memory in turn.recalled]
     )
-    read = read_chat_reply(reply)
+    chat_reply = read_chat_reply(reply)
     with tenant_transaction(tenant_id):
         _require_pending(agent_id, turn)
-    answer = prepare_answer(tenant_id, agent_id, subject=subject, read=read)
+    answer = prepare_answer(tenant_id, agent_id, subject=subject, chat_reply=chat_reply)
     with tenant_transaction(tenant_id):
         asked = _require_pending(agent_id, turn)
         store_answer(agent_id, subject, answer, model or UNNAMED_MODEL)

@@ -80,7 +80,7 @@ SET status = 'pending', due_at = now() + (%(waits)s::interval[])[m.attempts - m.
 FROM lost WHERE m.tenant_id = lost.tenant_id AND m.id = lost.id
 RETURNING m.id
 """
-#: Lease the webhooks of active tenants that have unread signals, or a delivery that a person had sent again. A position begins with the id of a row of signals.
+#: Lease the webhooks of active tenants that have unread signals, or a delivery that a person resends. A position begins with the id of a row of signals.
 LEASE_WAITING_WEBHOOKS = """
 WITH waiting AS MATERIALIZED (
     SELECT w.tenant_id, w.id FROM contacts_signalwebhook w

@@ -1,7 +1,7 @@
 """Post signals to webhooks: lease those with unread signals, and send each its signals in order, outside of transactions.
 
-A request is repeated, unchanged, until its receiver confirms it. If a worker dies before it records that, the receiver gets
-signals twice, with the same ids.
+A request is repeated, unchanged, until its receiver confirms it. If a worker dies before it records the confirmation, the
+receiver gets signals twice, with the same ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from apps.signals.services.reading import SignalRecord, read_signals
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, release_connection, tenant_transaction
 from arbor.adapters.webhook import Webhook, redact_url
-from arbor.contacts.standard_webhooks import after_failed_request, signals_body, signed_headers
+from arbor.contacts.standard_webhooks import decide_request_retry, signals_body, signed_headers
 from arbor.errors import ArborError, DeliveryFailed
 from arbor.models.json_text import storable
 from arbor.signals import Cursor
@@ -47,16 +47,16 @@ _SWEPT = 500
 _BATCH = 100
 #: The lease of a request: longer than the request can take.
 _LEASE = timedelta(minutes=1)
-#: How long a task posts, before other webhooks have their turn.
-_TURN = timedelta(seconds=20)
+#: The time for which a task posts signals of one webhook, before other webhooks follow.
+_POSTING_TIME = timedelta(seconds=20)
 #: The longest stored reason, in characters.
 _REASON_LENGTH = 1_000
-_FORGOTTEN = "its signals were deleted by age (ARBOR_SIGNALS_DAYS)"
+_SIGNALS_DELETED = "its signals were deleted by age (ARBOR_SIGNALS_DAYS)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SignalBatch:
-    """The next signals of a webhook; none where its filter passes none of those that were read."""
+    """The next signals of a webhook; empty where the webhook's filter passes no signal that was read."""
 
     url: str
     secrets: tuple[str, ...] = field(repr=False)
@@ -66,7 +66,7 @@ class _SignalBatch:
     #: The position after the batch.
     cursor: Cursor
     more: bool
-    #: The delivery that a person had sent again; None: the batch follows the webhook's position.
+    #: The delivery that a person resends; None: the batch follows the webhook's position.
     resent: UUID | None = None
 
     def attempt(self, webhook_id: UUID, error: str = "") -> RequestAttempt:
@@ -110,7 +110,7 @@ def post_signals(*, webhook_id: UUID, lease: int, tenant_id: UUID) -> int:
     carrier = Webhook(
         allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP, allow_private=settings.ARBOR_WEBHOOK_ALLOW_PRIVATE
     )
-    ends_at = time.monotonic() + _TURN.total_seconds()
+    ends_at = time.monotonic() + _POSTING_TIME.total_seconds()
     posted, more = 0, True
     while more:
         batch = None
@@ -193,7 +193,7 @@ def _store_progress(webhook_id: UUID, lease: int, batch: _SignalBatch, *, ended:
     if not SignalWebhook.objects.filter(id=webhook_id, lease=lease).update(**values):
         return False
     if batch.resent is not None:
-        record_resend(delivery_id=batch.resent, error="" if batch.signals else _FORGOTTEN)
+        record_resend(delivery_id=batch.resent, error="" if batch.signals else _SIGNALS_DELETED)
     elif batch.signals:
         record_attempt(batch.attempt(webhook_id))
     return True
@@ -202,7 +202,7 @@ def _store_progress(webhook_id: UUID, lease: int, batch: _SignalBatch, *, ended:
 def _record_failure(
     webhook_id: UUID, lease: int, tenant_id: UUID, error: ArborError, batch: _SignalBatch | None
 ) -> None:
-    """Record a failed request, and pause the webhook where `after_failed_request` decides so."""
+    """Record a failed request, and pause the webhook where `decide_request_retry` decides so."""
     now = timezone.now()
     with tenant_transaction(tenant_id):
         webhook = SignalWebhook.objects.select_for_update().filter(id=webhook_id, lease=lease).first()
@@ -220,7 +220,7 @@ def _record_failure(
         if batch is not None and batch.signals:
             webhook.failed_end = str(batch.signals[-1].cursor)
             record_attempt(batch.attempt(webhook_id, error=str(error)))
-        decision = after_failed_request(
+        decision = decide_request_retry(
             failures=webhook.failures,
             failing_for=now - webhook.failing_since,
             final=isinstance(error, DeliveryFailed) and error.final,

@@ -14,9 +14,9 @@ from django.utils import timezone
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import SignalWebhook
-from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP, SecretPair, seal_pair
+from apps.contacts.services.signing_secrets import OVERLAP, SecretPair, rotate_secret, seal_pair
 from apps.signals.services.reading import SignalFilter, horizon
-from apps.tenants.names import find_by_name
+from apps.tenants.names import find_by_name, valid_row_name
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, redact_url
 from arbor.contacts.standard_webhooks import new_standard_secret
@@ -50,7 +50,7 @@ def create_webhook(
     webhook = SignalWebhook(
         id=uuid7(),
         tenant_id=current_tenant(),
-        name=_valid_name(name),
+        name=valid_row_name(name, whose="a webhook's", longest=_NAME_LENGTH),
         url=_valid_url(url.strip()),
         signals=_valid_signals(wanted),
         agent_id=agent_id,
@@ -88,14 +88,8 @@ def rotate_webhook_secret(
     *, webhook_id: UUID, actor: str, overlap: timedelta = OVERLAP, now: datetime | None = None
 ) -> NewSignalWebhook:
     """Give a webhook a new secret. For `overlap`, its requests are signed by the one before too. Raises Invalid, NotFound."""
-    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
-        raise Invalid(f"the secret before is used for 0 to {LONGEST_OVERLAP.days} days more, got {overlap}")
-    webhook = _lock_webhook(webhook_id)
-    current, secret = SecretPair.of(webhook, now=now).current, new_standard_secret()
-    pair = SecretPair(current=secret, previous=current if overlap else "")
-    webhook.sealed_secret = seal_pair(pair, row=webhook)
-    webhook.previous_until = (now or timezone.now()) + overlap if overlap else None
-    webhook.save(update_fields=["sealed_secret", "previous_until"])
+    webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
+    rotate_secret(webhook, secret, overlap=overlap, now=now)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")
     return NewSignalWebhook(webhook=webhook, secret=secret)
 
@@ -129,13 +123,6 @@ def _lock_webhook(webhook_id: UUID) -> SignalWebhook:
     if webhook is None:
         raise NotFound(f"there is no webhook {webhook_id} in this tenant")
     return webhook
-
-
-def _valid_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= _NAME_LENGTH or not name.isprintable():
-        raise Invalid(f"a webhook's name has 1 to {_NAME_LENGTH} printable characters, got {name!r}")
-    return name
 
 
 def _valid_url(url: str) -> str:

@@ -1,4 +1,4 @@
-"""The secrets of a hook or a webhook: the current one, and the one before while it is valid too."""
+"""Seal, open and rotate the secrets of a hook or a webhook: the current one, and the one before while it is valid too."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 from apps.contacts.models import Hook, SignalWebhook
 from apps.tenants.keys import master_keys
 from arbor.contacts.signing import open_secret, seal_secret
+from arbor.errors import Invalid
 
 #: The time for which the secret before is valid too, unless another is asked for.
 OVERLAP = timedelta(days=1)
@@ -38,6 +39,18 @@ class SecretPair:
     def valid(self) -> tuple[str, ...]:
         """Return the secrets that are valid, the current one first."""
         return (self.current, self.previous) if self.previous else (self.current,)
+
+
+def rotate_secret(
+    row: Hook | SignalWebhook, new: str, *, overlap: timedelta, now: datetime | None = None
+) -> None:
+    """Store a new secret of a locked row; the one before stays valid for `overlap`. Raises Invalid, SealBroken."""
+    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+        raise Invalid(f"the secret before stays valid for 0 to {LONGEST_OVERLAP.days} days, got {overlap}")
+    current = SecretPair.of(row, now=now).current
+    row.sealed_secret = seal_pair(SecretPair(current=new, previous=current if overlap else ""), row=row)
+    row.previous_until = (now or timezone.now()) + overlap if overlap else None
+    row.save(update_fields=["sealed_secret", "previous_until"])
 
 
 def seal_pair(pair: SecretPair, *, row: Hook | SignalWebhook) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def record_attempt(attempt: RequestAttempt) -> None:
     """Store an attempt: a request that is repeated has one row."""
     status = HookDeliveryStatus.RETRYING if attempt.error else HookDeliveryStatus.CONFIRMED
     values = {"status": status, "error": storable(attempt.error)[:_ERROR_LENGTH], "tried_at": timezone.now()}
-    own = HookDelivery.objects.filter(webhook_id=attempt.webhook_id, once_key=attempt.message_id)
-    if own.update(attempts=F("attempts") + 1, **values):
+    same = HookDelivery.objects.filter(webhook_id=attempt.webhook_id, once_key=attempt.message_id)
+    if same.update(attempts=F("attempts") + 1, **values):
         return
     HookDelivery.objects.create(
         tenant_id=current_tenant(),
@@ -56,7 +56,7 @@ def record_attempt(attempt: RequestAttempt) -> None:
 
 
 def record_resend(*, delivery_id: UUID, error: str) -> None:
-    """Store the result of a delivery that a person had sent again; it is not repeated by itself."""
+    """Store the result of a delivery that a person resent; it is not retried automatically."""
     HookDelivery.objects.filter(id=delivery_id).update(
         status=HookDeliveryStatus.FAILED if error else HookDeliveryStatus.CONFIRMED,
         error=storable(error)[:_ERROR_LENGTH],
@@ -66,7 +66,7 @@ def record_resend(*, delivery_id: UUID, error: str) -> None:
 
 
 def next_resend(webhook: SignalWebhook) -> HookDelivery | None:
-    """Return the oldest delivery of a webhook that a person had sent again."""
+    """Return the oldest delivery of a webhook that a person resends."""
     waiting = HookDelivery.objects.filter(webhook=webhook, status=HookDeliveryStatus.RESENDING)
     first: HookDelivery | None = waiting.order_by("at").first()
     return first
@@ -74,7 +74,7 @@ def next_resend(webhook: SignalWebhook) -> HookDelivery | None:
 
 @transaction.atomic
 def resend_delivery(*, delivery_id: UUID, actor: str) -> HookDelivery:
-    """Let a webhook send a request again, with the same id and the same signals, within seconds.
+    """Have a webhook send a request again within seconds, with the same id and the same signals.
 
     Raises NotFound, and TransitionIllegal for a delivery at a hook, one that is sent again already, and a paused webhook.
     """

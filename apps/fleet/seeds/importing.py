@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from apps.agents.models import Agent, AgentState, RequestedCapability
 from apps.agents.services.identity_creation import NewIdentity, create_identities
-from apps.agents.services.profile import valid_name
+from apps.agents.services.lookup import valid_name
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.trust_tiers import create_tiers

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from pydantic import ValidationError
 
 from apps.agents.models import Agent, HeartbeatSchedule
-from apps.agents.services.profile import valid_name
+from apps.agents.services.lookup import valid_name
 from apps.fleet.seeds.sections import Values
 from arbor.agents.character import Character
 from arbor.agents.genome import AgentGenome

@@ -13,9 +13,9 @@ from django.db.models import QuerySet
 from apps.goals.models import Goal, GoalMemoryLink, Plan
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.tenants.scope import current_tenant
-from arbor.errors import NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.goals.backlog import Backlog
-from arbor.goals.plans import GoalLink, PlanDraft, PlanStatus
+from arbor.goals.plans import MAX_DEPENDENCIES, GoalLink, PlanDraft, PlanStatus
 from arbor.goals.values import GoalState, NewGoalRequest
 
 
@@ -88,9 +88,16 @@ def plans_of(goal_id: UUID) -> QuerySet[Plan]:
 
 @transaction.atomic
 def add_plan(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool = False) -> Plan:
-    """Plan an agent's open goal, or extend its active plan; a draft waits to be started."""
+    """Plan an agent's open goal, or extend its active plan; a draft waits to be started.
+
+    Raises Invalid for dependencies that the plan cannot have, besides the errors of `Backlog.plan`.
+    """
     backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     plan, _ = backlog.plan(goal_id, draft, as_draft=as_draft)
+    if left_out := [text for text in draft.dependencies if text not in plan.dependencies]:
+        raise Invalid(
+            f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal; left out: {'; '.join(left_out)}"
+        )
     return _save_and_reload(Plan, backlog, plan.id)
 
 

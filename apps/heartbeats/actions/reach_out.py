@@ -8,8 +8,8 @@ from __future__ import annotations
 from django.db.models import Q
 
 from apps.agents.models import Agent
-from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import emit_percept
+from apps.agents.services.sealed_percepts import seal_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import outbox_refusals
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
@@ -47,7 +47,7 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     """
     wanted, content = decision.params["to"].strip().removeprefix("@"), decision.params["content"]
     peer = _other_agent(context, wanted)
-    percept = sealed_percept(
+    percept = seal_percept(
         sender_id=context.agent_id,
         receiver_id=peer.id,
         content=content,

@@ -14,7 +14,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.quotations import shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
-from arbor.selves.boundary_check import in_force
+from arbor.selves.boundary_check import boundaries_in_force
 
 #: At most this many new percepts are listed, and this many characters of each.
 _MAX_PERCEPTS = 5
@@ -61,7 +61,7 @@ def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterato
         PerceptView(id=str(percept.id), kind=percept.kind, content=percept.content, at=percept.at)
         for percept in arrived
     ]
-    rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
+    rules = boundaries_in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
     for match in boundary_matches_of(views, rules, {}):
         yield f"It touches your boundary {match.boundary} ({match.response}), for {match.why}: {match.description}"
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 
 from apps.agents.models import AgentState, HeartbeatSchedule, Trigger
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus

@@ -16,9 +16,9 @@ from apps.audit.services import record
 from apps.goals.models import Goal
 from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
-from arbor.agents.birth import first_mind
+from arbor.agents.birth import first_working_memory
 from arbor.clock import Clock, SystemClock
-from arbor.contacts.chat import human_of, thought_of_turn
+from arbor.contacts.chat import name_of_person, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid, TemplateInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -124,8 +124,8 @@ def _innate(template_name: str) -> frozenset[str]:
         spec = find_template(template_name).spec
     except (NotFound, TemplateInvalid):
         return frozenset()
-    mind = first_mind(spec, now=SystemClock().now()).working_memory
-    return frozenset((*(thought.text for thought in mind.thoughts), *mind.curiosity))
+    memory = first_working_memory(spec, now=SystemClock().now()).working_memory
+    return frozenset((*(thought.text for thought in memory.thoughts), *memory.curiosity))
 
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
@@ -152,7 +152,7 @@ def _parse(text: str) -> Reply | None:
 
 def _turns(agent_id: UUID) -> Iterator[PastTurn]:
     for at, person, session_id, over, thinking, asked in fetch(_TURNS, agent=agent_id, limit=EVENTS):
-        human = human_of(person)
+        human = name_of_person(person)
         yield PastTurn(
             at=at,
             human=human,

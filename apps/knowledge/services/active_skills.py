@@ -11,7 +11,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import agent_by_id, lock_agent_row
+from apps.agents.services.locks import lock_agent_row
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, Skill

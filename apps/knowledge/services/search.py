@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.agents.services.profile import agent_by_id
-from apps.authority.services.explaining import authority_of
+from apps.agents.services.lookup import agent_by_id
+from apps.authority.services.explanations import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries
 from apps.knowledge.services.passage_search import query_vector_of, reason_of

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy
-from apps.agents.services.profile import own_model
-from apps.authority.services.explaining import action_names
+from apps.agents.services.lookup import own_model
+from apps.authority.services.explanations import action_names
 from apps.calls.models import TokenRatio
 from apps.default_model import default_model
 from apps.knowledge.models import AgentSkill, GlobalSkill, Skill

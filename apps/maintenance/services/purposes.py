@@ -196,7 +196,7 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
     CallPurpose.CHAT: Purpose(
         read=lambda subject, text: (subject, read_chat_reply(text)),
         prepare=lambda tenant_id, agent_id, read: prepare_answer(
-            tenant_id, agent_id, subject=read[0], read=read[1]
+            tenant_id, agent_id, subject=read[0], chat_reply=read[1]
         ),
         apply=store_answer,
         failed=_no_further_record,

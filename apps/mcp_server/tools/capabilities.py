@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from apps.authority.services.explaining import explain_denial, explanation_json
+from apps.authority.services.explanations import explain_denial
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 
@@ -43,4 +43,4 @@ def why_denied(
     called = called_agent(context, agent)
     with called.transaction():
         report = explain_denial(agent_id=called.id, resource=resource)
-    return DenialExplanation.model_validate({"agent": called.name, **explanation_json(report)})
+    return DenialExplanation.model_validate({"agent": called.name, **report.to_json()})

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from apps.agents.services.profile import agent_by_id, genome_of
+from apps.agents.services.lookup import agent_by_id, genome_of
 from apps.goals.models import Goal
 from apps.goals.services import acts
 from apps.goals.services.acts import GoalEdit, change_goal
@@ -18,7 +18,7 @@ from apps.mcp_server.definitions import AgentParam, ToolResult
 from apps.mcp_server.tools.memories import Share
 from arbor.clock import to_utc
 from arbor.errors import Invalid, NotFound
-from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, GoalType, title_key
+from arbor.goals.values import TITLE_LENGTH, GoalLayer, GoalSource, GoalState, GoalType, text_key
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 
@@ -139,7 +139,7 @@ def _find_goal(called: CalledAgent, named: str) -> Goal:
     """Return the agent's goal by id or title, an open one before a closed one. Raises NotFound, and Invalid for several."""
     rows = list(Goal.objects.filter(agent_id=called.id))
     goal_id = read_id(named)
-    matching = [row for row in rows if row.id == goal_id or title_key(row.title) == title_key(named)]
+    matching = [row for row in rows if row.id == goal_id or text_key(row.title) == text_key(named)]
     matching = [row for row in matching if GoalState(row.state).is_open] or matching
     if not matching:
         raise NotFound(f"{called.name} has no goal {named!r}; list_goals shows those there are")

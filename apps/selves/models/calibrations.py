@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import share
+from apps.selves.models.identity import is_share
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
@@ -19,7 +19,7 @@ class ProposalCalibration(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="calibrations")
     kind = models.CharField(max_length=12, choices=[(kind.value, kind.value) for kind in ProposalKind])
-    #: Accepted proposals that proved right and wrong, and rejected ones: of the latest.
+    #: Among the latest proposals: accepted ones that proved right and wrong, and rejected ones.
     right = models.PositiveSmallIntegerField(default=0)
     wrong = models.PositiveSmallIntegerField(default=0)
     refused = models.PositiveSmallIntegerField(default=0)
@@ -34,7 +34,7 @@ class ProposalCalibration(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "kind"], name="selves_calibration_once"),
             models.CheckConstraint(
-                condition=models.Q(threshold__isnull=True) | share("threshold"),
+                condition=models.Q(threshold__isnull=True) | is_share("threshold"),
                 name="selves_calibration_threshold",
             ),
         ]

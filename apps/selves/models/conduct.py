@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import share
+from apps.selves.models.identity import is_share
 from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
@@ -27,7 +27,7 @@ class Boundary(TenantModel):
     examples = models.JSONField(default=list)
     vectors = models.JSONField(default=dict)
     response = models.CharField(max_length=10, choices=[(r.value, r.value) for r in BoundaryResponse])
-    #: 0 is hard, 1 negotiable; and how much it matters, 0 to 1.
+    #: Flexibility from 0, hard, to 1, negotiable; importance from 0 to 1.
     flexibility = models.FloatField(default=0.0)
     importance = models.FloatField(default=0.5)
     enabled = models.BooleanField(default=True)
@@ -41,11 +41,11 @@ class Boundary(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_boundary_name"),
             models.CheckConstraint(
-                condition=share("flexibility"),
+                condition=is_share("flexibility"),
                 name="selves_boundary_flexibility",
             ),
             models.CheckConstraint(
-                condition=share("importance"),
+                condition=is_share("importance"),
                 name="selves_boundary_importance",
             ),
         ]
@@ -59,9 +59,9 @@ class PeerModel(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="peers")
-    #: The other, if it is an agent that exists; else only the name.
+    #: The peer, if it is an agent that exists; otherwise only the name is known.
     peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+")
-    #: Whether it is, or was, an agent: nobody of its name inherits the model of one that is gone.
+    #: Whether the peer is, or was, an agent: nobody of its name inherits the model of an agent that is gone.
     is_agent = models.BooleanField(default=False, db_default=False)
     name = models.CharField(max_length=200)
     #: 0 to 1.

@@ -13,7 +13,7 @@ from arbor.ids import uuid7
 from arbor.selves.values import DEFAULT_STRENGTH, AspectKind, BeliefCategory, BeliefStatus
 
 
-def share(field: str) -> models.Q:
+def is_share(field: str) -> models.Q:
     """Return the condition that a field is between 0 and 1."""
     return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
 
@@ -25,7 +25,7 @@ class IdentityAspect(TenantModel):
     agent = TenantForeignKey(Agent, related_name="aspects")
     kind = models.CharField(max_length=24, choices=[(k.value, k.value) for k in AspectKind])
     content = models.TextField()
-    #: SHA-256 of the normalized content: an agent has it once of each kind.
+    #: SHA-256 of the normalized content, which an agent has once of each kind.
     content_hash = models.BinaryField(max_length=32)
     #: By kind the strength of a trait, the importance of a value, the proficiency of a capability, or the resonance of
     #: another aspect; 0 to 1.
@@ -45,8 +45,8 @@ class IdentityAspect(TenantModel):
             models.UniqueConstraint(
                 fields=["tenant", "agent", "kind", "content_hash"], name="selves_identityaspect_once"
             ),
-            models.CheckConstraint(condition=share("stability"), name="selves_identityaspect_stability"),
-            models.CheckConstraint(condition=share("strength"), name="selves_identityaspect_strength"),
+            models.CheckConstraint(condition=is_share("stability"), name="selves_identityaspect_stability"),
+            models.CheckConstraint(condition=is_share("strength"), name="selves_identityaspect_strength"),
         ]
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Belief(TenantModel):
     agent = TenantForeignKey(Agent, related_name="beliefs")
     category = models.CharField(max_length=16, choices=[(c.value, c.value) for c in BeliefCategory])
     statement = models.TextField()
-    #: SHA-256 of the normalized statement: an agent has it once.
+    #: SHA-256 of the normalized statement, which an agent has once.
     statement_hash = models.BinaryField(max_length=32)
     #: The agent's certainty, and the belief's resistance to evidence; 0 to 1.
     confidence = models.FloatField()
@@ -101,10 +101,10 @@ class Belief(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "statement_hash"], name="selves_belief_once"),
             models.CheckConstraint(
-                condition=share("confidence"),
+                condition=is_share("confidence"),
                 name="selves_belief_confidence",
             ),
-            models.CheckConstraint(condition=share("stability"), name="selves_belief_stability"),
+            models.CheckConstraint(condition=is_share("stability"), name="selves_belief_stability"),
         ]
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class BeliefEvidence(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
             models.CheckConstraint(
-                condition=share("strength"),
+                condition=is_share("strength"),
                 name="selves_evidence_strength",
             ),
         ]

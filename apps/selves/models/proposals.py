@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.identity import share
+from apps.selves.models.identity import is_share
 from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
@@ -52,7 +52,7 @@ class Proposal(TenantModel):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=share("confidence"),
+                condition=is_share("confidence"),
                 name="selves_proposal_confidence",
             ),
         ]

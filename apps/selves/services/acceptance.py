@@ -45,7 +45,7 @@ from arbor.selves.values import (
 #: Importance of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
 #: The least difference of a strength that changes a trait, value or capability.
-LEAST_REGRADED = 0.05
+LEAST_STRENGTH_CHANGE = 0.05
 #: The result of a proposal that changes nothing.
 KNOWN = "that was so already"
 
@@ -86,7 +86,7 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
         detail=detail,
     )
     stored = store(agent_id=proposal.agent_id, memories=[memory], vectors=None)
-    _draw_origin(proposal, GraphNode(GraphNodeKind.MEMORY, stored.ids[0]), Relation.DERIVED_FROM)
+    _relate_to_evidence(proposal, GraphNode(GraphNodeKind.MEMORY, stored.ids[0]), Relation.DERIVED_FROM)
     return f"remembered as {stored.ids[0]}" if stored.stored else KNOWN
 
 
@@ -100,16 +100,16 @@ def _sources(proposal: Proposal) -> tuple[Source, ...]:
     return ()
 
 
-def _become(proposal: Proposal, actor: str, now: datetime) -> str:
+def _apply_aspect(proposal: Proposal, actor: str, now: datetime) -> str:
     kind = AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT))
+    known = IdentityAspect.objects.filter(
+        agent_id=proposal.agent_id, kind=kind, content_hash=content_hash(proposal.content)
+    ).exclude(status=BeliefStatus.DROPPED)
     strength = DEFAULT_STRENGTH
     if kind in QUALITIES:
         strength = float(proposal.change.get("strength", proposal.confidence))
-        held = IdentityAspect.objects.filter(
-            agent_id=proposal.agent_id, kind=kind, content_hash=content_hash(proposal.content)
-        ).exclude(status=BeliefStatus.DROPPED)
-        if (existing := held.first()) is not None:
-            return _regrade(existing, strength, proposal, actor, now)
+        if (existing := known.first()) is not None:
+            return _change_strength(existing, strength, proposal, actor, now)
 
     def add() -> str:
         require_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
@@ -120,18 +120,17 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
             source=f"proposal:{proposal.id}",
         )
         added = add_aspect(agent_id=proposal.agent_id, aspect=aspect, actor=actor, proposal_id=proposal.id)
-        _draw_origin(proposal, GraphNode(GraphNodeKind.ASPECT, added.id), Relation.DERIVED_FROM)
+        _relate_to_evidence(proposal, GraphNode(GraphNodeKind.ASPECT, added.id), Relation.DERIVED_FROM)
         return f"{kind}: {added.content}" if kind in QUALITIES else f"an aspect, {added.id}"
 
-    aspects = IdentityAspect.objects.filter(
-        agent_id=proposal.agent_id, kind=kind, content_hash=content_hash(proposal.content)
-    )
-    return _unless_known(add, aspects.exclude(status=BeliefStatus.DROPPED))
+    return _add_unless_known(add, known)
 
 
-def _regrade(aspect: IdentityAspect, strength: float, proposal: Proposal, actor: str, now: datetime) -> str:
+def _change_strength(
+    aspect: IdentityAspect, strength: float, proposal: Proposal, actor: str, now: datetime
+) -> str:
     """Change the strength of a trait, value or capability that the agent has; a slight difference changes nothing."""
-    if abs(aspect.strength - strength) < LEAST_REGRADED:
+    if abs(aspect.strength - strength) < LEAST_STRENGTH_CHANGE:
         return KNOWN
     require_pace(agent_id=aspect.agent_id, decided_by=actor, what=ASPECT, now=now)
     before = aspect.strength
@@ -140,9 +139,9 @@ def _regrade(aspect: IdentityAspect, strength: float, proposal: Proposal, actor:
     return f"the {aspect.kind} {aspect.content} from {before:.0%} to {strength:.0%}"
 
 
-def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
+def _apply_belief(proposal: Proposal, actor: str, now: datetime) -> str:
     if "belief" not in proposal.change:
-        return _begin_to_believe(proposal, actor, now)
+        return _add_new_belief(proposal, actor, now)
     belief: Belief | None = Belief.objects.filter(
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
@@ -160,11 +159,11 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
         proposal_id=proposal.id,
     )
     # The relation is not DERIVED_FROM, because a memory that contradicts the belief is no evidence for it.
-    _draw_origin(proposal, GraphNode(GraphNodeKind.BELIEF, revised.id), Relation.LEARNED_FROM)
+    _relate_to_evidence(proposal, GraphNode(GraphNodeKind.BELIEF, revised.id), Relation.LEARNED_FROM)
     return f"belief {revised.id} is {revised.status}, {revised.confidence:.0%} sure"
 
 
-def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
+def _add_new_belief(proposal: Proposal, actor: str, now: datetime) -> str:
     def add() -> str:
         require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
         belief = NewBelief(
@@ -174,15 +173,15 @@ def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
             source=f"proposal:{proposal.id}",
         )
         added = add_belief(agent_id=proposal.agent_id, belief=belief, actor=actor, proposal_id=proposal.id)
-        _draw_origin(proposal, GraphNode(GraphNodeKind.BELIEF, added.id), Relation.DERIVED_FROM)
+        _relate_to_evidence(proposal, GraphNode(GraphNodeKind.BELIEF, added.id), Relation.DERIVED_FROM)
         return f"a belief, {added.id}"
 
     beliefs = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=content_hash(proposal.content))
-    return _unless_known(add, beliefs.exclude(status=BeliefStatus.DROPPED))
+    return _add_unless_known(add, beliefs.exclude(status=BeliefStatus.DROPPED))
 
 
-def _draw_origin(proposal: Proposal, made: GraphNode, relation: Relation) -> None:
-    """Relate what a proposal made or changed to the memories that are its evidence, so that it is known what led to it."""
+def _relate_to_evidence(proposal: Proposal, made: GraphNode, relation: Relation) -> None:
+    """Relate what a proposal created or changed to the memories that are the proposal's evidence."""
     ids = [
         found for text in proposal.evidence if (found := read_id(str(text))) is not None and found != made.id
     ]
@@ -192,7 +191,7 @@ def _draw_origin(proposal: Proposal, made: GraphNode, relation: Relation) -> Non
         relate(agent_id=proposal.agent_id, new=origin)
 
 
-def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
+def _add_unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
     """Add a part of the self; a repetition changes nothing, so no limit of changes applies to it."""
     try:
         return add()
@@ -204,7 +203,7 @@ def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
         raise
 
 
-def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
+def _apply_preference(proposal: Proposal, actor: str, now: datetime) -> str:
     key, value = check_preference(*(str(proposal.change.get(name, "")) for name in ("key", "value")))
     existing: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
     if existing is not None and existing.value == value:
@@ -225,8 +224,8 @@ def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
 _EFFECTS: Mapping[ProposalKind, Callable[[Proposal, str, datetime], str]] = MappingProxyType(
     {
         **dict.fromkeys(_TYPES, _remember),
-        ProposalKind.IDENTITY: _become,
-        ProposalKind.BELIEF: _believe,
-        ProposalKind.PREFERENCE: _prefer,
+        ProposalKind.IDENTITY: _apply_aspect,
+        ProposalKind.BELIEF: _apply_belief,
+        ProposalKind.PREFERENCE: _apply_preference,
     }
 )

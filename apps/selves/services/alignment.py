@@ -86,7 +86,7 @@ def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
 
 def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
     """Update the trust of the facts related to a belief by its present status; return how many changed."""
-    # Lock first: relations committed before are read here, and later ones see the belief's new status.
+    # Lock first: this transaction reads the relations that were committed before, and later ones see the belief's new status.
     lock_minds([agent_id])
     relations = Edge.objects.filter(agent_id=agent_id)
     outward = relations.filter(target_id=belief_id, source_kind=GraphNodeKind.MEMORY).values_list(

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, SelfChangeRecord, record_self_change, set_values
+from apps.selves.services.changes import record_part_change, set_values
 from apps.selves.services.parts import aspect_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
@@ -52,7 +52,9 @@ def add_aspect(
     row.kind, row.content, row.status = aspect.kind, aspect.content, BeliefStatus.HELD
     row.strength, row.stability, row.source = aspect.strength, aspect.stability, aspect.source
     row.save()
-    _record_change(row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id)
+    record_part_change(
+        row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id
+    )
     return row
 
 
@@ -73,24 +75,24 @@ def revise_aspect(
         if value is not None:
             check_share(name, value)
     wanted["status"] = revision.status
-    aspect = _locked(aspect_id)
+    aspect = _lock_aspect(aspect_id)
     before = aspect_values(aspect)
     changes = set_values(aspect, wanted)
     if changes:
         aspect.save()
         verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
         message = f"{verb} the aspect: {aspect.content}"
-        _record_change(aspect, before, actor, message, reason=revision.reason, proposal_id=proposal_id)
+        record_part_change(aspect, before, actor, message, reason=revision.reason, proposal_id=proposal_id)
     return aspect
 
 
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
-    """Drop an aspect of an agent's identity; its row stays for the record. Raises NotFound."""
+    """Drop an aspect of an agent's identity; its row stays. Raises NotFound."""
     revision = AspectRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_aspect(aspect_id=aspect_id, actor=actor, revision=revision)
 
 
-def _locked(aspect_id: UUID) -> IdentityAspect:
+def _lock_aspect(aspect_id: UUID) -> IdentityAspect:
     """Lock an aspect, after its agent. Raises NotFound."""
     agent_id = IdentityAspect.objects.filter(id=aspect_id).values_list("agent_id", flat=True).first()
     if agent_id is None:
@@ -101,7 +103,7 @@ def _locked(aspect_id: UUID) -> IdentityAspect:
 
 
 def _require_room(agent_id: UUID, kind: AspectKind) -> None:
-    """Raise LimitReached for an agent with the most aspects, or with the most of a kind, such as traits."""
+    """Raise LimitReached for an agent that has as many aspects as allowed, or as many of a kind, such as traits."""
     kinds = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
     counts = Counter(kinds.values_list("kind", flat=True))
     if kind in QUALITIES and counts[kind] >= MAX_OF_KIND:
@@ -111,27 +113,3 @@ def _require_room(agent_id: UUID, kind: AspectKind) -> None:
         and sum(counts[other] for other in AspectKind if other not in QUALITIES) >= MAX_ASPECTS
     ):
         raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
-
-
-def _record_change(
-    aspect: IdentityAspect,
-    before: dict[str, Any],
-    actor: str,
-    message: str,
-    *,
-    reason: str = "",
-    proposal_id: UUID | None = None,
-) -> None:
-    record_self_change(
-        SelfChangeRecord(
-            agent_id=aspect.agent_id,
-            what=ASPECT,
-            target_id=aspect.id,
-            before=before,
-            after=aspect_values(aspect),
-            actor=actor,
-            message=message,
-            reason=reason,
-            proposal_id=proposal_id,
-        )
-    )

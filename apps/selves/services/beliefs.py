@@ -13,10 +13,8 @@ from apps.agents.services.locks import lock_agent
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
 from apps.selves.services.changes import (
-    BELIEF,
-    SelfChangeRecord,
     record_decision,
-    record_self_change,
+    record_part_change,
     set_values,
 )
 from apps.selves.services.parts import belief_values
@@ -31,7 +29,7 @@ from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBe
 def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
     """Add a belief to an agent, or activate a dropped one again.
 
-    Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
+    Raises NotFound for the agent, AlreadyExists for a belief that it has, LimitReached.
     """
     # Without the lock, two concurrent additions would both find no existing row.
     lock_agent(agent_id)
@@ -49,7 +47,7 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     row.save()
     if existing is not None:
         update_related_trust(agent_id=agent_id, belief_id=row.id)
-    _record_change(row, before, actor, f"let the agent believe: {row.statement}", proposal_id=proposal_id)
+    record_part_change(row, before, actor, f"let the agent believe: {row.statement}", proposal_id=proposal_id)
     return row
 
 
@@ -74,7 +72,7 @@ def revise_belief(
     for name in ("confidence", "stability"):
         if wanted[name] is not None:
             check_share(name, wanted[name])
-    belief = _locked(belief_id)
+    belief = _lock_belief(belief_id)
     before = belief_values(belief)
     changes = set_values(belief, wanted)
     belief.tested_at = tested_at or belief.tested_at
@@ -83,7 +81,7 @@ def revise_belief(
     if changes:
         update_related_trust(agent_id=belief.agent_id, belief_id=belief.id)
         verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
-        _record_change(
+        record_part_change(
             belief,
             before,
             actor,
@@ -119,23 +117,23 @@ def change_filters(
 
     Raises NotFound, Invalid.
     """
-    belief = _locked(belief_id)
+    belief = _lock_belief(belief_id)
     before = belief_values(belief)
     rules = read_filters([*belief.filters, added] if added else [])
     belief.filters = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
     belief.save(update_fields=["filters", "updated_at"])
     message = f"changed the memory filters of the belief: {belief.statement}"
-    _record_change(belief, before, actor, message, reason=reason)
+    record_part_change(belief, before, actor, message, reason=reason)
     return belief
 
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
-    """Drop a belief; its row stays for the record. Raises NotFound."""
+    """Drop a belief; its row stays. Raises NotFound."""
     revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
 
 
-def _locked(belief_id: UUID) -> Belief:
+def _lock_belief(belief_id: UUID) -> Belief:
     """Lock a belief, after the schedule and the row of its agent: the trust of its facts may change with it.
 
     Raises NotFound.
@@ -147,27 +145,3 @@ def _locked(belief_id: UUID) -> Belief:
     if belief is None:
         raise NotFound(f"there is no belief {belief_id} in this tenant")
     return belief
-
-
-def _record_change(
-    belief: Belief,
-    before: dict[str, Any],
-    actor: str,
-    message: str,
-    *,
-    reason: str = "",
-    proposal_id: UUID | None = None,
-) -> None:
-    record_self_change(
-        SelfChangeRecord(
-            agent_id=belief.agent_id,
-            what=BELIEF,
-            target_id=belief.id,
-            before=before,
-            after=belief_values(belief),
-            actor=actor,
-            message=message,
-            reason=reason,
-            proposal_id=proposal_id,
-        )
-    )

@@ -28,18 +28,18 @@ def create_selves(*, selves: Sequence[SelfAtBirth], actor: str) -> None:
 
     Duplicates in a template are stored once.
     """
-    born = [(own.agent_id, _aspects(own)) for own in selves]
+    born = [(new_self.agent_id, _new_aspects(new_self)) for new_self in selves]
     IdentityAspect.objects.bulk_create([aspect for _, aspects in born for aspect in aspects])
-    SelfChange.objects.bulk_create([_birth(agent_id, aspects, actor) for agent_id, aspects in born])
+    SelfChange.objects.bulk_create([_new_birth(agent_id, aspects, actor) for agent_id, aspects in born])
 
 
-def _aspects(own: SelfAtBirth) -> list[IdentityAspect]:
-    distinct = {(aspect.kind, content_hash(aspect.content)): aspect for aspect in reversed(own.aspects)}
+def _new_aspects(new_self: SelfAtBirth) -> list[IdentityAspect]:
+    distinct = {(aspect.kind, content_hash(aspect.content)): aspect for aspect in reversed(new_self.aspects)}
     return [
         IdentityAspect(
             id=uuid7(),
             tenant_id=current_tenant(),
-            agent_id=own.agent_id,
+            agent_id=new_self.agent_id,
             kind=kind,
             content=aspect.content,
             content_hash=hashed,
@@ -51,7 +51,7 @@ def _aspects(own: SelfAtBirth) -> list[IdentityAspect]:
     ]
 
 
-def _birth(agent_id: UUID, aspects: Sequence[IdentityAspect], actor: str) -> SelfChange:
+def _new_birth(agent_id: UUID, aspects: Sequence[IdentityAspect], actor: str) -> SelfChange:
     state = SelfState(parts={PartKind.ASPECT: {str(aspect.id): aspect_values(aspect) for aspect in aspects}})
     return SelfChange(
         id=uuid7(),

@@ -1,4 +1,4 @@
-"""Add, remove and restore boundaries of an agent's own, which add to the default ones or override them."""
+"""Add and remove boundaries of an agent's own, and restore the default boundaries that they override."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.memories.services.embedding.embedding import embed_query, embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
-from apps.selves.services.changes import BOUNDARY, SelfChangeRecord, record_self_change
+from apps.selves.services.changes import record_part_change
 from apps.selves.services.parts import boundary_values
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
-from arbor.selves.boundary_check import BoundaryMatch, Vector, check, in_force
+from arbor.selves.boundary_check import BoundaryMatch, Vector, boundaries_in_force, find_matches
 
 log = structlog.get_logger(__name__)
 
-#: Fields of a row as `arbor.selves.boundary_check.in_force` reads them.
+#: Fields of a row as `arbor.selves.boundary_check.boundaries_in_force` reads them.
 _FIELDS = (
     "name",
     "type",
@@ -39,10 +39,10 @@ _FIELDS = (
 def add_boundary(*, tenant_id: UUID, agent_id: UUID, boundary: NewBoundary, actor: str) -> Boundary:
     """Add a boundary to an agent, or replace its own of that name; its examples are embedded first, outside transactions.
 
-    While the embedder does not answer, the boundary matches by its patterns, and heartbeats embed its examples.
+    If the embedder does not answer, the boundary matches by its patterns until heartbeats have embedded its examples.
     Raises NotFound for the agent, LimitReached.
     """
-    vectors = _vectors(tenant_id, agent_id, list(boundary.examples))
+    vectors = _embed_examples(tenant_id, agent_id, list(boundary.examples))
     with tenant_transaction(tenant_id):
         return _store(agent_id, boundary, vectors, actor)
 
@@ -56,30 +56,30 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     lock_agent_row(agent_id)
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     default = next((boundary for boundary in DEFAULT_BOUNDARIES if boundary.name == name), None)
-    if row is None and default is None:
-        raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
-    if default is None and row is not None:
-        _record_change(row, actor, f"removed the boundary {name}", boundary_values(row), {})
+    if default is None:
+        if row is None:
+            raise NotFound(
+                f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has"
+            )
+        record_part_change(row, boundary_values(row), actor, f"removed the boundary {name}", is_removed=True)
         row.delete()
         return "removed"
     before = boundary_values(row) if row else {}
-    if row is None and default is not None:
-        row = Boundary(
-            tenant_id=current_tenant(),
-            agent_id=agent_id,
-            name=name,
-            type=default.type,
-            response=default.response,
-            description=default.description,
-            patterns=list(default.patterns),
-            examples=list(default.examples),
-            flexibility=default.flexibility,
-            importance=default.importance,
-        )
-    assert row is not None
+    row = row or Boundary(
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        name=name,
+        type=default.type,
+        response=default.response,
+        description=default.description,
+        patterns=list(default.patterns),
+        examples=list(default.examples),
+        flexibility=default.flexibility,
+        importance=default.importance,
+    )
     row.enabled, row.source = False, actor
     row.save()
-    _record_change(row, actor, f"switched off the boundary {name}", before, boundary_values(row))
+    record_part_change(row, before, actor, f"switched off the boundary {name}")
     return "switched off"
 
 
@@ -90,13 +90,15 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"the agent has not changed a default boundary {name!r}; there is nothing to restore")
-    _record_change(row, actor, f"restored the boundary {name}", boundary_values(row), {})
+    record_part_change(row, boundary_values(row), actor, f"restored the boundary {name}", is_removed=True)
     row.delete()
 
 
 def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
     """Return the boundaries in force for an agent. One statement."""
-    return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
+    return boundaries_in_force(
+        DEFAULT_BOUNDARIES, list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS))
+    )
 
 
 def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:
@@ -113,14 +115,10 @@ def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Boun
         vectors = dict(zip(texts, embedded.tolist(), strict=True))
     except EmbeddingFailed as error:
         log.warning("boundaries_lexical_fallback", agent_id=str(agent_id), error=str(error))
-    return check([text], boundaries, vectors)
+    return find_matches([text], boundaries, vectors)
 
 
-def _rows(agent_id: UUID) -> list[dict[str, Any]]:
-    return list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS))
-
-
-def _vectors(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, Any]:
+def _embed_examples(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, Any]:
     if not examples:
         return {}
     with tenant_transaction(tenant_id):
@@ -148,21 +146,5 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row.enabled, row.source = True, boundary.source or actor
     row.save()
     message = f"gave the agent the boundary {row.name} ({row.response})"
-    _record_change(row, actor, message, before, boundary_values(row))
+    record_part_change(row, before, actor, message)
     return row
-
-
-def _record_change(
-    row: Boundary, actor: str, message: str, before: dict[str, Any], after: dict[str, Any]
-) -> None:
-    record_self_change(
-        SelfChangeRecord(
-            agent_id=row.agent_id,
-            what=BOUNDARY,
-            target_id=row.id,
-            before=before,
-            after=after,
-            actor=actor,
-            message=message,
-        )
-    )

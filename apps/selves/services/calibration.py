@@ -1,4 +1,4 @@
-"""Judge accepted proposals by what they brought, and move the thresholds of promotions."""
+"""Judge accepted proposals by what they created, and move the thresholds of promotions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.selves.models import ProposalCalibration
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
@@ -21,10 +21,10 @@ from arbor.selves.calibration import (
 )
 from arbor.selves.proposals import ProposalKind
 
-#: A memory that is archived this soon after its acceptance is gone, even if it was recalled.
+#: A memory that is archived within this time after its acceptance is gone, even if it was recalled.
 _SHORT_LIVED = timedelta(days=30)
 
-# The latest decided proposals of each kind, with what became of the memory or the part of the self that each one brought:
+# The latest decided proposals of each kind, with the fate of the memory or the part of the self that each one created:
 # [kind, was accepted, decided at, gone, contradicted, confirmed]; `gone` is null where nothing is left to judge. An aspect and a
 # preference are confirmed by staying: every heartbeat reads them, and may propose to change them.
 _DECIDED = """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from django.db.models import Model
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.selves.models import SelfChange
+from apps.selves.models import Belief, Boundary, IdentityAspect, Preference, SelfChange
+from apps.selves.services.parts import aspect_values, belief_values, boundary_values, preference_values
 from apps.selves.services.queries import RECORD_SELF_CHANGE
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
@@ -28,8 +30,15 @@ from arbor.signals import SignalName, signal
 BELIEF = PartKind.BELIEF.value
 ASPECT = PartKind.ASPECT.value
 PREFERENCE = PartKind.PREFERENCE.value
-BOUNDARY = PartKind.BOUNDARY.value
-#: The prefix of an agent's own decisions, the only ones that are limited.
+_PARTS: Mapping[type[Model], tuple[str, Callable[[Any], Mapping[str, Any]]]] = MappingProxyType(
+    {
+        Belief: (BELIEF, belief_values),
+        IdentityAspect: (ASPECT, aspect_values),
+        Preference: (PREFERENCE, preference_values),
+        Boundary: (PartKind.BOUNDARY.value, boundary_values),
+    }
+)
+#: The prefix of an agent's own decisions; only these are limited.
 HEARTBEAT = "heartbeat:"
 
 
@@ -48,16 +57,15 @@ class SelfChangeRecord:
     message: str
     reason: str = ""
     proposal_id: UUID | None = None
-    #: The version that the change belongs to, of an act with several changes; None for a version of its own.
+    #: The version of an act with several changes; None for a version of its own.
     version: int | None = None
 
 
 def record_self_change(change: SelfChangeRecord) -> int:
     """Record one change in the self history and in the audit log, in the transaction of the change; return its version.
 
-    The caller has locked the agent's row: its changes are numbered one after the other.
-    In the audit log an agent's own decision is the agent's, as its other acts are, and its heartbeat in the detail.
-    Two statements, one more for the agent's own decision.
+    The caller has locked the agent's row, because changes are numbered one after the other. The actor of an agent's own
+    decision is the agent in the audit log, and the detail names the heartbeat. Two statements, one more for such a decision.
     """
     ((version,),) = fetch(
         RECORD_SELF_CHANGE,
@@ -99,6 +107,33 @@ def record_self_change(change: SelfChangeRecord) -> int:
     return int(version)
 
 
+def record_part_change(
+    part: Belief | Boundary | IdentityAspect | Preference,
+    before: Mapping[str, Any],
+    actor: str,
+    message: str,
+    *,
+    is_removed: bool = False,
+    reason: str = "",
+    proposal_id: UUID | None = None,
+) -> None:
+    """Record a change of a part of a self, given by its row, as a version of its own, as `record_self_change` does."""
+    what, values_of = _PARTS[type(part)]
+    record_self_change(
+        SelfChangeRecord(
+            agent_id=part.agent_id,
+            what=what,
+            target_id=part.id,
+            before=before,
+            after={} if is_removed else values_of(part),
+            actor=actor,
+            message=message,
+            reason=reason,
+            proposal_id=proposal_id,
+        )
+    )
+
+
 def record_decision(
     *,
     agent_id: UUID,
@@ -107,7 +142,7 @@ def record_decision(
     detail: Mapping[str, Any],
     change: AuditChange | None = None,
 ) -> None:
-    """Record a decision about a self in the audit log; the actor of a heartbeat's is `agent:PUBLIC_ID`."""
+    """Record a decision about a self in the audit log; the actor of a heartbeat's decision is `agent:PUBLIC_ID`."""
     actor, known = decided_by, dict(detail)
     if decided_by.startswith(HEARTBEAT):
         actor = f"agent:{Agent.objects.values_list('public_id', flat=True).get(id=agent_id)}"
@@ -123,7 +158,7 @@ def record_decision(
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return {name: {"from": …, "to": …}} of a part that was there before and is there still."""
+    """Return {name: {"from": …, "to": …}} for a part that existed before and still exists."""
     if not before or not after:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Decide several proposals as a person: each by itself, so that a refused one does not undo the others."""
+"""Decide several proposals as a person, each in a savepoint of its own, so that a refused one does not undo the others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DecisionResult:
 
     @property
     def in_words(self) -> str:
-        """Describe the result in a sentence for each kind of answer."""
+        """Describe the result: a sentence for the decided proposals, and one for each reason of a refusal."""
         count = len(self.decided)
         sentences = [f"{count} proposal{'' if count == 1 else 's'} {_PAST[self.decision]}."] if count else []
         for reason in sorted(set(self.refused.values())):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.selves.models import IdentityAspect
 from apps.selves.services.history import birth_self_of
 from arbor.selves.drift import Drift, measure_drift

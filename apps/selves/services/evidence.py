@@ -14,6 +14,7 @@ from apps.selves.services.alignment import update_fact_trust
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import current_tenant
 from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.importance import OPERATOR
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
@@ -24,8 +25,6 @@ from arbor.selves.values import BeliefStatus
 #: The least change of confidence that is proposed.
 LEAST_MOVE = 0.01
 _UNRATED = Source(kind="unknown", reference="unknown")
-#: The proposer of evidence from a relation without an origin.
-OPERATOR = "operator"
 
 
 def record_evidence(*, agent_id: UUID, edge: TraversedEdge, source: str, now: datetime | None = None) -> str:
@@ -78,7 +77,7 @@ def record_new_evidence(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
 
 def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
-    """Delete a memory's evidence for or against a belief once no relation of the two is evidence; return the number of rows.
+    """Delete a memory's evidence about a belief once no relation of the two is evidence; return the number of rows.
 
     `ends` are the memory and the belief.
     """
@@ -135,7 +134,7 @@ def _propose(belief: Belief, source: str) -> str:
 
 
 def _credibility(memory: Memory) -> float:
-    """Return how far a memory counts as evidence, 0 to 1: its trust; of a fact, the trust before beliefs raised or lowered it.
+    """Return the weight of a memory as evidence, 0 to 1: its trust; for a fact, the trust before beliefs raised or lowered it.
 
     Otherwise a belief, which lowers the trust of facts that contradict it, would protect itself. A fact without a source counts
     as one whose source nobody has rated.

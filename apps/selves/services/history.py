@@ -77,12 +77,6 @@ def diff_versions(*, agent_id: UUID, earlier: int, later: int | None = None) -> 
     return VersionDiff(earlier=earlier, later=later, differences=found)
 
 
-def self_at(agent_id: UUID, version: int) -> SelfState:
-    """Return an agent's self at a version. Raises NotFound for one that is not offered."""
-    require_offered(version, latest=latest_version(agent_id))
-    return fold(load_history(agent_id, until=version))
-
-
 def birth_self_of(agent_id: UUID) -> SelfState:
     """Return the self of an agent at its birth; empty without a record. One statement."""
     return fold(load_history(agent_id, until=BIRTH))

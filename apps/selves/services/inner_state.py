@@ -12,16 +12,15 @@ from apps.agents.models import AgentState
 from apps.selves.models import IdentityAspect
 from arbor.errors import NotFound
 from arbor.heartbeat.views import DriveView, MoodView
-from arbor.selves.drives import Drive, in_touch, next_urgent_at, read_drives
+from arbor.selves.drives import Drive, next_urgent_at, read_drives, satisfy_by_contact
 from arbor.selves.emotions import Mood, baseline_of, describe_mood, read_mood
 from arbor.selves.values import AspectKind, BeliefStatus
 
 
 @dataclass(frozen=True, kw_only=True)
 class InnerState:
-    """An agent's drives and mood, and the time when the next drive becomes urgent, if any."""
+    """An agent's drives and mood, and the time at which the next drive becomes urgent, if any."""
 
-    beats: int
     drives: Sequence[DriveView]
     mood: MoodView
     next_urgent_at: datetime | None
@@ -37,12 +36,11 @@ def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:
     state: AgentState | None = AgentState.objects.filter(agent_id=agent_id).first()
     if state is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    drives = in_touch(read_drives(state.drives, now), state.last_user_contact_at)
+    drives = satisfy_by_contact(read_drives(state.drives, now), state.last_user_contact_at)
     urgent = drives.urgent(now)
     mood = mood_of(agent_id, state.mood, now)
     following = next_urgent_at(drives, now)
     return InnerState(
-        beats=state.beats,
         drives=[
             DriveView(name=drive, level=drives.level(drive, now), urgent=drive in urgent) for drive in Drive
         ],

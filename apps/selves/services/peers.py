@@ -40,7 +40,7 @@ class Dealings:
     others: Sequence[PeerNote] = ()
     #: When a user was last in touch.
     contact: datetime | None = None
-    #: Returns when people last talked with the agent, of those named, by their casefolded names.
+    #: Returns when the named people last talked with the agent, by their casefolded names.
     talked_with: Callable[[Sequence[str]], Mapping[str, datetime]] = lambda _: {}
 
 
@@ -51,32 +51,32 @@ def record_meetings(
 
     A meeting counts as an interaction if the agent reports its outcome, and as a success if it went well; a message alone
     only makes its sender known. A note about a peer who did not write is a meeting only for a person who has talked with
-    the agent since their last one; for other known peers it is an impression: competence, reliability, interests. Notes
-    about strangers are returned, each with the reason why it does not count, and so are further notes about a peer.
-    Agents are known by id, people by name: nobody inherits the model of another one of the same name. Two statements,
+    the agent since their last meeting; for other known peers it is an impression: competence, reliability, interests. Notes
+    about strangers and further notes about a peer are returned, each with the reason why it does not count. Agents are
+    known by id, people by name: nobody inherits the model of somebody else of the same name. Two statements,
     and one for each meeting; two more for new peers.
     """
     if not dealings.met and not dealings.others:
         return []
     known = _KnownPeers(agent_id, dealings)
     refused: list[tuple[PeerNote, str]] = []
-    added, with_note = 0, set[UUID]()
+    is_added, with_note = False, set[UUID]()
     signals: list[Signal] = []
     pairs = [(known.of_meeting(meeting), meeting, True) for meeting in dealings.met]
     pairs += _noted_pairs(known, dealings, refused, wrote=pairs)
     for row, meeting, is_meeting in pairs:
-        added += row._state.adding
+        is_new = row._state.adding
+        is_added |= is_new
         if meeting.note is not None and row.id in with_note:
             refused.append((meeting.note, f"another note of this heartbeat about {row.name} counts"))
             continue
         with_note |= {row.id} if meeting.note else set()
-        is_new = row._state.adding
         _update_peer(row, meeting.note, is_meeting=is_meeting, tick=tick, now=now)
         row.save()
         signals.append(_signal_of(row, is_new=is_new))
     emit(*signals)
-    if added:
-        _forget_the_oldest(agent_id)
+    if is_added:
+        _delete_excess_peers(agent_id)
     return refused
 
 
@@ -178,7 +178,7 @@ def _is_person(row: PeerModel) -> bool:
     return row.peer_id is None and not row.is_agent
 
 
-def _forget_the_oldest(agent_id: UUID) -> None:
+def _delete_excess_peers(agent_id: UUID) -> None:
     """Delete the peers above the limit, audited: first those without interactions, of these the longest silent."""
     has_interactions = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
     rows = PeerModel.objects.filter(agent_id=agent_id).order_by(

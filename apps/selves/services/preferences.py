@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.services.profile import lock_agent_row
+from apps.agents.services.locks import lock_agent_row
 from apps.selves.models import Preference
-from apps.selves.services.changes import PREFERENCE, SelfChangeRecord, record_self_change
+from apps.selves.services.changes import record_part_change
 from apps.selves.services.parts import preference_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import LimitReached, NotFound
@@ -40,14 +40,8 @@ def set_preference(
     row.value, row.source = value, source
     row.save()
     if previous != preference_values(row):
-        _record_change(
-            row,
-            actor,
-            f"set its preference {key}: {value}",
-            previous,
-            preference_values(row),
-            proposal_id=proposal_id,
-        )
+        message = f"set its preference {key}: {value}"
+        record_part_change(row, previous, actor, message, proposal_id=proposal_id)
     return row
 
 
@@ -60,29 +54,7 @@ def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
     )
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
-    _record_change(row, actor, f"removed its preference {row.key}", preference_values(row), {})
+    message = f"removed its preference {row.key}"
+    record_part_change(row, preference_values(row), actor, message, is_removed=True)
     row.delete()
     return row
-
-
-def _record_change(
-    row: Preference,
-    actor: str,
-    message: str,
-    before: dict[str, str],
-    after: dict[str, str],
-    *,
-    proposal_id: UUID | None = None,
-) -> None:
-    record_self_change(
-        SelfChangeRecord(
-            agent_id=row.agent_id,
-            what=PREFERENCE,
-            target_id=row.id,
-            before=before,
-            after=after,
-            actor=actor,
-            message=message,
-            proposal_id=proposal_id,
-        )
-    )

@@ -37,7 +37,7 @@ from arbor.selves.proposals import (
     ProposalKind,
     ProposalStatus,
     duplicate_of,
-    to_expire,
+    proposals_to_evict,
     transition,
 )
 from arbor.selves.values import BeliefRevision, BeliefStatus
@@ -69,18 +69,18 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
     ]
     made, known, expired = [], [], []
     for new in proposals:
-        about = _about_same_belief(new, pending)
-        if about is not None:
-            known.append(_renew(about, new))
+        same_belief = _about_same_belief(new, pending)
+        if same_belief is not None:
+            known.append(_renew(same_belief, new))
             continue
         duplicate = duplicate_of(new, pending)
         if duplicate is not None:
             known.append(duplicate)
             continue
-        for weakest in to_expire(pending):
+        for weakest in proposals_to_evict(pending):
             pending.remove(weakest)
             expired.append(weakest)
-        row = _row(agent_id, new)
+        row = _new_row(agent_id, new)
         pending.append(row)
         made.append(row)
     # A proposal that this call both created and evicted is never stored.
@@ -137,7 +137,7 @@ def accept(
     """
     now = now or datetime.now(UTC)
     _lock_schedule_of(proposal_id)
-    proposal = _find(proposal_id, agent_id)
+    proposal = _lock_proposal(proposal_id, agent_id)
     if proposal.status == ProposalStatus.ACCEPTED:
         return proposal
     transition(ProposalStatus(proposal.status), ProposalStatus.ACCEPTED)
@@ -157,7 +157,7 @@ def reject(
 ) -> Proposal:
     """Reject a proposal, with a reason. Raises NotFound, TransitionIllegal."""
     now = now or datetime.now(UTC)
-    proposal = _find(proposal_id, agent_id)
+    proposal = _lock_proposal(proposal_id, agent_id)
     transition(ProposalStatus(proposal.status), ProposalStatus.REJECTED)
     if proposal.kind == ProposalKind.BELIEF and "belief" in proposal.change:
         # A rejection counts as a test of the belief, which stays unchanged.
@@ -175,7 +175,7 @@ def defer(
     now: datetime | None = None,
 ) -> Proposal:
     """Defer a decision; the fifth deferral expires the proposal. Raises NotFound, TransitionIllegal."""
-    proposal = _find(proposal_id, agent_id)
+    proposal = _lock_proposal(proposal_id, agent_id)
     # Only a pending proposal can be deferred.
     transition(ProposalStatus(proposal.status), ProposalStatus.EXPIRED)
     proposal.deferrals += 1
@@ -239,13 +239,13 @@ def confirm_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: 
 
 
 def _lock_schedule_of(proposal_id: UUID) -> None:
-    """Lock the schedule of a proposal's agent: what is accepted changes the self and the memory, in any order."""
+    """Lock the schedule of a proposal's agent, because acceptance changes the self and the memories in any order."""
     agent_id = Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True).first()
     if agent_id is not None:
         lock_schedule(agent_id)
 
 
-def _find(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
+def _lock_proposal(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
     rows = Proposal.objects.select_for_update().filter(id=proposal_id)
     if agent_id is not None:
         rows = rows.filter(agent_id=agent_id)
@@ -255,7 +255,7 @@ def _find(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
     return proposal
 
 
-def _row(agent_id: UUID, new: NewProposal) -> Proposal:
+def _new_row(agent_id: UUID, new: NewProposal) -> Proposal:
     return Proposal(
         id=uuid7(),
         tenant_id=current_tenant(),

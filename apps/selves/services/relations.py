@@ -1,11 +1,11 @@
-"""Relate and unrelate nodes of an agent's knowledge graph for a person: the trust of facts follows, and beliefs get evidence."""
+"""Relate and unrelate nodes of an agent's knowledge graph for a person; update the trust of facts and the evidence of beliefs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from uuid import UUID
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.graph.relations import NewRelation, relate, unrelate
@@ -16,7 +16,7 @@ from arbor.memory.relations import GraphNode, Relation, TraversedEdge
 
 @dataclass(frozen=True, kw_only=True)
 class RelatedNodes:
-    """A relation that a person created, and the change of a belief that is proposed because of it, in words or empty."""
+    """A relation that a person created, and the change of a belief that it led Arbor to propose, in words; empty without one."""
 
     edge: TraversedEdge
     proposed: str

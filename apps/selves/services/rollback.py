@@ -49,7 +49,7 @@ ALL_PARTS = tuple(PartKind)
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """The result of a rollback: the version that was restored, the one that this made, and what changed."""
+    """The result of a rollback: the restored version, the new version, and the differences."""
 
     to: int
     version: int
@@ -60,7 +60,7 @@ class Rollback:
 def roll_back(
     *, agent_id: UUID, to: int, actor: str, reason: str = "", parts: Collection[PartKind] = ALL_PARTS
 ) -> Rollback:
-    """Restore the parts of a self as they were at an earlier version; nothing changes where they are so already.
+    """Restore the parts of a self as they were at an earlier version; without differences, nothing changes.
 
     Each restored part is a change of one new version. Memories are no part of the self, and stay. Raises NotFound for the
     agent and for a version that is not offered, PermissionDenied for an agent's own heartbeat.
@@ -76,7 +76,7 @@ def roll_back(
         return Rollback(to=to, version=latest, differences=())
     why = f"rollback to version {to}" + (f": {reason.strip()}" if reason.strip() else "")
     version = latest + 1
-    # What is removed first frees the keys and names of what comes back.
+    # Removals come first, because they free the keys and names of the parts that are restored.
     for difference in sorted(found, key=lambda difference: _ORDER.index(difference.difference)):
         after = _RESTORE[difference.part](agent_id, UUID(difference.target_id), difference.after)
         record_self_change(

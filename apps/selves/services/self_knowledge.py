@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import genome_of
+from apps.agents.services.lookup import genome_of
 from apps.selves.models import IdentityAspect
 from arbor.agents.character import Character, to_system_prompt
 from arbor.selves.self_knowledge import SelfKnowledge, self_knowledge_of

@@ -1,4 +1,4 @@
-"""Store what a server lists, and suspend tools that it has changed."""
+"""Store the tools that a server lists, and suspend tools that it has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add, remove and list the tools of MCP servers."""
+"""Add and remove MCP servers, and list their tools."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def remove_server(*, server_id: UUID, actor: str) -> ToolServer:
 
 
 def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> RefreshedServer:
-    """List the tools of a server and store them, in transactions of its own: none is open during the request.
+    """List the tools of a server and store them, in transactions of its own; none is open during the request.
 
     Raises NotFound, and ToolFailed, which is stored with the server too.
     """
@@ -100,8 +100,8 @@ def refresh_server(*, server_id: UUID, tenant_id: UUID, actor: str) -> Refreshed
         return RefreshedServer(server=server, change=change)
 
 
-def list_tools_again(*, server_id: UUID, tenant_id: UUID, actor: str) -> None:
-    """List the tools of a server for nobody who waits: a failure is stored with the server, and logged."""
+def refresh_server_in_background(*, server_id: UUID, tenant_id: UUID, actor: str) -> None:
+    """List the tools of a server while nobody waits: a failure is stored with the server and logged."""
     try:
         refresh_server(server_id=server_id, tenant_id=tenant_id, actor=actor)
     except (ToolFailed, NotFound) as error:

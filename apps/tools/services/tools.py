@@ -10,7 +10,7 @@ from django.db import transaction
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.authority.services.explaining import agents_with_action
+from apps.authority.services.explanations import agents_with_action
 from apps.authority.services.grants import grant_actions, grant_to_all, revoke_actions
 from apps.tools.models import Tool
 from arbor.agents.energy import MOST_ENERGY

@@ -12,8 +12,8 @@ from django.db import transaction
 
 from apps.agents.models import Agent, PerceptKind
 from apps.agents.services.identity import identity_of
+from apps.agents.services.lookup import find_agent
 from apps.agents.services.percepts import create_percept
-from apps.agents.services.profile import find_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.models import CapabilityGrant

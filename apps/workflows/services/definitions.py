@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from apps.agents.services.profile import find_agent
+from apps.agents.services.lookup import find_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.tenants.scope import current_tenant

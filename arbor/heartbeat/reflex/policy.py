@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arbor.goals.injection import calls_for_work
-from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
+from arbor.goals.goal_rules import calls_for_work
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
 from arbor.heartbeat.reflex.choices import (
     Draft,
     answer_steps,
@@ -63,7 +63,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
     percepts = situation.percepts[-_MAX_PERCEPTS:]
     if not percepts:
         draft.add_thought("Somebody is waiting for me, but nothing they said has reached me yet.")
-    known = {title_key(goal.title) for goal in situation.goals}
+    known = {text_key(goal.title) for goal in situation.goals}
     for percept in percepts:
         quote = excerpt(percept.content, 300)
         draft.add_thought(f"I was told: {quoted(quote)}")
@@ -80,8 +80,8 @@ def _converse(situation: Situation, draft: Draft) -> None:
         if not draft.add_action("remember", params, "What is said to me is worth keeping."):
             draft.notes.append(MemoryNote(text=text))
         title = excerpt(f"See to it: {quote}", 120)
-        if _REQUEST.search(percept.content) and title_key(title) not in known:
-            known.add(title_key(title))
+        if _REQUEST.search(percept.content) and text_key(title) not in known:
+            known.add(text_key(title))
             draft.new_goals.append(
                 ProposedGoal(
                     title=title,

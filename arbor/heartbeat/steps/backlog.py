@@ -7,7 +7,7 @@ from uuid import UUID
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
-from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_recovered
+from arbor.goals.goal_rules import Circumstances, GoalRule, apply_goal_rules, has_recovered
 from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -44,7 +44,7 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     situation, opening = heartbeat.situation, heartbeat.opening
     circumstances = _circumstances(heartbeat, opening.circumstances)
     to_inject = apply_goal_rules(circumstances)
-    ended = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
+    ended = [goal for goal in situation.goals if goal.rule == GoalRule.SURVIVAL]
     ended = ended if has_recovered(circumstances) else []
     if not (to_inject or ended):
         return NodeResult(state=heartbeat)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.goals.backlog import Backlog
 from arbor.goals.commitments import require_active
-from arbor.goals.injection import InjectedGoal
+from arbor.goals.goal_rules import RuleGoal
 from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
@@ -183,7 +183,7 @@ class BacklogEditor:
         )
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
-    def inject(self, injected: InjectedGoal) -> GoalRow:
+    def inject(self, injected: RuleGoal) -> GoalRow:
         """Add a goal that a rule created."""
         goal = self._backlog.add(
             NewGoalRequest(
@@ -235,7 +235,7 @@ class BacklogEditor:
         """Count this heartbeat as spent on the goal, once."""
         if str(goal_id) not in self._served:
             self._served.add(str(goal_id))
-            self._backlog.serve(goal_id)
+            self._backlog.count_heartbeat(goal_id)
 
     def _executes_step(self, action: str, step: str) -> bool:
         by_rule = self._heartbeat.situation.model_is_reflex

@@ -31,8 +31,8 @@ from arbor.selves.drives import (
     SATISFACTION,
     Drive,
     after_heartbeat,
-    in_touch,
     read_drives,
+    satisfy_by_contact,
 )
 from arbor.selves.emotions import Event, baseline_of, read_mood, time_since
 from arbor.selves.experiences import ExperienceOutcome, NewExperience, lesson
@@ -52,7 +52,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     results, changes = whole.results, whole.goal_changes
     met_new = met_something_new(situation, results, changes)
     drives = after_heartbeat(
-        in_touch(read_drives(before.drives, heartbeat.now), before.contact),
+        satisfy_by_contact(read_drives(before.drives, heartbeat.now), before.contact),
         now=heartbeat.now,
         satisfied=satisfactions(situation, results, changes),
         building=causes(situation, results, changes, met_new=met_new),
@@ -252,7 +252,7 @@ def satisfactions(
     satisfied += [
         GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED and not change.by_rule
     ]
-    # Contact with users: `arbor.selves.drives.in_touch`.
+    # Contact with users: `arbor.selves.drives.satisfy_by_contact`.
     satisfied += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
     return satisfied
 

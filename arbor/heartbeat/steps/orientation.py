@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from arbor.goals.injection import Rule, calls_for_work
+from arbor.goals.goal_rules import GoalRule, calls_for_work
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
@@ -32,7 +32,14 @@ from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, next_urgent_at, read_drives
+from arbor.selves.drives import (
+    TRIGGERING_DRIVES,
+    Drives,
+    after_idle_heartbeat,
+    next_urgent_at,
+    read_drives,
+    satisfy_by_contact,
+)
 from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
@@ -108,7 +115,7 @@ def urgent_at(heartbeat: HeartbeatState) -> datetime | None:
 
 def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
     """Return the drives after this heartbeat, or before; a contact since then counts."""
-    return in_touch(
+    return satisfy_by_contact(
         read_drives(heartbeat.state.drives or heartbeat.selfhood.drives, now), heartbeat.selfhood.contact
     )
 
@@ -117,7 +124,7 @@ def _has_urgent_drive(heartbeat: HeartbeatState) -> bool:
     """Return whether a drive that may start heartbeats is urgent."""
     now = heartbeat.situation.environment.now
     drives = _drives(heartbeat, now)
-    return any(drives.is_pressing(drive, now) for drive in WAKING)
+    return any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES)
 
 
 def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
@@ -175,7 +182,7 @@ def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
 
 def _work(situation: Situation) -> int:
     """Return the number of goals and intents to work on, without the goal to spend less and those whose plan waits."""
-    saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
+    saving = {goal.id for goal in situation.goals if goal.rule == GoalRule.SURVIVAL}
     waiting = situation.waiting_goals
     goals = sum(
         calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals

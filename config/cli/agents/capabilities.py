@@ -7,14 +7,13 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.authority.models import CapabilityGrant
 from apps.authority.services.authority_column import capability_name
-from apps.authority.services.explaining import (
+from apps.authority.services.explanations import (
     capabilities_of,
     describe_constraints,
     explain_denial,
-    explanation_json,
     status_of,
     uses_of,
 )
@@ -112,7 +111,7 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
         text = f"{agent.name} may not use {report.resource}: {found.reason}"
     tried = "".join(f"\n  {grant.capability_id} ({grant.resource}): {grant.reason}" for grant in found.tried)
     return Output(
-        {"agent": agent.name, **explanation_json(report)},
+        {"agent": agent.name, **report.to_json()},
         text=escape(text + tried),
         code=ExitCode.DONE if found.granted else ExitCode.FAILED,
     )

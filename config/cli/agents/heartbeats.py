@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from apps.agents.models import Agent, HeartbeatSchedule
-from apps.agents.services.profile import own_model
+from apps.agents.services.lookup import own_model
 from apps.default_model import default_model
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.inline import allocate_cycle, fleet_is_live, run_heartbeat_now, run_ticks

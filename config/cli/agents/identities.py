@@ -7,7 +7,7 @@ from rich.markup import escape
 from apps.agents.services.identity import rotate_agent_key
 from apps.agents.services.identity_profile import identity_entry, profile_of
 from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
-from arbor.agents.manifest import IdentityEntry
+from arbor.agents.profile import IdentityEntry
 from config.cli.kit.declarations import Output
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 

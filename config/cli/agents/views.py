@@ -13,9 +13,9 @@ from rich.text import Text
 
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.energy import energy_terms_of
-from apps.agents.services.profile import agent_by_id, genome_of, own_model
+from apps.agents.services.lookup import agent_by_id, genome_of, own_model
 from apps.audit.services import across_tenants
-from apps.authority.services.explaining import action_names
+from apps.authority.services.explanations import action_names
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.processes import fleet_model

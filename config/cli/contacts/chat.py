@@ -13,7 +13,7 @@ import click
 from rich.markup import escape
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import own_model
+from apps.agents.services.lookup import own_model
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import (
     EndedSession,

@@ -9,7 +9,7 @@ from uuid import UUID
 from rich.console import RenderableType
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_id, genome_of
+from apps.agents.services.lookup import agent_by_id, genome_of
 from apps.goals.models import Goal, Plan
 from apps.goals.services.goals import linked_memories, plans_of
 from apps.heartbeats.services.situations.goal_situation import goal_views

@@ -14,7 +14,7 @@ from apps.goals.models import Goal
 from apps.memories.models import Concept, Memory
 from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
-from arbor.goals.values import GoalState, title_key
+from arbor.goals.values import GoalState, text_key
 from arbor.memory.concepts import concept_key, concept_name
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.kit.output import SHORT
@@ -147,8 +147,8 @@ def _concept(agent: ChosenAgent, name: str) -> UUID | None:
 def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
     """Return the agent's goal by title, id or end of an id; an open goal takes precedence over a closed one."""
     goals: list[Goal] = list(Goal.objects.filter(agent_id=agent.id))
-    key, end = title_key(wanted), wanted.strip().lower()
-    by_title = [goal for goal in goals if title_key(goal.title) == key]
+    key, end = text_key(wanted), wanted.strip().lower()
+    by_title = [goal for goal in goals if text_key(goal.title) == key]
     by_id = [goal for goal in goals if len(end) >= SHORT and str(goal.id).endswith(end)]
     matching = by_title or by_id
     matching = [goal for goal in matching if GoalState(goal.state).is_open] or matching

@@ -14,7 +14,7 @@ import click
 from django.db.models import QuerySet
 
 from apps.agents.models import Agent
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.audit.models import AuditAction
 from apps.audit.services import LOOKING_FOR, across_tenants, record
 from apps.tenants.models import Tenant

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from rich.markup import escape
 
+from apps.agents.models import AgentState
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.selves.models import Experience, PeerModel
 from apps.selves.services.inner_state import read_inner_state
@@ -108,13 +109,13 @@ def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output
 @in_agent_transaction
 def list_peers(agent: ChosenAgent) -> Output:
     """List an agent's peers and its present trust in each."""
-    beats = read_inner_state(agent_id=agent.id, now=datetime.now(UTC)).beats
+    heartbeats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent.id)
 
     def present_trust(peer: PeerModel) -> float:
         return trust(
             successes=peer.successes,
             interactions=peer.interactions,
-            tick=beats,
+            tick=heartbeats,
             last_tick=peer.last_tick,
         )
 

@@ -260,7 +260,7 @@ STEPS = [
     (creation, "grant_actions"),
     (creation, "create_schedules"),
     (creation, "create_policy"),
-    (creation, "first_mind"),
+    (creation, "first_working_memory"),
     (creation, "load_backlogs"),
     (Backlog, "add"),
     (creation, "save_backlogs"),

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, ScheduleState
-from apps.agents.services.profile import agent_by_name
+from apps.agents.services.lookup import agent_by_name
 from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import lifecycle

@@ -13,7 +13,7 @@ from apps.agents.models import Agent
 from apps.agents.services.locks import lock_schedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant, CapabilityUse
-from apps.authority.services.explaining import authority_of, explain_denial
+from apps.authority.services.explanations import authority_of, explain_denial
 from apps.authority.services.grants import (
     delegate_capability,
     grant_capability,

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
-from apps.agents.services.keychain import CLOSED, sealed_percept
+from apps.agents.services.sealed_percepts import CLOSED, seal_percept
 from apps.calls.models import DailyUsage
 from apps.console import paging
 from apps.console.paging import ROWS_BELOW
@@ -55,7 +55,7 @@ def test_a_sealed_message_is_shown_closed(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         sender, receiver = (AgentFactory(name=name) for name in ("Vega", "Bo"))
         text = "The eels left by the moonlit weir."
-        percept = sealed_percept(sender_id=sender.id, receiver_id=receiver.id, content=text, detail={})
+        percept = seal_percept(sender_id=sender.id, receiver_id=receiver.id, content=text, detail={})
         percept.save(force_insert=True)
     pages = {url: viewer.get(url).content.decode() for url in (page_of(receiver), page_of(percept))}
     assert "sealed until it is taken in" in pages[page_of(receiver)]

@@ -243,7 +243,10 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
-    assert (current.status, current.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
+    assert (current.status, current.last_error) == (
+        DeliveryStatus.PENDING,
+        "an internal error of Arbor: ValueError",
+    )
     (record,) = (record for record in caplog.records if record.levelname == "ERROR")
     logged: Any = record.msg
     assert logged["event"] == "carrier_failed"

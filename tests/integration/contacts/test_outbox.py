@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, Trigger
-from apps.agents.services.keychain import open_percepts
+from apps.agents.models import Agent, AgentKey, HeartbeatSchedule, Percept, PerceptKind, Trigger
+from apps.agents.services.sealed_percepts import open_percepts
 from apps.heartbeats.services.situations.situation import load_situation
 from apps.queues import TaskMessage
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.agents.keys import KeyPurpose
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import NotFound
 from tests.integration.contacts.conftest import (
@@ -74,6 +75,22 @@ def test_a_mention_in_public_reaches_each_named_agent_once(
         assert not Percept.objects.filter(agent=agent).exists()
     with tenant_transaction(other_tenant.id):
         assert not Percept.objects.filter(agent=stranger).exists()
+
+
+def test_a_public_message_that_cannot_be_signed_fails(
+    agent: Agent, tenant: Tenant, messages: list[TaskMessage]
+) -> None:
+    peer = make_agent(tenant, "Old Tom")
+    *_, message = write_message(agent, "@old tom: the river froze.", audience=Audience.PUBLIC)
+    with tenant_transaction(tenant.id):
+        foreign = AgentKey.objects.get(agent=peer, purpose=KeyPurpose.SIGNING).sealed_private_key
+        AgentKey.objects.filter(agent=agent, purpose=KeyPurpose.SIGNING).update(sealed_private_key=foreign)
+    run_workers(messages)
+    current = reload(message)
+    assert current.status == DeliveryStatus.FAILED
+    assert "the sealed key of" in current.last_error
+    with tenant_transaction(tenant.id):
+        assert not Percept.objects.filter(agent=peer).exists()
 
 
 def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[TaskMessage]) -> None:

@@ -13,7 +13,7 @@ from apps.agents.services.authority import add_authority_key, authority_public_k
 from apps.agents.services.identity import identity_of
 from apps.audit.models import PlatformEvent
 from apps.authority.models import CapabilityGrant
-from apps.authority.services.explaining import explain_denial
+from apps.authority.services.explanations import explain_denial
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
 from apps.fleet.authority_rotation import authority_key_uses, retire_authority, rotate_authority
 from apps.fleet.key_rotation import key_uses

@@ -30,10 +30,10 @@ from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import STALE_LOCK, IntentStatus
 from arbor.goals.plans import GoalLink, LinkKind, PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.rows import (
+    GoalPerceptKind,
     GoalRow,
     IntentRow,
     NoteRow,
-    PerceptOfGoal,
     PerceptRow,
     PlanRow,
     SatisfactionRow,
@@ -89,7 +89,7 @@ def test_a_row_has_the_names_of_its_columns(row: type[Any], model: type[models.M
 
 
 def test_kinds_of_percepts_about_goals_are_kinds_of_percepts() -> None:
-    assert {kind.value for kind in PerceptOfGoal} <= set(PerceptKind.values)
+    assert {kind.value for kind in GoalPerceptKind} <= set(PerceptKind.values)
 
 
 def test_backlogs_are_loaded_by_three_statements_and_saved_by_three(agents: list[UUID]) -> None:

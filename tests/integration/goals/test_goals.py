@@ -97,7 +97,7 @@ def test_a_heartbeat_spent_on_a_goal_keeps_it_from_going_stale(agent_id: UUID) -
     Goal.objects.update(touched_at=NOW - timedelta(days=8))
     assert flags_of(agent_id) == [GoalFlag.STALE]
     backlog = lock_backlog(agent_id, now=NOW)
-    backlog.serve(goal.id)
+    backlog.count_heartbeat(goal.id)
     save_backlog(backlog)
     assert flags_of(agent_id) == []
     assert Goal.objects.get().effort == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -73,6 +74,17 @@ def test_a_goal_has_one_active_plan_which_grows(agent_id: UUID) -> None:
         add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
     with pytest.raises(LimitReached, match="at most 20 steps; this one would have 22"):
         add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps(*map(str, range(20))))
+
+
+def test_a_person_gives_a_plan_at_most_ten_dependencies(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    first = replace(steps("a"), dependencies=[f"boat {number}" for number in range(10)])
+    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=first)
+    for further in ("a net", "Map"):
+        with pytest.raises(Invalid, match=f"at most 10 things, and not on its own goal; left out: {further}"):
+            add_plan(agent_id=agent_id, goal_id=goal.id, draft=replace(steps("b"), dependencies=[further]))
+    assert PlanStep.objects.filter(plan=plan).count() == 1
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=replace(steps("b"), dependencies=["boat 0"]))
 
 
 def test_a_plan_commits_steps_once_started_with_an_active_goal(agent_id: UUID) -> None:

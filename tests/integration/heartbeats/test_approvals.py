@@ -13,7 +13,7 @@ from apps.agents.models import Agent, AgentState, Trigger
 from apps.audit.models import AuditEvent
 from apps.authority.models import ActionApproval
 from apps.authority.services.approvals import approve, deny, expire_approvals
-from apps.authority.services.explaining import explain_denial
+from apps.authority.services.explanations import explain_denial
 from apps.authority.services.modes import set_mode, suggestions_of, trust_of
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.services.legs import approvals as writing

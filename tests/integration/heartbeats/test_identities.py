@@ -15,7 +15,7 @@ from apps.agents.models import (
     ScheduleState,
 )
 from apps.agents.services.authority import seal_authority_key
-from apps.agents.services.identity import endorsement_of, identity_of, rotate_agent_key, signer_for
+from apps.agents.services.identity import identity_of, rotate_agent_key
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import ExternalCall
 from apps.fleet.identities import endorse_all_agents, reinstate_identity, revoke_identity, suspend_identity
@@ -106,7 +106,9 @@ def test_a_reinstated_agent_has_heartbeats_again(heartbeats: HeartbeatRunner, ag
             (AuditAction.IDENTITY_SUSPENDED, ACTOR),
             (AuditAction.IDENTITY_ENDORSED, ACTOR),
         ]
-        assert endorsement_of(agent.id).serial == 3
+        endorsement = identity_of(agent.id).endorsement
+        assert endorsement is not None
+        assert endorsement.serial == 3
 
 
 def test_a_revoked_identity_stays_revoked(agent: Agent) -> None:
@@ -122,7 +124,7 @@ def test_a_revoked_identity_stays_revoked(agent: Agent) -> None:
         with pytest.raises(IdentityRefused):
             rotate_agent_key(agent_id=agent.id, actor=ACTOR)
         with pytest.raises(IdentityRefused):
-            signer_for(agent.id)
+            identity_of(agent.id).signing_key()
 
 
 def test_a_suspended_agent_answers_nobody(talk: Talk, agent: Agent, scripted: Script) -> None:
@@ -138,7 +140,7 @@ def test_rotated_keys_verify_under_the_same_id(heartbeats: HeartbeatRunner, agen
         for _ in range(2):
             rotate_agent_key(agent_id=agent.id, actor=ACTOR)
         identity = identity_of(agent.id)
-        key = signer_for(agent.id)
+        key = identity.signing_key()
         kept = [
             (row.purpose, row.number, bool(row.sealed_private_key))
             for row in AgentKey.objects.filter(agent_id=agent.id).order_by("purpose", "number")
@@ -174,7 +176,7 @@ def own_authority(agent: Agent, other: Agent) -> None:
     keys = master_keys()
     sealed = seal_authority_key(generate_key_pair().private, number=2, keys=keys)
     AuthorityKey.objects.create(number=2, public_key=pair.public, sealed_private_key=sealed)
-    key = SigningKey.built(pair.private, public_id=SYSTEM_AUTHORITY, number=2)
+    key = SigningKey.build(pair.private, public_id=SYSTEM_AUTHORITY, number=2)
     row = AgentEndorsement.objects.get(agent_id=agent.id)
     statement = endorse(identity_of(agent.id).chain, authority=key, serial=9, at=row.at)
     AgentEndorsement.objects.filter(agent_id=agent.id).update(
@@ -194,7 +196,7 @@ def test_a_forged_endorsement_is_refused(
     claimed_then_suspended(agent)
     with tenant_transaction(tenant.id):
         forge(agent, other)
-        assert not identity_of(agent.id).is_genuine
+        assert identity_of(agent.id).endorsement is None
     fleet.run()
     assert model.requests == []
     with tenant_transaction(tenant.id):
@@ -228,6 +230,6 @@ def test_agents_from_before_are_endorsed_once(tenant: Tenant) -> None:
     assert endorse_all_agents(actor=ACTOR).endorsed == 0
     with tenant_transaction(tenant.id):
         assert identity_of(good.id).refusal == ""
-        assert signer_for(good.id).public == bytes(good.keys.get(purpose="signing").public_key)
+        assert identity_of(good.id).signing_key().public == bytes(good.keys.get(purpose="signing").public_key)
         act = AuditEvent.objects.get(action=AuditAction.IDENTITY_ENDORSED)
         assert (act.agent_id, act.actor) == (good.id, ACTOR)

@@ -12,7 +12,7 @@ from django.db import connections
 
 from apps.agents.models import Agent, Percept
 from apps.agents.services.identity import rotate_agent_key
-from apps.agents.services.keychain import CLOSED, RefusedMessage, open_percepts, sealed_percept
+from apps.agents.services.sealed_percepts import CLOSED, RefusedMessage, open_percepts, seal_percept
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.identities import revoke_identity, suspend_identity
 from apps.fleet.lifecycle import destroy_agent
@@ -54,7 +54,7 @@ def bo(tenant: Tenant) -> Agent:
 
 def send(sender: Agent, receiver: Agent, text: str = TEXT) -> Percept:
     with tenant_transaction(sender.tenant_id):
-        percept = sealed_percept(sender_id=sender.id, receiver_id=receiver.id, content=text, detail={})
+        percept = seal_percept(sender_id=sender.id, receiver_id=receiver.id, content=text, detail={})
         percept.save(force_insert=True)
     return percept
 
@@ -211,7 +211,7 @@ def test_nobody_writes_from_or_to_a_suspended_agent(vega: Agent, bo: Agent, susp
         agent = Agent.objects.get(name=suspended)
         suspend_identity(agent_id=agent.id, reason="under review", actor=ACTOR)
         with pytest.raises(IdentityRefused, match=f"{suspended} neither writes .* under review"):
-            sealed_percept(sender_id=vega.id, receiver_id=bo.id, content=TEXT, detail={})
+            seal_percept(sender_id=vega.id, receiver_id=bo.id, content=TEXT, detail={})
 
 
 def test_only_endorsed_agents_are_offered_as_peers(agent: Agent, vega: Agent, bo: Agent) -> None:

@@ -19,11 +19,12 @@ from apps.memories.models import Memory
 from apps.selves.models import Belief, Preference, SelfChange
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief
-from apps.selves.services.history import latest_version, load_self, self_at
+from apps.selves.services.history import latest_version, load_history, load_self
 from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import SeedInvalid, TransitionIllegal
 from arbor.goals.plans import PlanStatus
+from arbor.selves.history import fold
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, PlanFactory
@@ -239,6 +240,6 @@ def test_a_rollback_crosses_a_restore(world: World, export: Export) -> None:
     learn()
 
     with tenant_transaction(world.tenant.id):
-        before = self_at(agent_id, learnt)
+        before = fold(load_history(agent_id, until=learnt))
         roll_back(agent_id=agent_id, to=learnt, actor="cli:ann")
         assert load_self(agent_id) == before

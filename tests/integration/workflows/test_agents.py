@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from apps.agents.models import Agent
-from apps.agents.services.identity import endorsement_of
+from apps.agents.models import Agent, AgentEndorsement
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.services.approvals import approvals, approve
 from apps.authority.services.grants import grant_capability, revoke_actions
@@ -145,7 +144,10 @@ def rest(agent: Agent, how: str) -> None:
         if how in EndorsementStatus and how != "active":
             change = suspend_identity if how == "suspended" else revoke_identity
             change(agent_id=agent.id, reason="a test", actor="cli:eve")
-        elif how == "active" and endorsement_of(agent.id).status is EndorsementStatus.SUSPENDED:
+        elif (
+            how == "active"
+            and AgentEndorsement.objects.get(agent_id=agent.id).status == EndorsementStatus.SUSPENDED
+        ):
             reinstate_identity(agent_id=agent.id, actor="cli:eve")
         else:
             Agent.objects.filter(id=agent.id).update(status=how)

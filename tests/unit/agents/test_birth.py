@@ -12,7 +12,7 @@ from arbor.agents.birth import (
     first_aspects,
     first_goals,
     first_knowledge,
-    first_mind,
+    first_working_memory,
 )
 from arbor.agents.template import TemplateSpec
 from arbor.goals.values import GoalType
@@ -31,7 +31,7 @@ def spec(**parts: Any) -> TemplateSpec:
 
 
 def test_thoughts_and_interests_become_the_working_memory() -> None:
-    mind = first_mind(spec(initial_thoughts=("Who am I?",), initial_interests=("rivers",)), now=NOW)
+    mind = first_working_memory(spec(initial_thoughts=("Who am I?",), initial_interests=("rivers",)), now=NOW)
     assert [(thought.text, thought.at) for thought in mind.working_memory.thoughts] == [("Who am I?", NOW)]
     assert mind.working_memory.curiosity == ["rivers"]
     assert mind.shortened == ()
@@ -39,7 +39,7 @@ def test_thoughts_and_interests_become_the_working_memory() -> None:
 
 def test_overlong_initial_texts_are_shortened_and_named() -> None:
     thought, interest = "thought " * 100, "rivers " * 40
-    mind = first_mind(spec(initial_thoughts=(thought,), initial_interests=(interest,)), now=NOW)
+    mind = first_working_memory(spec(initial_thoughts=(thought,), initial_interests=(interest,)), now=NOW)
     assert len(mind.working_memory.thoughts[0].text) <= THOUGHT_LENGTH
     assert len(mind.working_memory.curiosity[0]) <= LINE_LENGTH
     assert [text.split()[0] for text in mind.shortened] == ["thought", "rivers"]

@@ -12,8 +12,8 @@ from arbor.agents.endorsement import (
     Endorsement,
     EndorsementStatus,
     endorse,
+    inactive_reason,
     require_transition,
-    verify_identity,
     verify_statement,
 )
 from arbor.agents.identity import KeyPair, generate_key_pair
@@ -39,7 +39,7 @@ def new_chain(pair: KeyPair, *, tenant: str = TENANT) -> KeyChain:
 
 
 def authority(number: int = 1) -> SigningKey:
-    return SigningKey.built(generate_key_pair().private, public_id=SYSTEM_AUTHORITY, number=number)
+    return SigningKey.build(generate_key_pair().private, public_id=SYSTEM_AUTHORITY, number=number)
 
 
 PAIR, OTHER = generate_key_pair(), generate_key_pair()
@@ -100,13 +100,18 @@ def test_an_exchange_key_is_signed_by_a_key_of_its_agent() -> None:
 
 
 def test_a_genuine_active_identity_is_accepted() -> None:
-    verify_identity(CHAIN, ENDORSED, PUBLIC)
+    verify_statement(CHAIN, ENDORSED, PUBLIC)
+    assert ENDORSED.is_active
+
+
+def suspension() -> Endorsement:
+    return endorse(
+        CHAIN, authority=AUTHORITY, serial=2, at=NOW, status=EndorsementStatus.SUSPENDED, reason="leaked"
+    )
 
 
 def false_identities() -> dict[str, tuple[KeyChain, Endorsement | None, dict[int, bytes]]]:
-    suspended = endorse(
-        CHAIN, authority=AUTHORITY, serial=2, at=NOW, status=EndorsementStatus.SUSPENDED, reason="leaked"
-    )
+    suspended = suspension()
     return {
         "no endorsement": (CHAIN, None, PUBLIC),
         "another agent's": (new_chain(OTHER), ENDORSED, PUBLIC),
@@ -114,7 +119,6 @@ def false_identities() -> dict[str, tuple[KeyChain, Endorsement | None, dict[int
         "a former key's": (rotated(CHAIN, PAIR, OTHER), ENDORSED, PUBLIC),
         "another authority's": (CHAIN, endorse(CHAIN, authority=authority(), serial=1, at=NOW), PUBLIC),
         "an unknown authority's": (CHAIN, ENDORSED, {2: AUTHORITY.public}),
-        "suspended": (CHAIN, suspended, PUBLIC),
         "edited to active": (CHAIN, replace(suspended, status=EndorsementStatus.ACTIVE), PUBLIC),
         "edited serial": (CHAIN, replace(ENDORSED, serial=9), PUBLIC),
         "edited time": (CHAIN, replace(ENDORSED, at=NOW.replace(year=2027)), PUBLIC),
@@ -126,16 +130,14 @@ def false_identities() -> dict[str, tuple[KeyChain, Endorsement | None, dict[int
 @pytest.mark.parametrize("case", false_identities())
 def test_a_false_identity_is_refused(case: str) -> None:
     with pytest.raises(IdentityRefused):
-        verify_identity(*false_identities()[case])
+        verify_statement(*false_identities()[case])
 
 
 def test_a_suspension_is_a_genuine_statement_with_its_reason() -> None:
-    suspended = endorse(
-        CHAIN, authority=AUTHORITY, serial=2, at=NOW, status=EndorsementStatus.SUSPENDED, reason="leaked"
-    )
+    suspended = suspension()
     verify_statement(CHAIN, suspended, PUBLIC)
-    with pytest.raises(IdentityRefused, match="the identity is suspended: leaked"):
-        verify_identity(CHAIN, suspended, PUBLIC)
+    assert not suspended.is_active
+    assert inactive_reason(suspended) == "the identity is suspended: leaked"
 
 
 def test_a_status_changes_as_the_table_allows() -> None:
@@ -151,7 +153,7 @@ def test_a_status_changes_as_the_table_allows() -> None:
 
 
 def test_a_signing_key_shows_no_private_half() -> None:
-    key = SigningKey.built(PAIR.private, public_id=PAIR.public_id, number=1)
+    key = SigningKey.build(PAIR.private, public_id=PAIR.public_id, number=1)
     assert repr(key) == f"SigningKey({PAIR.public_id!r}, number=1)"
     assert key.public == PAIR.public
 

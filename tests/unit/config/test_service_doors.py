@@ -32,7 +32,7 @@ INTERNAL = {
     "authority.services.grants.grant_actions": _AGENT,
     "authority.services.grants.grant_to_all": _AGENT,
     "authority.services.grants.revoke_actions": _AGENT,
-    "authority.services.pending.sign_pending_grants": _AGENT,
+    "authority.services.pending_grants.sign_pending_grants": _AGENT,
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
@@ -53,6 +53,7 @@ INTERNAL = {
     "selves.services.beliefs.confirm_belief": _AGENT,
     "selves.services.birth.create_selves": _AGENT,
     "selves.services.changes.record_decision": _AGENT,
+    "selves.services.changes.record_part_change": _AGENT,
     "selves.services.changes.require_pace": _AGENT,
     "selves.services.proposals.accept": _AGENT,
     "selves.services.proposals.confirm_belief": _AGENT,
@@ -62,7 +63,7 @@ INTERNAL = {
     "tools.services.servers.audit_server": _AGENT,
     "workflows.services.answers.complete_delegated_step": _AGENT,
     "workflows.services.legs.end_reported": _AGENT,
-    "tools.services.servers.list_tools_again": _AGENT,
+    "tools.services.servers.refresh_server_in_background": _AGENT,
     "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {

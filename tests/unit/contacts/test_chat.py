@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.clock import format_time
-from arbor.contacts.chat import WeighedTurn, check_turn, human_of, significance
+from arbor.contacts.chat import WeighedTurn, check_turn, name_of_person, significance
 from arbor.contacts.chat_prompt import build_chat_prompt, shown_turns
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.chat_view import ChatView, TurnView
@@ -65,7 +65,7 @@ def test_an_invalid_turn_is_refused(text: str) -> None:
 
 def test_white_space_and_user_prefix_are_stripped() -> None:
     assert check_turn("  hello\n") == "hello"
-    assert (human_of("user:ann"), human_of("ann")) == ("ann", "ann")
+    assert (name_of_person("user:ann"), name_of_person("ann")) == ("ann", "ann")
 
 
 @pytest.mark.parametrize(

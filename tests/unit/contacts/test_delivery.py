@@ -17,7 +17,7 @@ from arbor.contacts.delivery import (
     MAX_MENTIONS,
     MAX_TRIES,
     WAITS,
-    after_failure,
+    decide_delivery_retry,
     mentioned_ids,
     possible_names,
 )
@@ -46,14 +46,16 @@ def test_waits_grow_fourfold_from_a_minute_to_six_hours() -> None:
 def test_a_message_is_tried_eight_times_unless_that_does_not_help(
     tries: int, final: bool, status: DeliveryStatus
 ) -> None:
-    after = after_failure(tries=tries, final=final)
+    after = decide_delivery_retry(tries=tries, final=final)
     assert after.status is status
     assert (after.wait is None) is (status is DeliveryStatus.FAILED)
     assert after.status in DELIVERY_TRANSITIONS[DeliveryStatus.SENDING]
 
 
 def test_every_try_but_the_last_has_its_wait() -> None:
-    assert [after_failure(tries=tries, final=False).wait for tries in range(1, MAX_TRIES)] == list(WAITS)
+    assert [decide_delivery_retry(tries=tries, final=False).wait for tries in range(1, MAX_TRIES)] == list(
+        WAITS
+    )
 
 
 def test_a_sent_or_cancelled_message_cannot_change() -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from arbor.contacts.standard_webhooks import (
-    after_failed_request,
+    decide_request_retry,
     new_standard_secret,
     signals_body,
     signed_headers,
@@ -56,5 +56,5 @@ def test_the_same_signals_give_the_same_body() -> None:
 def test_a_webhook_waits_longer_and_is_paused_after_a_day(
     failures: int, hours: float, final: bool, seconds: int, paused: bool
 ) -> None:
-    decision = after_failed_request(failures=failures, failing_for=timedelta(hours=hours), final=final)
+    decision = decide_request_retry(failures=failures, failing_for=timedelta(hours=hours), final=final)
     assert (decision.wait.total_seconds(), decision.paused) == (seconds, paused)

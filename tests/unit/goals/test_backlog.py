@@ -145,7 +145,7 @@ def test_a_missing_goal_raises_not_found(wrong: object) -> None:
     with pytest.raises(NotFound, match=f"there is no open goal {wrong}"):
         backlog.goal(str(wrong))
     assert backlog.title_of(str(wrong)) == ""
-    backlog.serve(str(wrong))
+    backlog.count_heartbeat(str(wrong))
     assert not backlog.changes()
 
 
@@ -176,8 +176,8 @@ def test_progress_updates_a_goal_and_raises_its_valence() -> None:
 def test_a_heartbeat_spent_on_a_goal_counts_as_effort() -> None:
     goal = goal_row(effort=3)
     backlog = backlog_of(goal)
-    backlog.serve(goal.id)
-    backlog.serve(str(goal.id))
+    backlog.count_heartbeat(goal.id)
+    backlog.count_heartbeat(str(goal.id))
     assert (goal.effort, goal.touched_at) == (5, NOW)
     assert backlog.changes().changed_goals == (goal,)
 
@@ -314,7 +314,7 @@ def test_only_changes_since_the_last_save_are_written() -> None:
     assert (changes.new_goals, changes.changed_goals, changes.at) == ((added,), (goal,), NOW)
     backlog.mark_saved()
     assert not backlog.changes()
-    backlog.serve(added.id)
+    backlog.count_heartbeat(added.id)
     assert backlog.changes().changed_goals == (added,)
 
 

@@ -10,11 +10,11 @@ import pytest
 from arbor.errors import TransitionIllegal
 from arbor.goals.intents import (
     IntentStatus,
-    after_failure,
-    after_part,
     carries_out,
     is_stale_lock,
     move_intent,
+    status_after_failure,
+    status_after_part,
     tick_limit,
 )
 
@@ -44,7 +44,7 @@ def test_an_intent_moves_only_along_the_table(status: IntentStatus, to: IntentSt
 def test_an_intent_is_tried_three_times_unless_it_cannot_work(
     attempts: int, final: bool, expected: IntentStatus
 ) -> None:
-    assert after_failure(attempts, final=final) is expected
+    assert status_after_failure(attempts, final=final) is expected
 
 
 @pytest.mark.parametrize(("estimated", "limit"), [(None, None), (0, 3), (1, 3), (4, 12)])
@@ -59,7 +59,7 @@ def test_a_step_may_take_three_times_its_estimate(estimated: int | None, limit: 
 def test_an_intent_fails_when_its_heartbeats_are_spent(
     attempts: int, ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
-    assert after_failure(attempts, ticks_used=ticks, limit=limit) is expected
+    assert status_after_failure(attempts, ticks_used=ticks, limit=limit) is expected
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_intent_fails_when_its_heartbeats_are_spent(
 def test_partial_success_completes_a_step_after_its_estimate(
     ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
-    assert after_part(ticks_used=ticks, limit=limit) is expected
+    assert status_after_part(ticks_used=ticks, limit=limit) is expected
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from arbor.goals.values import (
     move,
     move_feeling,
     require_room,
-    title_key,
+    text_key,
 )
 
 A, Q, B, C, X = (
@@ -159,8 +159,8 @@ def test_a_goal_is_moved_only_where_there_is_room(to: GoalState, counts: Backlog
 
 
 def test_titles_are_compared_without_case_and_outer_blanks() -> None:
-    assert title_key(" Straße ") == title_key("STRASSE")
-    assert title_key("a b") != title_key("ab")
+    assert text_key(" Straße ") == text_key("STRASSE")
+    assert text_key("a b") != text_key("ab")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from arbor.contacts.cooldown import ContactLimits
 from arbor.goals.backlog import Backlog
-from arbor.goals.injection import Circumstances
+from arbor.goals.goal_rules import Circumstances
 from arbor.goals.ordering import PriorityInputs
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from arbor.agents.genome import AgentGenome, AgentRole, AgentTraits
-from arbor.goals.injection import BALANCED
+from arbor.goals.goal_rules import BALANCED_RISK
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice, GoalFlag
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
@@ -179,11 +179,11 @@ def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
     assert (
         circumstances.role,
         circumstances.risk_tolerance,
-        circumstances.standing,
+        circumstances.reputation,
         circumstances.dealings,
-    ) == (None, BALANCED, 0.75, 4)
-    assert (circumstances.stale_beats, circumstances.exhausted_heartbeats) == (5, 2)
+    ) == (None, BALANCED_RISK, 0.75, 4)
+    assert (circumstances.stale_heartbeats, circumstances.exhausted_heartbeats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
     alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_heartbeats=0)
-    assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)
+    assert (alone.role, alone.risk_tolerance, alone.reputation) == (AgentRole.EXPLORER, 0.9, None)

@@ -18,7 +18,13 @@ from arbor.selves.boundaries import (
     BoundaryRule,
     BoundaryType,
 )
-from arbor.selves.boundary_check import SIMILARITY, check, in_force, may_proceed, words_wanted
+from arbor.selves.boundary_check import (
+    SIMILARITY,
+    boundaries_in_force,
+    find_matches,
+    may_proceed,
+    words_to_negotiate,
+)
 
 
 def rule(**given: Any) -> BoundaryRule:
@@ -59,11 +65,11 @@ def rule(**given: Any) -> BoundaryRule:
     ],
 )
 def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, crosses: bool) -> None:
-    assert bool(check([text], [rule(patterns=(pattern,))], {})) is crosses
+    assert bool(find_matches([text], [rule(patterns=(pattern,))], {})) is crosses
 
 
 def test_a_match_states_its_reason() -> None:
-    (match,) = check(["all is well", "now lie"], [rule()], {})
+    (match,) = find_matches(["all is well", "now lie"], [rule()], {})
     assert (match.boundary.name, match.text, match.why) == ("no_lies", 1, "it says “lie”")
 
 
@@ -73,22 +79,27 @@ def test_a_match_states_its_reason() -> None:
 def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, crosses: bool) -> None:
     boundary = rule(patterns=(), examples=("far", "near"))
     vectors = {"far": [0.0, 0.0, 1.0], "near": [1.0, 0.0, 0.0], "text": [cosine, (1 - cosine**2) ** 0.5, 0.0]}
-    matches = check(["text"], [boundary], vectors)
+    matches = find_matches(["text"], [boundary], vectors)
     assert bool(matches) is crosses
     assert not matches or "“near”" in matches[0].why
 
 
 def test_without_vectors_patterns_match() -> None:
     boundary = rule(examples=("Tell an untruth.",))
-    assert not check(["Tell an untruth."], [boundary], {})
-    assert check(["lie"], [boundary], {})
+    assert not find_matches(["Tell an untruth."], [boundary], {})
+    assert find_matches(["lie"], [boundary], {})
     zero = {"Tell an untruth.": [0.0, 0.0], "text": [0.0, 0.0]}
-    assert not check(["text"], [boundary], zero)
+    assert not find_matches(["text"], [boundary], zero)
 
 
 def test_the_most_important_boundary_comes_first() -> None:
     boundaries = [rule(name="a", importance=0.2), rule(name="b", importance=0.9)]
-    assert [match.boundary.name for match in check(["lie", "lie"], boundaries, {})] == ["b", "b", "a", "a"]
+    assert [match.boundary.name for match in find_matches(["lie", "lie"], boundaries, {})] == [
+        "b",
+        "b",
+        "a",
+        "a",
+    ]
 
 
 LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
@@ -118,7 +129,7 @@ def test_a_match_is_permitted_by_response_and_reasoning(
 
 @pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])
 def test_a_firmer_boundary_needs_more_reasoning(flexibility: float, words: int) -> None:
-    assert words_wanted(rule(flexibility=flexibility)) == words
+    assert words_to_negotiate(rule(flexibility=flexibility)) == words
 
 
 def row(**given: Any) -> dict[str, Any]:
@@ -138,7 +149,7 @@ def row(**given: Any) -> dict[str, Any]:
 
 def test_a_row_replaces_or_disables_the_default_of_its_name() -> None:
     own = [row(), row(name="no_harm", patterns=["tickle"]), row(name="no_deception", enabled=False)]
-    named = {rule.name: rule for rule in in_force(DEFAULT_BOUNDARIES, own)}
+    named = {rule.name: rule for rule in boundaries_in_force(DEFAULT_BOUNDARIES, own)}
     assert named.keys() == {"own", "no_harm", "user_privacy", "identity_core", "resource_limit"}
     assert named["no_harm"].patterns == ("tickle",)
 
@@ -159,7 +170,9 @@ def test_a_default_matches_its_own_examples_by_meaning(boundary: BoundaryRule) -
     embedder = HashEmbedder()
     vectors = dict(zip(boundary.examples, embedder.embed(boundary.examples).tolist(), strict=True))
     for example in boundary.examples:
-        assert [match.boundary.name for match in check([example], [boundary], vectors)] == [boundary.name]
+        assert [match.boundary.name for match in find_matches([example], [boundary], vectors)] == [
+            boundary.name
+        ]
 
 
 @pytest.mark.parametrize(
@@ -172,9 +185,9 @@ def test_a_default_matches_its_own_examples_by_meaning(boundary: BoundaryRule) -
     ],
 )
 def test_everyday_texts_match_no_boundary(text: str) -> None:
-    assert check([text], DEFAULT_BOUNDARIES, {}) == []
+    assert find_matches([text], DEFAULT_BOUNDARIES, {}) == []
 
 
 @given(st.text(max_size=200), st.text(min_size=1, max_size=20))
 def test_no_text_and_no_pattern_breaks_the_check(text: str, pattern: str) -> None:
-    check([text], [rule(patterns=(pattern,))], {text: np.zeros(3).tolist()})
+    find_matches([text], [rule(patterns=(pattern,))], {text: np.zeros(3).tolist()})

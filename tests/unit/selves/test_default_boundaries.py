@@ -7,7 +7,7 @@ import time
 import pytest
 
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
-from arbor.selves.boundary_check import check
+from arbor.selves.boundary_check import find_matches
 
 MATCHING = {
     "no_harm": [
@@ -225,12 +225,12 @@ HARMLESS = [
     ("boundary", "text"), [(name, text) for name, texts in MATCHING.items() for text in texts]
 )
 def test_requests_and_intentions_match_their_boundary(boundary: str, text: str) -> None:
-    assert [match.boundary.name for match in check([text], DEFAULT_BOUNDARIES, {})] == [boundary]
+    assert [match.boundary.name for match in find_matches([text], DEFAULT_BOUNDARIES, {})] == [boundary]
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_honest_and_everyday_texts_match_no_boundary(text: str) -> None:
-    assert check([text], DEFAULT_BOUNDARIES, {}) == []
+    assert find_matches([text], DEFAULT_BOUNDARIES, {}) == []
 
 
 @pytest.mark.bar
@@ -238,9 +238,9 @@ def test_honest_and_everyday_texts_match_no_boundary(text: str) -> None:
     "text", ["kill" + "\n" * 8_000, "kill, x" * 1_100, "forget all of " * 570, "lying to a a " * 600]
 )
 def test_a_long_text_is_checked_quickly(text: str) -> None:
-    check(["kill, lie, password, ignore, without"], DEFAULT_BOUNDARIES, {})
+    find_matches(["kill, lie, password, ignore, without"], DEFAULT_BOUNDARIES, {})
     begun = time.process_time()
-    check([text], DEFAULT_BOUNDARIES, {})
+    find_matches([text], DEFAULT_BOUNDARIES, {})
     assert time.process_time() - begun < 0.5
 
 

@@ -18,9 +18,9 @@ from arbor.selves.drives import (
     DriveState,
     after_heartbeat,
     after_idle_heartbeat,
-    in_touch,
     next_urgent_at,
     read_drives,
+    satisfy_by_contact,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -173,7 +173,7 @@ def test_a_level_stays_in_range_and_is_urgent_as_predicted(
 def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, level: float) -> None:
     given = drives(Drive.CONNECTION, level=0.9, building=True)
     contact = None if contact_h is None else NOW + hours(contact_h)
-    state = in_touch(given, contact).states[Drive.CONNECTION]
+    state = satisfy_by_contact(given, contact).states[Drive.CONNECTION]
     assert state.level == pytest.approx(level)
     assert state.satisfied_at == (contact if contact and contact > NOW else None)
 
@@ -192,7 +192,7 @@ def test_drives_survive_the_round_trip() -> None:
 
 
 def test_drives_of_several_times_survive_the_round_trip() -> None:
-    given = in_touch(drives(Drive.CONNECTION, level=0.9, building=True), NOW + hours(1))
+    given = satisfy_by_contact(drives(Drive.CONNECTION, level=0.9, building=True), NOW + hours(1))
     given = given.model_copy(update={"until": NOW + hours(2)})
     stored = given.to_json()
     assert read_drives(stored, NOW) == given

@@ -133,7 +133,7 @@ def test_a_lesson_states_actions_to_repeat_and_to_avoid(
     ],
 )
 def test_actions_repeated_three_times_are_a_habit(actions: str, habits: list[tuple[str, int]]) -> None:
-    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == habits
+    assert [("".join(pattern.actions), pattern.count) for pattern in patterns(list(actions))] == habits
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_actions_repeated_three_times_are_a_habit(actions: str, habits: list[tup
 )
 def test_a_gap_interrupts_a_habit(actions: str, habits: list[tuple[str, int]]) -> None:
     with_gaps = [None if action == "-" else action for action in actions]
-    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(with_gaps)] == habits
+    assert [("".join(pattern.actions), pattern.count) for pattern in patterns(with_gaps)] == habits
 
 
 def test_a_habit_is_described_in_words() -> None:

@@ -20,7 +20,7 @@ from arbor.selves.proposals import (
     check_pace,
     duplicate_of,
     jaro_winkler,
-    to_expire,
+    proposals_to_evict,
     transition,
 )
 
@@ -150,8 +150,8 @@ def test_a_full_queue_expires_the_oldest_of_the_least_sure() -> None:
     weak = Row(confidence=0.2, created_at=NOW - timedelta(days=1))
     weak_and_newer = Row(confidence=0.2)
     rows = [Row() for _ in range(MAX_PENDING - 2)] + [weak_and_newer, weak]
-    assert to_expire(rows) == [weak]
-    assert to_expire(rows[:-1]) == []
+    assert proposals_to_evict(rows) == [weak]
+    assert proposals_to_evict(rows[:-1]) == []
 
 
 @pytest.mark.parametrize(

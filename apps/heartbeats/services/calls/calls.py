@@ -22,7 +22,7 @@ from apps.heartbeats.services.calls.call_results import CallResult, store_result
 from apps.maintenance.services.settlement import record_failed_try, settle_maintenance_call
 from apps.providers import model_for, slots_for, tenant_model, tenant_slots
 from apps.tenants.scope import release_connection, tenant_transaction
-from apps.tools.services.calling import call_tool
+from apps.tools.services.calls import call_tool
 from arbor.errors import ModelError, ToolFailed, WebFailed
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.usage import Usage

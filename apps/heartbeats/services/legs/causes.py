@@ -8,11 +8,11 @@ from apps.agents.models import PerceptKind
 from apps.memories.services.store.provenance import ProvenanceRelation
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
-from arbor.goals.rows import PerceptOfGoal
+from arbor.goals.rows import GoalPerceptKind
 from arbor.heartbeat.state import HeartbeatState
 from arbor.memory.relations import Relation
 
-_OUTCOMES = frozenset(PerceptOfGoal)
+_OUTCOMES = frozenset(GoalPerceptKind)
 
 # For each percept about an outcome, the memory of the earlier heartbeat: of the one that sent the answered message, or else
 # of the latest one before the percept.

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from apps.agents.models import Trigger
 from apps.agents.services.energy import energy_terms
-from apps.agents.services.keychain import RefusedMessage, open_percepts
+from apps.agents.services.sealed_percepts import RefusedMessage, open_percepts
 from apps.audit.models import AuditAction
 from apps.authority.services.reflexes import reflex_terms
 from apps.default_model import default_model

@@ -213,10 +213,10 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
 
 def _habits(found: _PromotionCandidates) -> Iterator[NewProposal]:
     """Yield proposals of the first new habits that reach the threshold of their kind."""
-    successes = {pattern.key: pattern.seen for pattern in patterns(found.worked)}
+    successes = {pattern.key: pattern.count for pattern in patterns(found.worked)}
     habits = [pattern for pattern in patterns(found.actions) if pattern.key not in found.known]
     for habit in habits[:MOST_PATTERNS]:
-        proposal = _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.seen)
+        proposal = _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.count)
         if proposal.confidence >= found.thresholds.get(proposal.kind, THRESHOLDS[proposal.kind].base):
             yield proposal
 
@@ -226,7 +226,7 @@ def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
     steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
     return NewProposal(
         kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
-        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.describe(),
+        content=f"What works for me: {steps} ({habit.count} times)." if always_worked else habit.describe(),
         confidence=habit.confidence,
         source=SOURCE,
         change={"pattern": habit.key},

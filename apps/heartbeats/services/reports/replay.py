@@ -30,7 +30,7 @@ from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import window_of
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
-from arbor.selves.boundary_check import in_force
+from arbor.selves.boundary_check import boundaries_in_force
 
 #: Calls that show which replies were decided about.
 _REPLAYED = (CallPurpose.THINK.value, CallPurpose.VOICE.value)
@@ -140,7 +140,7 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
             ),
             reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
             count=token_counters().get(situation.terms.tokenizer, estimate_tokens),
-            boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
+            boundaries=boundaries_in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),
         request=request_of(first_call.request) if first_call is not None and is_stored else None,

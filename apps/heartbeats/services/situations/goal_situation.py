@@ -100,7 +100,7 @@ GOAL_COLUMNS = f"""
     s.learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (no external input)
-#: The input of the goal rules (`arbor.goals.injection`), besides the self and the latest heartbeats.
+#: The input of the goal rules (`arbor.goals.goal_rules`), besides the self and the latest heartbeats.
 CIRCUMSTANCE_COLUMN = """
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS reputation

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from apps.calls.services.usage import Limits
 from apps.tenants.packing import unpack_in_json
-from arbor.goals.injection import EXHAUSTED_HEARTBEATS
+from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,

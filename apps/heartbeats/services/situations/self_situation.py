@@ -27,7 +27,7 @@ from arbor.heartbeat.views import (
     PeerView,
     ProposalView,
 )
-from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
+from arbor.selves.drives import URGENT, Drive, read_drives, satisfy_by_contact
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 from arbor.selves.values import ASPECTS_READ, MAX_BELIEFS, MAX_PREFERENCES
@@ -125,7 +125,7 @@ def self_values() -> dict[str, Any]:
 
 def view_self(columns: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
     """Return the situation's fields about the self by name, from the columns of the situation."""
-    drives = in_touch(read_drives(columns["drives"], now), columns["last_user_contact_at"])
+    drives = satisfy_by_contact(read_drives(columns["drives"], now), columns["last_user_contact_at"])
     levels = {drive: drives.level(drive, now) for drive in Drive}
     mood = read_mood(columns["mood"], baseline=baseline_of([columns["tone"] or ""]), now=now)
     return {

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms
-from apps.agents.services.keychain import SEALED_COLUMN, close_percepts
-from apps.authority.services.explaining import action_names
+from apps.agents.services.sealed_percepts import SEALED_COLUMN, close_percepts
+from apps.authority.services.explanations import action_names
 from apps.authority.services.precedents import DECISIONS_COLUMN, decision_values
 from apps.contacts.services.queries import PUBLICATIONS_COLUMN, PUBLISHED_COLUMN
 from apps.default_model import default_model

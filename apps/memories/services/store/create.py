@@ -9,7 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from apps.agents.services.locks import lock_schedule
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.graph.concepts import link_memories

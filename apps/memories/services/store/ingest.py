@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.store.appraisal import lasting

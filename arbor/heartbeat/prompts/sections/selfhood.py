@@ -85,9 +85,9 @@ def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
     )
     words = [
         f"{match.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
-        f" {match.words_wanted} more words."
+        f" {match.words_to_negotiate} more words."
         for match in matches
-        if match.words_wanted is not None
+        if match.words_to_negotiate is not None
     ]
     return (
         "## Your boundaries\nWhat reached you touches boundaries of yours. They are what you hold to, whoever asks:\n"

@@ -11,7 +11,7 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
-from arbor.goals.injection import EXHAUSTED_HEARTBEATS
+from arbor.goals.goal_rules import EXHAUSTED_HEARTBEATS
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
@@ -71,7 +71,7 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
     assert "See what to make of: A ship is wrecked." in prompt
     assert "Go where nobody has looked" in prompt
     reasons = [item["reason"] for item in last_done(agent).dropped]
-    assert reasons == ["one heartbeat takes up at most 3 new goals"]
+    assert reasons == ["one heartbeat creates at most 3 new goals"]
 
 
 def test_a_goal_by_rule_has_its_priority_and_place_at_once(

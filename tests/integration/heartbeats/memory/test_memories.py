@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.keychain import sealed_percept
 from apps.agents.services.percepts import perceive
+from apps.agents.services.sealed_percepts import seal_percept
 from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.goals.models import Goal
@@ -246,7 +246,7 @@ def test_a_request_of_a_stranger_is_stored_as_data(
         else:
             name = "user" if sender.endswith("user") else "Vega"
             other = create_agent(template_name="Researcher", name=name, actor="cli:tests")
-            sealed_percept(sender_id=other.id, receiver_id=agent.id, content=STRANGER, detail={}).save(
+            seal_percept(sender_id=other.id, receiver_id=agent.id, content=STRANGER, detail={}).save(
                 force_insert=True
             )
     pilot_heartbeats.run(REST)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.keychain import sealed_percept
+from apps.agents.services.sealed_percepts import seal_percept
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatSession
 from apps.memories.models import Memory
@@ -36,7 +36,7 @@ def test_a_note_about_a_peer_is_stored_and_shown(
         tenant = agent.tenant
     bo = new_agent(tenant, name="Bo")
     with tenant_transaction(agent.tenant_id):
-        sealed_percept(
+        seal_percept(
             sender_id=bo.id,
             receiver_id=agent.id,
             content="The eels have left the river early this autumn.",
@@ -102,7 +102,7 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
     bo = new_agent(tenant, name="Bo")
     with tenant_transaction(agent.tenant_id):
         if wrote:
-            sealed_percept(
+            seal_percept(
                 sender_id=bo.id, receiver_id=agent.id, content="The eels have left.", detail={}
             ).save(force_insert=True)
         else:
@@ -143,7 +143,7 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
 
 def write(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
     with tenant_transaction(agent.tenant_id):
-        sealed_percept(sender_id=sender.id, receiver_id=agent.id, content=text, detail={}).save(
+        seal_percept(sender_id=sender.id, receiver_id=agent.id, content=text, detail={}).save(
             force_insert=True
         )
 
@@ -169,12 +169,13 @@ def test_notes_about_the_silent_do_not_raise_trust(
     assert peer.competence > 0.8
 
 
-def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+@pytest.mark.parametrize("kind", ["user", "cli", "api", "token"])
+def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent, kind: str) -> None:
     def talk() -> None:
         now = datetime.now(UTC)
         with tenant_transaction(agent.tenant_id):
             ChatSession.objects.create(
-                tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
+                tenant_id=agent.tenant_id, agent=agent, person=f"{kind}:Dora", started_at=now, last_at=now
             )
 
     for talks, interactions in ((True, 1), (False, 1), (True, 2), (False, 2)):

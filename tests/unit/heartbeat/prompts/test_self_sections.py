@@ -35,7 +35,11 @@ SITUATION = situation(
     proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
     crossed=[
         MatchedBoundary(
-            boundary="identity_core", response="negotiate", why="it says “x”", about="e1", words_wanted=14
+            boundary="identity_core",
+            response="negotiate",
+            why="it says “x”",
+            about="e1",
+            words_to_negotiate=14,
         )
     ],
 )

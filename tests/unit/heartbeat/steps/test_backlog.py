@@ -9,7 +9,7 @@ import pytest
 
 from arbor.agents.genome import AgentRole
 from arbor.goals.backlog import Backlog
-from arbor.goals.injection import Circumstances
+from arbor.goals.goal_rules import Circumstances
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, DecisionVerdict

@@ -1,4 +1,4 @@
-"""Find and lock agents by name or id, and read their model and genome."""
+"""Find agents by name or id, and read their model and genome."""
 
 from __future__ import annotations
 
@@ -71,12 +71,6 @@ def find_agent(ref: UUID | str) -> Agent:
         by_id |= Q(id=agent_id)
     row: Agent | None = Agent.objects.filter(by_id).first()
     return row or agent_by_name(named)
-
-
-def lock_agent_row(agent_id: UUID) -> None:
-    """Lock an agent until the transaction ends, so that concurrent additions to it wait for each other. Raises NotFound."""
-    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
 
 
 def genome_of(agent: Agent) -> AgentGenome | None:

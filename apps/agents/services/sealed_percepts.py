@@ -50,7 +50,7 @@ class RefusedMessage:
     """A message that was not opened, and the reason."""
 
     percept_id: UUID
-    #: The name of the agent that the percept names as sender; empty if it is no more.
+    #: The name of the agent that the percept names as sender; empty if that agent was destroyed.
     sender: str
     reason: str
 
@@ -62,10 +62,10 @@ class _Correspondent:
     exchange: ChainKey | None
 
 
-def sealed_percept(
+def seal_percept(
     *, sender_id: UUID, receiver_id: UUID, content: str, detail: Mapping[str, Any], urgent: bool = False
 ) -> Percept:
-    """Return the percept of a message to another agent of the tenant, sealed for it and signed by its sender; not stored.
+    """Create the percept of a message to another agent of the tenant, sealed for it and signed by its sender; not stored.
 
     One statement. Raises NotFound, IdentityRefused unless both identities are endorsed and active, and SealBroken.
     """
@@ -123,7 +123,7 @@ def open_percepts(
         try:
             if sealed is None:
                 raise MessageRefused("it is not sealed, so nobody has signed it")
-            content = _opened(percept["id"], sealed, receiver)
+            content = _open_text(percept["id"], sealed, receiver)
         except (MessageRefused, IdentityRefused) as error:
             reason = str(error)
             refused.append(
@@ -173,7 +173,7 @@ def _require_active(correspondent: _Correspondent) -> None:
         raise IdentityRefused(f"{correspondent.name} neither writes nor is written to: {refusal}")
 
 
-def _opened(percept_id: str, sealed: Mapping[str, Any], receiver: str) -> str:
+def _open_text(percept_id: str, sealed: Mapping[str, Any], receiver: str) -> str:
     """Return the text of a sealed message. Raises MessageRefused, IdentityRefused and SealBroken."""
     if sealed["sender"] is None:
         raise MessageRefused("the agent that sent the message is no more")

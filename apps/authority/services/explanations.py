@@ -1,4 +1,4 @@
-"""List the grants of agents, and explain what they authorize and why not."""
+"""List the grants of agents, and explain which resources they authorize, and why others are denied."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.db.models import Q, QuerySet, Sum
 
 from apps.agents.models import Agent
 from apps.agents.services.identity import identity_of
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lookup import agent_by_id
 from apps.authority.models import CapabilityGrant, CapabilityUse
-from apps.authority.services.authority_column import GRANTS_COLUMN, authority_with, parse_authority
+from apps.authority.services.authority_column import GRANTS_COLUMN, parse_authority
 from apps.authority.services.grants import to_value
 from apps.authority.services.modes import trust_of
 from apps.tenants.statements import fetch
@@ -29,6 +29,7 @@ from arbor.authority.authorization import (
 )
 from arbor.authority.constraints import Constraints
 from arbor.authority.grants import ACTION_PREFIX, action_resource, read_uri
+from arbor.values import replace
 
 _GRANTS = f"SELECT {GRANTS_COLUMN} FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s"  # noqa: S608 (no external input)
 _ACTIONS = """
@@ -49,7 +50,7 @@ class GrantStatus(StrEnum):
     EXPIRED = "expired"
     #: Was revoked.
     REVOKED = "revoked"
-    #: From before grants; `arbor prepare` signs it.
+    #: Written by a migration; `arbor prepare` signs it.
     UNSIGNED = "unsigned"
 
 
@@ -59,6 +60,26 @@ class DenialReport:
 
     resource: str
     authorization: Authorization
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as the doors show it."""
+        found = self.authorization
+        return {
+            "resource": self.resource,
+            "granted": found.granted,
+            "capability": found.capability_id,
+            "code": found.code.value if found.code is not None else "",
+            "reason": found.reason,
+            "tried": [
+                {
+                    "capability": grant.capability_id,
+                    "resource": grant.resource,
+                    "code": grant.code.value,
+                    "reason": grant.reason,
+                }
+                for grant in found.tried
+            ],
+        }
 
 
 def capabilities_of(agent_id: UUID, *, revoked: bool = False) -> QuerySet[CapabilityGrant]:
@@ -113,7 +134,6 @@ def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     """Explain whether an agent may use a resource, or an action by its name, now: each grant that covers it, revoked ones too.
 
     A grant does not suffice where the trust in the agent blocks the resource; where a person is asked first, the reason says so.
-
     Raises NotFound for the agent, and CapabilityInvalid for a URI that breaks the grammar.
     """
     agent = agent_by_id(agent_id)
@@ -121,7 +141,7 @@ def explain_denial(*, agent_id: UUID, resource: str) -> DenialReport:
     uri = str(read_uri(wanted if wanted.startswith(SCHEME) else action_resource(wanted)))
     own = authority_of(agent.id)
     revoked = tuple(to_value(row) for row in capabilities_of(agent.id, revoked=True).exclude(revoked_at=None))
-    authority = authority_with(identity_of(agent.id), AgentGrants((*own.grants, *revoked)), own.uses)
+    authority = replace(own, grants=AgentGrants((*own.grants, *revoked)))
     found = explain(uri, authority=authority, now=datetime.now(UTC))
     return DenialReport(resource=uri, authorization=with_trust(found, uri, trust_of(agent.id)))
 
@@ -137,24 +157,3 @@ def agents_with_action(action: str) -> QuerySet[Agent]:
         capabilities__resource=action_resource(action), capabilities__revoked_at=None
     )
     return rows.distinct().order_by("name")
-
-
-def explanation_json(report: DenialReport) -> dict[str, Any]:
-    """Return the explanation as the doors show it."""
-    found = report.authorization
-    return {
-        "resource": report.resource,
-        "granted": found.granted,
-        "capability": found.capability_id,
-        "code": found.code.value if found.code is not None else "",
-        "reason": found.reason,
-        "tried": [
-            {
-                "capability": grant.capability_id,
-                "resource": grant.resource,
-                "code": grant.code.value,
-                "reason": grant.reason,
-            }
-            for grant in found.tried
-        ],
-    }

@@ -77,7 +77,7 @@ def _callee(request: ToolRequest) -> _Callee:
 
 
 def _suspend_tool(request: ToolRequest, listing: Listing, agent_id: UUID) -> ToolSuspended:
-    """Hold a tool back that its server lists no longer, or otherwise; return the reason."""
+    """Suspend a tool that its server no longer lists, or has changed; return the error to raise."""
     tool: Tool | None = (
         Tool.objects.select_for_update(of=("self",))
         .select_related("server")

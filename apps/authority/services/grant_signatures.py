@@ -1,4 +1,4 @@
-"""Sign the grants of agents anew with the System Authority's latest key."""
+"""Replace the signatures of agents' grants by those of the System Authority's latest key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.values import replace
 
 
 def signed_by(numbers: Collection[int]) -> Q:
-    """Return the condition of grants in force that keys of the System Authority signed, or whose copies of those above they did."""
+    """Return the condition of grants in force whose signature, or that of a grant above, is by these keys of the System Authority."""
     issuers = [issuer_of(number) for number in numbers]
     found = Q(issuer__in=issuers)
     for issuer in issuers:
@@ -28,8 +28,8 @@ def signed_by(numbers: Collection[int]) -> Q:
 
 
 @transaction.atomic
-def resign_grants(*, after: UUID | None, batch: int) -> SignedAnew:
-    """Sign a batch of grants of the current tenant anew, in the order of their ids, with the copies of those above them.
+def sign_grants_anew(*, after: UUID | None, batch: int) -> SignedAnew:
+    """Sign a batch of grants of the current tenant anew, in the order of their ids, with their copies of the grants above.
 
     A grant whose signature is not valid is left as it is, and so are revoked ones, which authorize nothing.
     Raises ConfigurationInvalid without a master key, and SealBroken.
@@ -47,9 +47,9 @@ def resign_grants(*, after: UUID | None, batch: int) -> SignedAnew:
         if not all(_is_genuine(link, issuers) for link in (grant, *grant.ancestors)):
             refused.append(f"the signature of {grant.id} is not that of the System Authority")
             continue
-        anew = _signed(grant, key)
-        row.issuer, row.signature = anew.issuer, anew.signature
-        row.ancestors = [to_record(_signed(above, key)) for above in grant.ancestors] or None
+        signed_grant = _sign(grant, key)
+        row.issuer, row.signature = signed_grant.issuer, signed_grant.signature
+        row.ancestors = [to_record(_sign(above, key)) for above in grant.ancestors] or None
         signed.append(row)
     CapabilityGrant.objects.bulk_update(signed, ["issuer", "signature", "ancestors"])
     return SignedAnew(
@@ -62,6 +62,6 @@ def _is_genuine(grant: Capability, issuers: Mapping[str, bytes]) -> bool:
     return key is not None and grant.is_signed_by(key)
 
 
-def _signed(grant: Capability, key: SigningKey) -> Capability:
+def _sign(grant: Capability, key: SigningKey) -> Capability:
     unsigned = replace(grant, issuer=issuer_of(key.number))
     return replace(unsigned, signature=key.sign(unsigned.message()).hex())

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from arbor.agents.genome import AgentRole
-from arbor.goals.injection import (
+from arbor.goals.goal_rules import (
     ASPIRATIONS,
     Circumstances,
-    Rule,
+    GoalRule,
     apply_goal_rules,
     calls_for_work,
     curiosity_pressure,
@@ -19,7 +19,7 @@ from arbor.goals.injection import (
 from arbor.goals.values import GoalLayer, GoalSource
 
 
-def rules(**of: Any) -> list[Rule]:
+def rules(**of: Any) -> list[GoalRule]:
     return [goal.rule for goal in apply_goal_rules(Circumstances(**of))]
 
 
@@ -35,41 +35,47 @@ def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pre
     ("of", "expected"),
     [
         ({}, []),
-        ({"stale_beats": 20}, []),
-        ({"stale_beats": 21}, [Rule.CURIOSITY]),
-        ({"stale_beats": 11, "risk_tolerance": 0.0}, [Rule.CURIOSITY]),
-        ({"stale_beats": 30, "risk_tolerance": 1.0}, []),
-        ({"stale_beats": 21, "open_rules": frozenset({"curiosity"})}, []),
+        ({"stale_heartbeats": 20}, []),
+        ({"stale_heartbeats": 21}, [GoalRule.CURIOSITY]),
+        ({"stale_heartbeats": 11, "risk_tolerance": 0.0}, [GoalRule.CURIOSITY]),
+        ({"stale_heartbeats": 30, "risk_tolerance": 1.0}, []),
+        ({"stale_heartbeats": 21, "open_rules": frozenset({"curiosity"})}, []),
         ({"exhausted_heartbeats": 2}, []),
-        ({"exhausted_heartbeats": 3}, [Rule.SURVIVAL]),
-        ({"budget_runs_low": True}, [Rule.SURVIVAL]),
+        ({"exhausted_heartbeats": 3}, [GoalRule.SURVIVAL]),
+        ({"budget_runs_low": True}, [GoalRule.SURVIVAL]),
         ({"budget_runs_low": True, "open_rules": frozenset({"survival"})}, []),
-        ({"role": AgentRole.LIBRARIAN}, [Rule.ROLE]),
+        ({"role": AgentRole.LIBRARIAN}, [GoalRule.ROLE]),
         ({"role": AgentRole.LIBRARIAN, "has_aspiration": True}, []),
-        ({"chances": ["A bounty is open."]}, [Rule.OPPORTUNITY]),
+        ({"chances": ["A bounty is open."]}, [GoalRule.OPPORTUNITY]),
         ({"chances": ["  \n", "\0"]}, []),
         ({"chances": ["x"], "open_rules": frozenset({"opportunity"})}, []),
-        ({"standing": 0.29, "dealings": 3}, [Rule.REPUTATION]),
-        ({"standing": 0.3, "dealings": 3}, []),
-        ({"standing": 0.0, "dealings": 2}, []),
-        ({"standing": 0.7, "dealings": 9}, []),
-        ({"standing": 0.71, "dealings": 9}, [Rule.MENTORING]),
-        ({"standing": 0.71, "dealings": 9, "open_rules": frozenset({"mentoring"})}, []),
+        ({"reputation": 0.29, "dealings": 3}, [GoalRule.REPUTATION]),
+        ({"reputation": 0.3, "dealings": 3}, []),
+        ({"reputation": 0.0, "dealings": 2}, []),
+        ({"reputation": 0.7, "dealings": 9}, []),
+        ({"reputation": 0.71, "dealings": 9}, [GoalRule.MENTORING]),
+        ({"reputation": 0.71, "dealings": 9, "open_rules": frozenset({"mentoring"})}, []),
         (
-            {"stale_beats": 99, "exhausted_heartbeats": 3, "chances": ["x"], "standing": 0.9, "dealings": 3},
-            [Rule.SURVIVAL, Rule.OPPORTUNITY, Rule.MENTORING],
+            {
+                "stale_heartbeats": 99,
+                "exhausted_heartbeats": 3,
+                "chances": ["x"],
+                "reputation": 0.9,
+                "dealings": 3,
+            },
+            [GoalRule.SURVIVAL, GoalRule.OPPORTUNITY, GoalRule.MENTORING],
         ),
-        ({"stale_beats": 99, "open_titles": ["Explore something unfamiliar"]}, []),
-        ({"stale_beats": 99, "open_titles": ["exploring something unfamilar"]}, []),
-        ({"stale_beats": 99, "open_titles": [f"Goal {number}" for number in range(50)]}, []),
+        ({"stale_heartbeats": 99, "open_titles": ["Explore something unfamiliar"]}, []),
+        ({"stale_heartbeats": 99, "open_titles": ["exploring something unfamilar"]}, []),
+        ({"stale_heartbeats": 99, "open_titles": [f"Goal {number}" for number in range(50)]}, []),
     ],
 )
-def test_a_rule_creates_a_goal_unless_one_is_open(of: dict[str, Any], expected: list[Rule]) -> None:
+def test_a_rule_creates_a_goal_unless_one_is_open(of: dict[str, Any], expected: list[GoalRule]) -> None:
     assert rules(**of) == expected
 
 
 def test_curiosity_makes_the_goal_of_the_seed() -> None:
-    (goal,) = apply_goal_rules(Circumstances(stale_beats=40))
+    (goal,) = apply_goal_rules(Circumstances(stale_heartbeats=40))
     assert (goal.layer, goal.title, goal.source) == (
         GoalLayer.OBJECTIVE,
         "Explore something unfamiliar",
@@ -116,7 +122,7 @@ def test_objectives_and_tasks_call_for_work(layer: GoalLayer, rule: str, calls: 
         ({}, True),
         ({"budget_runs_low": True}, False),
         ({"exhausted_heartbeats": 1}, False),
-        ({"stale_beats": 50}, True),
+        ({"stale_heartbeats": 50}, True),
     ],
 )
 def test_an_agent_has_recovered_when_its_resources_suffice(given: dict[str, Any], recovered: bool) -> None:

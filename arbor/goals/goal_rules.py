@@ -18,20 +18,20 @@ from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, MAX_OPEN, GoalLayer, GoalS
 CURIOSITY_AFTER = 10.0
 CURIOSITY_PER_RISK = 20.0
 #: The risk tolerance of an agent without traits.
-BALANCED = 0.5
+BALANCED_RISK = 0.5
 # Seed 003, 3.7, names a balance below 20. Arbor has energy and a daily budget of tokens and money instead: this many
 # heartbeats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
 EXHAUSTED_HEARTBEATS = 3
 # The origin of seed 003: the reputation below and above which a rule creates a goal, and the number of dealings from
 # which the reputation counts.
-POOR_STANDING = 0.3
-GOOD_STANDING = 0.7
-STANDING_KNOWN_FROM = 3
+POOR_REPUTATION = 0.3
+GOOD_REPUTATION = 0.7
+REPUTATION_KNOWN_FROM = 3
 #: Characters of an event's text that a goal's title quotes.
 TITLE_LENGTH = 120
 
 
-class Rule(StrEnum):
+class GoalRule(StrEnum):
     """The rule that created a goal; its name is stored with the goal."""
 
     #: The agent has met nothing new for too long.
@@ -59,10 +59,10 @@ class Circumstances:
     #: Whether an aspiration is open.
     has_aspiration: bool = False
     role: AgentRole | None = None
-    risk_tolerance: float = BALANCED
+    risk_tolerance: float = BALANCED_RISK
     #: Heartbeats since the agent last met something new.
-    stale_beats: int = 0
-    #: Whether the agent can find something new: a rule without access to the web cannot.
+    stale_heartbeats: int = 0
+    #: Whether the agent can find something new: the reflex policy cannot without access to the web.
     can_explore: bool = True
     #: Heartbeats in a row that ended without energy.
     exhausted_heartbeats: int = 0
@@ -71,15 +71,15 @@ class Circumstances:
     #: Events that may be chances, as texts.
     chances: Sequence[str] = ()
     #: The share of peers' dealings with the agent that went well, and the number of dealings.
-    standing: float | None = None
+    reputation: float | None = None
     dealings: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InjectedGoal:
+class RuleGoal:
     """A goal that a rule creates."""
 
-    rule: Rule
+    rule: GoalRule
     title: str
     description: str
     layer: GoalLayer
@@ -119,7 +119,7 @@ def calls_for_work(layer: GoalLayer, rule: str) -> bool:
     An aspiration never ends, and its work is done by goals and steps of its own. A goal to spend
     less would otherwise cause spending itself.
     """
-    return layer is not GoalLayer.ASPIRATION and rule != Rule.SURVIVAL
+    return layer is not GoalLayer.ASPIRATION and rule != GoalRule.SURVIVAL
 
 
 def has_recovered(now: Circumstances) -> bool:
@@ -127,12 +127,12 @@ def has_recovered(now: Circumstances) -> bool:
     return not now.budget_runs_low and not now.exhausted_heartbeats
 
 
-def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
+def curiosity_pressure(stale_heartbeats: int, risk_tolerance: float) -> float:
     """Return the pressure of curiosity (seed 003, 10.4); above 1 the agent explores."""
-    return stale_beats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)
+    return stale_heartbeats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)
 
 
-def apply_goal_rules(now: Circumstances) -> list[InjectedGoal]:
+def apply_goal_rules(now: Circumstances) -> list[RuleGoal]:
     """Apply the rules; return their goals, the most urgent first, none where there is no room."""
     if len(now.open_titles) >= MAX_OPEN:
         return []
@@ -147,7 +147,7 @@ def apply_goal_rules(now: Circumstances) -> list[InjectedGoal]:
     return fitting[:MAX_NEW_PER_HEARTBEAT]
 
 
-def _survival(now: Circumstances) -> InjectedGoal | None:
+def _survival(now: Circumstances) -> RuleGoal | None:
     if not now.budget_runs_low and now.exhausted_heartbeats < EXHAUSTED_HEARTBEATS:
         return None
     why = (
@@ -155,8 +155,8 @@ def _survival(now: Circumstances) -> InjectedGoal | None:
         if now.budget_runs_low
         else "your energy was used up heartbeat after heartbeat"
     )
-    return InjectedGoal(
-        rule=Rule.SURVIVAL,
+    return RuleGoal(
+        rule=GoalRule.SURVIVAL,
         title="Live within your means",
         description=f"You rest and choose cheap actions until there is enough again; {why}.",
         layer=GoalLayer.TASK,
@@ -164,12 +164,12 @@ def _survival(now: Circumstances) -> InjectedGoal | None:
     )
 
 
-def _opportunity(now: Circumstances) -> InjectedGoal | None:
+def _opportunity(now: Circumstances) -> RuleGoal | None:
     chance = next((text for text in map(_first_line, now.chances) if text), "")
     if not chance:
         return None
-    return InjectedGoal(
-        rule=Rule.OPPORTUNITY,
+    return RuleGoal(
+        rule=GoalRule.OPPORTUNITY,
         title=f"See what to make of: {chance}",
         description="You know whether it is a chance, and have taken it or let it pass with a reason.",
         layer=GoalLayer.OBJECTIVE,
@@ -177,12 +177,12 @@ def _opportunity(now: Circumstances) -> InjectedGoal | None:
     )
 
 
-def _role(now: Circumstances) -> InjectedGoal | None:
+def _role(now: Circumstances) -> RuleGoal | None:
     if now.role is None or now.has_aspiration:
         return None
     title, description = ASPIRATIONS[now.role]
-    return InjectedGoal(
-        rule=Rule.ROLE,
+    return RuleGoal(
+        rule=GoalRule.ROLE,
         title=title,
         description=description,
         layer=GoalLayer.ASPIRATION,
@@ -190,20 +190,20 @@ def _role(now: Circumstances) -> InjectedGoal | None:
     )
 
 
-def _reputation(now: Circumstances) -> InjectedGoal | None:
-    if now.standing is None or now.dealings < STANDING_KNOWN_FROM:
+def _reputation(now: Circumstances) -> RuleGoal | None:
+    if now.reputation is None or now.dealings < REPUTATION_KNOWN_FROM:
         return None
-    if now.standing < POOR_STANDING:
-        return InjectedGoal(
-            rule=Rule.REPUTATION,
+    if now.reputation < POOR_REPUTATION:
+        return RuleGoal(
+            rule=GoalRule.REPUTATION,
             title="Improve how you stand with your peers",
             description="Your next dealings with them went well, and you kept what you promised.",
             layer=GoalLayer.OBJECTIVE,
             source=GoalSource.SOCIAL,
         )
-    if now.standing > GOOD_STANDING:
-        return InjectedGoal(
-            rule=Rule.MENTORING,
+    if now.reputation > GOOD_REPUTATION:
+        return RuleGoal(
+            rule=GoalRule.MENTORING,
             title="Be a mentor to your peers",
             description="Others can do what only you could, because you showed them.",
             layer=GoalLayer.ASPIRATION,
@@ -212,11 +212,11 @@ def _reputation(now: Circumstances) -> InjectedGoal | None:
     return None
 
 
-def _curiosity(now: Circumstances) -> InjectedGoal | None:
-    if not now.can_explore or curiosity_pressure(now.stale_beats, now.risk_tolerance) <= 1.0:
+def _curiosity(now: Circumstances) -> RuleGoal | None:
+    if not now.can_explore or curiosity_pressure(now.stale_heartbeats, now.risk_tolerance) <= 1.0:
         return None
-    return InjectedGoal(
-        rule=Rule.CURIOSITY,
+    return RuleGoal(
+        rule=GoalRule.CURIOSITY,
         title="Explore something unfamiliar",
         description="You have met something new, and noted what it was.",
         layer=GoalLayer.OBJECTIVE,

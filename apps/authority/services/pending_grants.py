@@ -1,4 +1,4 @@
-"""Sign the grants that a migration has written."""
+"""Sign the grants that migrations have written."""
 
 from __future__ import annotations
 
