@@ -22,6 +22,8 @@ from arbor import errors
 log = structlog.get_logger(__name__)
 
 _FAILED = "Arbor failed to answer; the log has the reason under the request's id"
+#: The answer to a request whose statement was canceled by its timeout.
+TOO_SLOW = "the database needed too long for it; ask for less"
 #: The end of the name of a foreign key to an agent.
 _OF_AGENT = "_agent_id_in_tenant"
 CONTENT_TYPE = "application/problem+json"
@@ -194,7 +196,6 @@ def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
 
 def _failed(request: HttpRequest, error: Exception) -> JsonResponse:
     if isinstance(error.__cause__, QueryCanceled):
-        detail = "the database needed too long for it; ask for less"
-        return problem(request, status=HTTPStatus.SERVICE_UNAVAILABLE, detail=detail, kind="too-slow")
+        return problem(request, status=HTTPStatus.SERVICE_UNAVAILABLE, detail=TOO_SLOW, kind="too-slow")
     log.error("request_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
     return server_failed(request)

@@ -11,8 +11,9 @@ from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
 from ninja.errors import ValidationError as RequestInvalid
+from psycopg.errors import QueryCanceled
 
-from apps.api.problems import status_of
+from apps.api.problems import TOO_SLOW, status_of
 from apps.api.requests import request_id_of
 from apps.api.threads import DATABASE_AWAY
 from arbor import errors
@@ -122,6 +123,8 @@ def _unauthenticated(_request: HttpRequest, _error: Exception) -> JsonResponse:
 
 
 def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
+    if isinstance(error.__cause__, QueryCanceled):
+        return error_response(TOO_SLOW, status=HTTPStatus.SERVICE_UNAVAILABLE)
     log.error("database_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
     return error_response(DATABASE_AWAY, status=HTTPStatus.SERVICE_UNAVAILABLE)
 
