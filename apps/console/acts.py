@@ -10,25 +10,13 @@ from uuid import UUID
 
 from apps.agents.services.identity import rotate_agent_key
 from apps.agents.services.publication import publish_agent, unpublish_agent
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
 from apps.fleet.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
-from apps.heartbeats.services.schedule import claim_now
+from apps.heartbeats.services.schedule import request_heartbeat
 from apps.tenants.models import Role
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import TRANSITIONS, AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
-
-
-def _tick(*, agent_id: UUID, actor: str) -> None:
-    claim_now(agent_id=agent_id)
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor,
-        agent_id=agent_id,
-        message="asked for a heartbeat now",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +37,11 @@ class Act:
 
 
 _RUN_NOW = Act(
-    verb="tick", label="Run now", icon="ecg_heart", service=_tick, done="will have a heartbeat at once"
+    verb="tick",
+    label="Run now",
+    icon="ecg_heart",
+    service=request_heartbeat,
+    done="will have a heartbeat at once",
 )
 
 ACTS: Mapping[str, Act] = MappingProxyType(

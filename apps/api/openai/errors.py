@@ -30,7 +30,7 @@ _CODES = {
     HTTPStatus.NOT_FOUND: "model_not_found",
     HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_exceeded",
 }
-#: The operations of the protocol that there are.
+#: The operations of the protocol that Arbor serves.
 _SERVED = (
     "agents answer POST /v1/chat/completions, GET /v1/models lists them, and POST /v1/embeddings embeds texts"
 )
@@ -39,7 +39,7 @@ _SERVED = (
 def error_body(
     message: str, *, status: int, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:
-    """Return an error as the protocol writes it; `code` replaces that of the status."""
+    """Return an error as the protocol writes it; `code` replaces the code of the status."""
     known = HTTPStatus(status)
     kind = "server_error" if known.is_server_error else "invalid_request_error"
     return {
@@ -59,13 +59,13 @@ def error_response(
     response = JsonResponse(error_body(message, status=status, param=param, code=code), status=status)
     if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="Arbor"'
-    # OpenAI's own clients send a request again otherwise, and each would be a turn of its own.
+    # OpenAI's own clients would send the request again, and each request would be another turn.
     response["x-should-retry"] = "false"
     return response
 
 
-def unserved(request: HttpRequest, *, status: int) -> JsonResponse:
-    """Answer a request below /v1 that reached no operation: another path or method of OpenAI's API."""
+def unknown_operation(request: HttpRequest, *, status: int) -> JsonResponse:
+    """Answer a request below /v1 for a path or method of OpenAI's API that Arbor does not serve."""
     if status == HTTPStatus.NOT_FOUND:
         message = f"{request.path} is not served; {_SERVED}"
     elif status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -76,7 +76,7 @@ def unserved(request: HttpRequest, *, status: int) -> JsonResponse:
 
 
 def status_of_failure(reason: str) -> HTTPStatus:
-    """Return the status of a turn without an answer, from its stored reason: `ModelTimeout: …`."""
+    """Return the HTTP status of a turn without an answer, from its stored reason: `ModelTimeout: …`."""
     kind = getattr(errors, reason.partition(":")[0], None)
     if isinstance(kind, type) and issubclass(kind, errors.ModelError | errors.EmbeddingFailed):
         return status_of(kind())

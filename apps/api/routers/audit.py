@@ -131,7 +131,7 @@ class HeadResource(Schema):
 def list_audit(request: HttpRequest, page: Paging, wanted: Query[AuditQuery]) -> ListPage[AuditResource]:
     """List or search what was done in the tenant and by whom, the latest first."""
     rows = wanted.filter().applied(AuditEvent.objects.all())
-    return page_of(rows, page, order="-at", view=AuditResource.model_validate)
+    return page_of(rows, page, order="-at", to_resource=AuditResource.model_validate)
 
 
 @router.get(

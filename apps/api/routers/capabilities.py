@@ -53,7 +53,7 @@ class CapabilityResource(Schema):
 
     @classmethod
     def of(cls, row: CapabilityGrant) -> Self:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         return cls(
             id=row.id,
             name=capability_name(row.id),
@@ -151,7 +151,7 @@ def list_capabilities(
 ) -> ListPage[CapabilityResource]:
     """List the capabilities of an agent, and those of all agents; revoked ones on request."""
     rows = capabilities_of(agent_id, revoked=revoked)
-    return page_of(rows, page, order="resource", view=CapabilityResource.of)
+    return page_of(rows, page, order="resource", to_resource=CapabilityResource.of)
 
 
 @router.post(

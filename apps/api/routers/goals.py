@@ -123,7 +123,7 @@ class PlanResource(Schema):
 
     @classmethod
     def of(cls, plan: Plan) -> PlanResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         steps = [StepResource.model_validate(step) for step in plan.steps.all()]
         shown = {name: getattr(plan, name) for name in cls.model_fields if name != "steps"}
         return cls(**shown, steps=steps)
@@ -155,20 +155,20 @@ def list_goals(
     rows = rows_of(Goal, agent_id)
     if state is not None:
         rows = rows.filter(state=state)
-    return page_of(rows, page, order="-touched_at", view=GoalResource.model_validate)
+    return page_of(rows, page, order="-touched_at", to_resource=GoalResource.model_validate)
 
 
 @router.post("/agents/{uuid:agent_id}/goals", response={201: GoalResource}, summary="Add a goal")
 def create_goal(request: HttpRequest, agent_id: UUID, goal: GoalInput) -> Status[GoalResource]:
     """Add a goal. When the wanted state is full, it gets the next lower state with room."""
-    made = add_goal(
+    created = add_goal(
         agent_id=agent_id,
         **dict(goal),
         source=GoalSource.USER_REQUEST,
         blocked_by="",
         actor=access_of(request).actor,
     )
-    return Status(201, GoalResource.model_validate(made))
+    return Status(201, GoalResource.model_validate(created))
 
 
 @router.get("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Show a goal")
@@ -209,14 +209,14 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
         risk=plan.risk,
         dependencies=plan.needs,
     )
-    made = plan_goal(
+    planned = plan_goal(
         agent_id=agent_id,
         goal_id=goal_id,
         draft=draft,
         as_draft=plan.draft,
         actor=access_of(request).actor,
     )
-    return Status(201, PlanResource.of(made))
+    return Status(201, PlanResource.of(planned))
 
 
 @router.post(
@@ -250,10 +250,10 @@ def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -
 )
 def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -> PlanResource:
     """Record that something a goal's active plan depends on has come about."""
-    made = meet_dependency(
+    changed = meet_dependency(
         agent_id=agent_id,
         goal_id=goal_id,
         dependency=met.dependency,
         actor=access_of(request).actor,
     )
-    return PlanResource.of(made)
+    return PlanResource.of(changed)

@@ -124,7 +124,10 @@ def list_memories(
     if wanted.pinned:
         rows = rows.filter(pin__isnull=False)
     return page_of(
-        rows.defer("embedding", "lexical"), page, order="-occurred_at", view=MemoryResource.model_validate
+        rows.defer("embedding", "lexical"),
+        page,
+        order="-occurred_at",
+        to_resource=MemoryResource.model_validate,
     )
 
 

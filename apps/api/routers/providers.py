@@ -35,7 +35,7 @@ class ProviderResource(Schema):
 
     @classmethod
     def of(cls, row: ProviderKey) -> ProviderResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(row, name) for name in cls.model_fields if name != "models"}
         return cls(**shown, models=row.listed)
 
@@ -74,7 +74,7 @@ class DefaultModelInput(Input):
 def list_providers(request: HttpRequest, page: Paging) -> ListPage[ProviderResource]:
     """List the providers that the tenant has keys of, without the keys."""
     rows = ProviderKey.objects.defer("sealed_key")
-    return page_of(rows, page, order="provider", view=ProviderResource.of)
+    return page_of(rows, page, order="provider", to_resource=ProviderResource.of)
 
 
 @router.put("/providers/{provider}", response=ProviderResource, auth=ADMINISTER, summary="Enter a key")

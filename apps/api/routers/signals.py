@@ -1,4 +1,4 @@
-"""Signals: what changed about agents, by a cursor or live."""
+"""Signals about agents: read by a cursor, or streamed live."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def stream_signals(request: HttpRequest, wanted: Query[WantedSignals]) -> 
     return StreamingHttpResponse(
         _events(access, cursor, chosen),
         content_type="text/event-stream",
-        # Proxies would wait for the end of the answer.
+        # Proxies would buffer the events.
         headers={"X-Accel-Buffering": "no"},
     )
 

@@ -40,7 +40,7 @@ class TemplateResource(Schema):
 
     @classmethod
     def of(cls, template: FoundTemplate | UnreadableTemplate) -> TemplateResource:
-        """Return the view of a template."""
+        """Return the resource of a template."""
         return cls(**_shown(template))
 
 

@@ -195,7 +195,7 @@ def test_a_stream_that_ends_at_once_leaves_its_hub(tenant: Tenant, reader: Calle
     access = authenticate(reader.token)
 
     async def open_and_close() -> None:
-        events = signal_routes._events(access, Cursor(), SignalFilter())
+        events: Any = signal_routes._events(access, Cursor(), SignalFilter())
         assert await anext(events) == "retry: 2000\n\n"
         await events.aclose()
         hub_of(tenant.id).require_room(access)
