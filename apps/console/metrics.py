@@ -48,24 +48,33 @@ def _has_token(request: HttpRequest) -> bool:
 
 
 class _Figures(Collector):
-    """Converts the metrics of the fleet to gauges."""
+    """Collects the figures of the fleet as gauges."""
 
     def __init__(self, fleet: FleetStatus) -> None:
         self._fleet = fleet
 
     def collect(self) -> Iterator[Metric]:
         fleet = self._fleet
-        beats = fleet.heartbeats
-        ended = {"completed": beats.completed, "failed": beats.failed, "skipped": beats.skipped}
+        heartbeats = fleet.heartbeats
+        ended = {
+            "completed": heartbeats.completed,
+            "failed": heartbeats.failed,
+            "skipped": heartbeats.skipped,
+        }
         yield _gauge_by_label(
             "arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended
         )
-        now = {"due": beats.due, "queued": beats.queued, "running": beats.running, "lost": beats.lost_leases}
+        now = {
+            "due": heartbeats.due,
+            "queued": heartbeats.queued,
+            "running": heartbeats.running,
+            "lost": heartbeats.lost_leases,
+        }
         yield _gauge_by_label("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
         yield _gauge(
             "arbor_heartbeat_oldest_due_seconds",
             "Seconds since the oldest due heartbeat was due.",
-            beats.oldest_due_s,
+            heartbeats.oldest_due_s,
         )
         yield _gauge_by_label("arbor_agents", "Agents.", "status", fleet.agents)
         yield _gauge_by_label(

@@ -9,9 +9,8 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
-from apps.console.access import has_role
+from apps.console.access import Right, has_right
 from apps.console.views import refuse
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound, PreconditionFailed
 
@@ -24,8 +23,8 @@ def apply_act(
 ) -> HttpResponse | None:
     """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
     verb = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} {noun} {row_id}")
+    if not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=f"{verb} {noun} {row_id}")
     if verb not in acts:
         raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")
     try:

@@ -133,7 +133,7 @@ class ClusterAdmin(OwnPageAdmin):
 class ConceptAdmin(OwnPageAdmin):
     """List concepts, each with its broader one."""
 
-    list_display = ("name", "agent_link", "broader", "depth", "made")
+    list_display = ("name", "agent_link", "broader", "depth", "met")
     list_filter = filters_by_agent()
     text_fields = ("name", "description")
     page_template = "console/concept.html"
@@ -150,4 +150,4 @@ class ConceptAdmin(OwnPageAdmin):
         return cells.link("memories_concept", concept.parent.id, concept.parent.name)
 
     depth = columns.cell("depth", lambda concept: len(concept.ancestors))
-    made = columns.moment("created_at", "first met")
+    met = columns.moment("created_at", "first met")

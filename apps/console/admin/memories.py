@@ -41,7 +41,7 @@ class MemoryAdmin(OwnPageAdmin):
     read_page = staticmethod(read_memory)
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Return the order of creation, or that of the occurrences in one agent's memories, which has an index there."""
+        """Return the order of creation; for the memories of one agent the order of occurrence, which has an index."""
         return ("-occurred_at",) if request.GET.get("agent__id__exact") else tuple(self.ordering)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:

@@ -198,7 +198,6 @@ class BoundaryAdmin(AgentRowsAdmin):
     flexibility_shown = columns.share("flexibility", "flexibility")
     importance_shown = columns.share("importance", "importance")
     came_from = columns.origin("source", "source")
-    #: The patterns and examples of the boundary.
     patterns_shown = columns.lines("patterns", "patterns")
     examples_shown = columns.lines("examples", "examples")
 

@@ -27,13 +27,13 @@ from apps.authority.services.explaining import (
     uses_of,
 )
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.views import console_page, refuse
 from apps.tenants.scope import APP
 from arbor.agents.capabilities import SCHEME
 from arbor.authority.constraints import Constraints, entered_constraints
 from arbor.authority.grants import action_resource
-from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, PermissionDenied
+from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound
 from arbor.heartbeat.actions import ACTIONS
 from arbor.ids import read_id
 
@@ -76,8 +76,7 @@ class CapabilityPage:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_capabilities(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show an agent's capabilities and, for `resource`, whether it may use it; apply a posted act."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents may do")
+    require_member(request, to="see what its agents may do")
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):
             return refuse(request, agent_id=agent_id, attempted="change the capabilities of an agent")

@@ -10,13 +10,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.access import access_of, actor_of, has_role
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.knowledge import read_knowledge
 from apps.console.views import console_page, refuse
 from apps.memories.services.retention.pins import pin, unpin
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
+from arbor.errors import Invalid, LimitReached, NotFound
 
 _ACTS = {"pin": pin, "unpin": unpin}
 
@@ -24,8 +23,7 @@ _ACTS = {"pin": pin, "unpin": unpin}
 @require_safe
 def show_quotas(request: HttpRequest) -> HttpResponse:
     """Show an agent's memories of each type with the quotas, and the facts nearest to a proposal."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents remember")
+    require_member(request, to="see what its agents remember")
     page = read_knowledge(request.GET)
     return console_page(request, "console/knowledge.html", title="Memory quotas", page=page)
 
@@ -34,8 +32,8 @@ def show_quotas(request: HttpRequest) -> HttpResponse:
 def act_on_memory(request: HttpRequest, memory_id: UUID) -> HttpResponse:
     """Pin or unpin a memory, and return to its page."""
     verb = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} memory {memory_id}")
+    if not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=f"{verb} memory {memory_id}")
     if verb not in _ACTS:
         raise NotFound(f"the act must be one of {', '.join(_ACTS)}, got {verb!r}")
     try:

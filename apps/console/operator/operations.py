@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import Right, access_of, actor_of, has_right, is_platform_operator
-from apps.console.live import is_own_request, live_page
+from apps.console.live import live_page
 from apps.console.pages.operations import read_operations
 from apps.console.views import refuse
 from apps.contacts.services.outbox import retry_message
@@ -21,6 +21,7 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.pauses import pause_all_agents, resume_all_agents, resume_all_tenants, suspend_all_tenants
 from apps.maintenance.services.recovery import retry_failed_maintenance_calls
 from apps.tenants.scope import APP
+from apps.tenants.sessions import is_own_request
 from arbor.errors import Invalid, NotFound, PermissionDenied
 from arbor.ids import read_id
 
@@ -150,7 +151,7 @@ def act_on_operations(request: HttpRequest) -> HttpResponse:
     if act is None:
         raise NotFound(f"the act must be one of {', '.join(OPERATIONS_ACTS)}")
     if not act.allowed(request):
-        return refuse(request, agent_id=None, attempted=f"{name} on the operations page")
+        return refuse(request, attempted=f"{name} on the operations page")
     try:
         messages.success(request, act.carry_out(request))
     except (Invalid, NotFound) as refusal:

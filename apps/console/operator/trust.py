@@ -26,7 +26,7 @@ from apps.authority.services.modes import (
     trust_of,
 )
 from apps.authority.services.trust_tiers import read_trust_score, set_tier
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.views import console_page, refuse
 from apps.selves.services.drift import SelfDrift, measure_self_drift
 from apps.tenants.scope import APP
@@ -35,7 +35,7 @@ from arbor.agents.template import TrustTier
 from arbor.authority.approvals import Suggestion
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.actions import ACTIONS
 
 _REASON_LENGTH = 500
@@ -63,8 +63,7 @@ class TrustPage:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_trust(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the trust in an agent; apply a posted act."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see the trust in its agents")
+    require_member(request, to="see the trust in its agents")
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):
             return refuse(request, agent_id=agent_id, attempted="change the trust in an agent")

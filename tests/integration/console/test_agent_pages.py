@@ -16,7 +16,7 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.agents.services.keychain import CLOSED, sealed_percept
 from apps.calls.models import DailyUsage
 from apps.console import paging
-from apps.console.paging import ROWS_BELOW
+from apps.console.paging import INLINE_ROWS
 from apps.fleet.administration import set_tenant_energy
 from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
@@ -192,7 +192,7 @@ def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
             ProgressNoteFactory(goal=goal, text=f"Sounding number {number}.")
     first = viewer.get(page_of(goal)).content.decode()
     assert "the first 25 progress notes" in first
-    assert first.count("Sounding number") == ROWS_BELOW
+    assert first.count("Sounding number") == INLINE_ROWS
     assert viewer.get(page_of(goal), {"notes-page": 2}).content.decode().count("Sounding number") == 5
 
 
