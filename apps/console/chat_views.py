@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods
 from apps.agents.services.profile import agent_by_id
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.contacts import read_chat, read_partial_reply
-from apps.console.views import console_page, refuse
+from apps.console.views import console_page, posted_text, refuse
 from apps.contacts.services.chat import end_session, open_session, receive_turn
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
@@ -48,8 +48,7 @@ def _partial_reply(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 
 
 def _say(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    # A browser sends line breaks as two characters.
-    text = request.POST.get("text", "").replace("\r\n", "\n")
+    text = posted_text(request)
     try:
         with transaction.atomic(using=APP):
             session = open_session(agent_id=agent_id, person=actor_of(request))

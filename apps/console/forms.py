@@ -25,7 +25,7 @@ from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.tenants.scope import APP
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, ArborError, Invalid, TransitionIllegal
+from arbor.errors import AlreadyExists, ArborError, Invalid
 from arbor.ids import read_id
 
 
@@ -79,7 +79,7 @@ class NewAgentForm(ServiceForm):
     def create(self, *, actor: str) -> Agent | None:
         """Create the agent; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
-        with self.refusals(Invalid, AlreadyExists, TransitionIllegal):
+        with self.refusals(Invalid, AlreadyExists):
             agent = create_agent(
                 name=wanted["name"],
                 template_name=wanted["template"],

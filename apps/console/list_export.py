@@ -20,8 +20,8 @@ class ListExport:
     """Adds the export of a list to its admin class, with the filters and the permissions of the list."""
 
     #: Columns that are never read, because they are wide or secret, and columns that are read only for the page of a row.
-    unread: ClassVar[tuple[str, ...]] = ()
-    unread_in_list: ClassVar[tuple[str, ...]] = ()
+    deferred: ClassVar[tuple[str, ...]] = ()
+    deferred_in_list: ClassVar[tuple[str, ...]] = ()
     #: The exported values of fields that pages show in another form.
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
     # Of the admin class that inherits from this class.

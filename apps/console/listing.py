@@ -109,7 +109,7 @@ class ConsoleAdmin(ReadOnly, ListExport, ModelAdmin):  # type: ignore[misc]
     #: The text shown for an empty table.
     when_empty: ClassVar[str] = ""
     #: The command shown with that text.
-    when_empty_see: ClassVar[str] = ""
+    when_empty_command: ClassVar[str] = ""
     #: Whether the list updates by itself.
     is_live: ClassVar[bool] = False
     #: Whether a row's page also shows empty fields.
@@ -239,7 +239,7 @@ class FoundByIdAdmin(ConsoleAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         if self.joined:
             rows = rows.select_related(*self.joined)
-        return rows.defer(*self.unread, *(self.unread_in_list if is_list(request) else ()))
+        return rows.defer(*self.deferred, *(self.deferred_in_list if is_list(request) else ()))
 
     @property
     def search_help_text(self) -> str:
@@ -272,7 +272,7 @@ class AgentRowsAdmin(FoundByIdAdmin):
     """Pages of rows with a reference to their agent, which the list shows."""
 
     joined: ClassVar[tuple[str, ...]] = ("agent",)
-    unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
     filters_latest = True
     # Only the order of creation has an index over a whole tenant.
     sortable_by: Any = ()

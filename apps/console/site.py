@@ -33,7 +33,7 @@ from apps.console.live import REFRESH_S, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.agent_documents import show_agent_documents
 from apps.console.operator.approvals import decide_approval
-from apps.console.operator.audit_chain import export_lines, show_chain, verify_seals
+from apps.console.operator.audit_chain import export_audit_log, show_chain, verify_seals
 from apps.console.operator.capabilities import show_capabilities
 from apps.console.operator.documents import act_on_document, download_document
 from apps.console.operator.first_steps import create_tenant, show_first_steps
@@ -122,7 +122,7 @@ _URLS: tuple[tuple[str, Callable[..., HttpResponseBase], str], ...] = (
     ("operations/act/", act_on_operations, "operations-act"),
     ("audit/chain/", show_chain, "audit-chain"),
     ("audit/verification/", verify_seals, "audit-verification"),
-    ("audit/lines/", export_lines, "audit-lines"),
+    ("audit/lines/", export_audit_log, "audit-lines"),
     ("selves/versions/", show_self_versions, "self-versions"),
     ("selves/rollback/", roll_back_posted, "self-rollback"),
     ("selves/proposal/decide/", decide_posted, "proposal-decide"),

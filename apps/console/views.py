@@ -103,14 +103,27 @@ def console_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
     return TemplateResponse(request, template, {**admin.site.each_context(request), **context})
 
 
+def posted_text(request: HttpRequest) -> str:
+    """Return the posted text; browsers send each of its line breaks as two characters."""
+    return request.POST.get("text", "").replace("\r\n", "\n")
+
+
 #: The most characters of a refused attempt in the audit log, because the refused person chose the text.
 ATTEMPT_LENGTH = 200
 
 
 def refuse(
-    request: HttpRequest, *, attempted: str, right: Right = Right.OPERATE, agent_id: UUID | None = None
+    request: HttpRequest,
+    *,
+    attempted: str,
+    right: Right = Right.OPERATE,
+    agent_id: UUID | None = None,
+    message: str = "",
 ) -> HttpResponse:
-    """Answer 403 to a person without a right, and audit the attempt in the tenant, if there is one."""
+    """Answer 403 to a person without a right, and audit the attempt in the tenant, if there is one.
+
+    `message` replaces the text about the role that has the right.
+    """
     access, needed = access_of(request), ROLES_WITH_RIGHT[right]
     have = f"you are {access.role}" if access else "you are a member of no tenant"
     if access is not None:
@@ -121,7 +134,7 @@ def refuse(
             message=f"was not allowed to {_bounded(attempted)}",
             detail={"role": access.role.value},
         )
-    message = (
+    message = message or (
         f"That needs the role {needed}{'' if needed == Role.OWNER else ' or higher'} in this tenant; {have}."
     )
     return render(request, "console/refused.html", {"message": message}, status=403)

@@ -45,7 +45,7 @@ class ExternalCallAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_call_page)
 
-    unread_in_list = ("request", "sections", "reply")
+    deferred_in_list = ("request", "sections", "reply")
 
     requested = columns.moment("requested_at", "asked")
     took = columns.cell(
@@ -97,7 +97,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         entries: QuerySet[LedgerEntry] = super().get_queryset(request)
         if not is_list(request):
             entries = entries.select_related("agent", "call").defer(
-                "call__request", "call__sections", "call__reply", *self.unread
+                "call__request", "call__sections", "call__reply", *self.deferred
             )
         return entries
 

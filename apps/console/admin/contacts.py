@@ -40,7 +40,7 @@ class ChannelAdmin(AddPageAdmin, OwnPageAdmin):
     list_display = ("name", "kind", "audience", "of_agent", "target_shown", "state")
     list_filter = filters("kind", "audience")
     ordering = ("name",)
-    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
     def add_page(self, request: HttpRequest) -> HttpResponse:
@@ -76,12 +76,12 @@ class SignalWebhookAdmin(AddPageAdmin, OwnPageAdmin):
     list_display = ("name", "of_agent", "wanted", "to", "state", "delivered", "failures", "problem")
     list_filter = filters_by_agent()
     ordering = ("name",)
-    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         {"url": lambda webhook: redact_url(webhook.url)}
     )
     when_empty = "A webhook gets signals by signed requests."
-    when_empty_see = "arbor contact webhook create --help"
+    when_empty_command = "arbor contact webhook create --help"
 
     def page_context(self, request: HttpRequest, row: SignalWebhook) -> dict[str, Any]:
         """Add the latest deliveries."""
@@ -123,7 +123,7 @@ class OutboxMessageAdmin(OwnPageAdmin):
     text_fields = ("subject", "content")
 
     joined = (*OwnPageAdmin.joined, "channel")
-    unread = (*OwnPageAdmin.unread, "channel__sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "channel__sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
     read_page = staticmethod(read_message)
@@ -173,7 +173,7 @@ class ChatMessageAdmin(FoundByIdAdmin):
     fields = ("content", "agent_named", "session_link", "speaker", "model", "error", "detail_shown", "at")
 
     joined = ("session__agent",)
-    unread = tuple(f"session__{name}" for name in AgentRowsAdmin.unread)
+    deferred = tuple(f"session__{name}" for name in AgentRowsAdmin.deferred)
 
     beginning = columns.cell("said", lambda turn: cells.clipped(turn.content or "–"))
     agent_named = columns.cell(

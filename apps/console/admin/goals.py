@@ -275,7 +275,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
     fields = ("goal", "memory", "kind", "created_at")
 
     joined = ("goal", "memory")
-    unread = MEMORY_VECTORS
+    deferred = MEMORY_VECTORS
 
     goal_link = columns.goal()
     memory_link = columns.memory(longest=BEGINNING)

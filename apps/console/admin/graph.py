@@ -73,7 +73,7 @@ class EpisodeAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_episode)
 
-    unread = (*OwnPageAdmin.unread, "embedding", "lexical")
+    deferred = (*OwnPageAdmin.deferred, "embedding", "lexical")
 
     beginning = columns.cell(
         "episode",
@@ -117,7 +117,7 @@ class ClusterAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_cluster)
 
-    unread = (*OwnPageAdmin.unread, "centroid")
+    deferred = (*OwnPageAdmin.deferred, "centroid")
 
     keywords_shown = columns.cell(
         "about", lambda cluster: cells.clipped(", ".join(str(word) for word in cluster.keywords) or "–", 70)

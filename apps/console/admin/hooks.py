@@ -34,9 +34,9 @@ class HookAdmin(AddPageAdmin, OwnPageAdmin):
     list_display = ("name", "agent_link", "kind", "wanted", "state", "latest", "result", "refusal")
     list_filter = filters_by_agent("kind")
     ordering = ("name",)
-    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     when_empty = "At a hook, another system such as GitHub posts what an agent should perceive."
-    when_empty_see = "arbor contact hook create --help"
+    when_empty_command = "arbor contact hook create --help"
     read_page = staticmethod(read_hook)
 
     def complete(self, rows: Sequence[Any]) -> None:
@@ -90,8 +90,8 @@ class HookDeliveryAdmin(PageAdmin, FoundByIdAdmin):
     ordering = ("-at",)
     sortable_by = ()
     joined = ("hook", "webhook")
-    unread = ("hook__sealed_secret", "webhook__sealed_secret")
-    unread_in_list = ("body",)
+    deferred = ("hook__sealed_secret", "webhook__sealed_secret")
+    deferred_in_list = ("body",)
     when_empty = (
         "Each request at a hook, and each request of a webhook, is listed here until it reaches its age."
     )

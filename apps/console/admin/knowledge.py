@@ -57,7 +57,7 @@ class DocumentAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     list_filter = filters("status", "indexing", "kind")
     ordering = ("-updated_at", "-id")
     when_empty = "Documents that you add are shared by all agents: policies, manuals, notes."
-    when_empty_see = "arbor document add --help"
+    when_empty_command = "arbor document add --help"
     search_fields = ("name", "title")
 
     @property
@@ -121,7 +121,7 @@ class AgentKnowledgeAdmin(AgentRowsAdmin):
     fields = ("agent_link", "categories_shown", "changed", "changed_by")
     ordering = ("agent_id",)
     when_empty = "All agents find all published documents."
-    when_empty_see = "arbor document categories --help"
+    when_empty_command = "arbor document categories --help"
 
     categories_shown = columns.lines("categories", "categories")
     changed = columns.moment("changed_at", "changed")

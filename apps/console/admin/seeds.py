@@ -28,7 +28,7 @@ class SavedSeedAdmin(AddPageAdmin, PageAdmin):
         "The installation saves a seed of an agent before a restore, a merge and a move to another embedding model, and when"
         " the agent is destroyed."
     )
-    when_empty_see = "arbor seed save --help"
+    when_empty_command = "arbor seed save --help"
 
     why = columns.cell("saved because of", lambda seed: cells.badge(seed.reason, "calm"))
     captured = columns.moment("at", "captured")

@@ -28,12 +28,12 @@ class ToolServerAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     page_template = "console/tool_server.html"
     list_display = ("name", "to", "listed", "problem")
     ordering = ("name",)
-    unread = ("sealed_secret",)
+    deferred = ("sealed_secret",)
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         {"url": lambda server: redact_url(server.url)}
     )
     when_empty = "Tools of MCP servers become actions of agents, as far as you allow them."
-    when_empty_see = "arbor tool server add --help"
+    when_empty_command = "arbor tool server add --help"
 
     read_page = staticmethod(read_server)
 
@@ -64,9 +64,9 @@ class ToolAdmin(PageAdmin, FoundByIdAdmin):
     list_filter = filters("status")
     ordering = ("server__name", "name")
     joined = ("server",)
-    unread = ("server__sealed_secret",)
+    deferred = ("server__sealed_secret",)
     when_empty = "Add a tool server; its tools appear here."
-    when_empty_see = "arbor tool server add --help"
+    when_empty_command = "arbor tool server add --help"
 
     read_page = staticmethod(read_tool)
 

@@ -31,9 +31,9 @@ class WorkflowAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     list_display = ("name", "version", "agent_shown", "schedule", "next_run", "state")
     ordering = ("name",)
     joined = ("agent",)
-    unread = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred = ("agent__character", "agent__genome", "agent__pipeline")
     when_empty = "A workflow is a sequence of steps: prompts, approvals of people, steps that agents do."
-    when_empty_see = "arbor workflow create --help"
+    when_empty_command = "arbor workflow create --help"
 
     read_page = staticmethod(read_workflow_page)
 
@@ -70,7 +70,7 @@ class WorkflowRunAdmin(PageAdmin, FoundByIdAdmin):
     sortable_by: Any = ()
     joined = ("workflow",)
     when_empty = "No workflow has run yet."
-    when_empty_see = "arbor workflow start --help"
+    when_empty_command = "arbor workflow start --help"
 
     read_page = staticmethod(read_run_page)
     read_parts = staticmethod(read_run_page)
@@ -106,7 +106,7 @@ class WorkflowStepAdmin(FoundByIdAdmin):
     filters_latest = True
     sortable_by: Any = ()
     joined = ("run__workflow", "agent")
-    unread = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred = ("agent__character", "agent__genome", "agent__pipeline")
     fields = (
         "name",
         "run_link",

@@ -13,7 +13,7 @@ from apps.console.views import refuse
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
 
-#: The acts of the buttons, and what is said afterwards.
+#: The acts of the buttons, with the messages after them.
 _DONE = {
     "approve": "Approved: the next heartbeat, due now, executes it once.",
     "always": "Approved, and allowed without asking from now on.",

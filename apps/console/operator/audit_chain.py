@@ -59,7 +59,7 @@ def _page(request: HttpRequest, access: Access, *, report: ChainReport | None) -
 
 
 @require_POST
-def export_lines(request: HttpRequest) -> HttpResponseBase:
+def export_audit_log(request: HttpRequest) -> HttpResponseBase:
     """Send the tenant's whole audit log as JSON lines; the export is audited."""
     access = access_of(request)
     if access is None or not has_right(request, Right.OWN):

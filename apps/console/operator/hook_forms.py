@@ -23,7 +23,7 @@ from apps.contacts.services.signal_webhooks import NewSignalWebhook, create_webh
 from arbor.contacts.hook_signatures import LONGEST_SECRET
 from arbor.contacts.hook_templates import TEMPLATE_LENGTH
 from arbor.contacts.hooks import HookKind, HookMapping, HookMessage
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 
 #: Characters of a sample body.
 SAMPLE_LENGTH = 100_000
@@ -162,7 +162,7 @@ class NewHookForm(MappingForm):
             urgent_from=wanted["urgent_from"],
             secret=wanted["secret"],
         )
-        with self.refusals(Invalid, AlreadyExists, LimitReached, NotFound):
+        with self.refusals(Invalid, AlreadyExists, NotFound):
             return create_hook(new, actor=actor)
         return None
 
@@ -190,7 +190,7 @@ class NewWebhookForm(ServiceForm):
     def create(self, *, actor: str) -> NewSignalWebhook | None:
         """Create the webhook; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
-        with self.refusals(Invalid, AlreadyExists, LimitReached):
+        with self.refusals(Invalid, AlreadyExists):
             return create_webhook(
                 name=wanted["name"],
                 url=wanted["url"],

@@ -15,7 +15,7 @@ from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_id
 from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.skills import SkillEditorPage, check_skill_text, open_skill
-from apps.console.views import console_page, refuse
+from apps.console.views import console_page, posted_text, refuse
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.skills import (
     FoundSkill,
@@ -75,8 +75,7 @@ def edit_skill(request: HttpRequest) -> HttpResponse:
     name, act = request.POST.get("name", ""), request.POST.get("act")
     if act == "delete":
         return _delete(request, name)
-    # A browser sends line breaks as two characters.
-    text = request.POST.get("text", "").replace("\r\n", "\n")
+    text = posted_text(request)
     page = check_skill_text(text, name=name)
     if page.skill is not None and act == "save":
         saved = _save(request, text, replaces=page.replaces)

@@ -29,7 +29,7 @@ from arbor.ids import read_id
 from arbor.knowledge.subscriptions import SignalSource
 from arbor.signals import CATALOGUE
 
-#: Agents that the form offers.
+#: The most agents that the form offers.
 _AGENTS_OFFERED = 200
 
 

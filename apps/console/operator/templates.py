@@ -19,7 +19,7 @@ from apps.console.pages.template_editor import (
     own_template_exists,
     template_names,
 )
-from apps.console.views import console_page, refuse
+from apps.console.views import console_page, posted_text, refuse
 from apps.tenants.scope import APP
 from arbor.errors import AlreadyExists, Invalid, NotFound
 
@@ -32,8 +32,7 @@ def edit_template(request: HttpRequest) -> HttpResponse:
         return _page(request, open_editor(request.GET.get("name", "")))
     if not has_right(request, Right.OPERATE):
         return refuse(request, attempted="change a template")
-    # A browser sends line breaks as two characters.
-    text = request.POST.get("text", "").replace("\r\n", "\n")
+    text = posted_text(request)
     name = request.POST.get("name", "")
     page = check_text(text, name=name)
     if page.spec is not None and request.POST.get("act") == "save":

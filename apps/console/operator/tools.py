@@ -20,13 +20,13 @@ from apps.console.row_acts import RowAct, apply_act
 from apps.tools.models import Tool, ToolServer
 from apps.tools.services.servers import add_server, enqueue_refresh, remove_server
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
-from arbor.errors import AlreadyExists, Invalid, LimitReached
+from arbor.errors import AlreadyExists, Invalid
 from arbor.ids import read_id
 from arbor.tools.names import SERVER_LENGTH
 from arbor.tools.schemas import arguments_in_short
 from arbor.tools.status import SUSPENDED, ToolStatus
 
-#: Agents that the form of a tool offers.
+#: The most agents that the form of a tool offers.
 _AGENTS_OFFERED = 200
 
 
@@ -75,7 +75,7 @@ class NewToolServerForm(ServiceForm):
 
     def create(self, *, actor: str) -> ToolServer | None:
         """Add the server and enqueue the listing of its tools; None, with the reason in the form's errors, if refused."""
-        with self.refusals(Invalid, AlreadyExists, LimitReached):
+        with self.refusals(Invalid, AlreadyExists):
             server = add_server(**self.cleaned_data, actor=actor)
             enqueue_refresh(server_id=server.id, actor=actor)
             return server

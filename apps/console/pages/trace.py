@@ -113,7 +113,7 @@ def draw_run(heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[Extern
         last = visited[path[-1]]
         visited[path[-1]] = NodeVisit(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
     return draw_pipeline(
-        text, passed=visited, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
+        text, visits=visited, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
     )
 
 
