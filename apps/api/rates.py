@@ -17,7 +17,7 @@ limiter = RateLimiter()
 
 @dataclass(frozen=True, kw_only=True)
 class RequestRate:
-    """The number of requests that a token may make a minute, and of those that are left."""
+    """The requests that a token may make a minute, and the requests that are left."""
 
     most: int
     left: int

@@ -1,4 +1,4 @@
-"""The page of signals, which shows new ones by itself."""
+"""The page of signals, which updates by itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.console.views import console_page
 from apps.tenants.sessions import is_own_request
 from arbor.errors import Invalid
 
-#: The part that the page asks for anew.
+#: The part of the page that is updated.
 _ROWS = "console/parts/signal_rows.html"
 
 

@@ -50,7 +50,7 @@ handle_openai_errors(openai_api)
 
 @openai_api.get("/models")
 def list_models(request: HttpRequest) -> JsonResponse:
-    """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists that one."""
+    """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists only this agent."""
     access = access_of(request)
     with tenant_transaction(access.tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
         rows = Agent.objects.order_by("name").only("tenant_id", "name", "created_at")
@@ -147,7 +147,7 @@ def _conversation(request: HttpRequest, payload: ChatCompletionRequest) -> str:
 
 
 def _find_agent(name: str, own: UUID | None) -> Agent:
-    """Find an agent by name, id or public id; a token of one agent finds only that one. Raises NotFound."""
+    """Find an agent by name, id or public id; a token of one agent finds only this agent. Raises NotFound."""
     agent = Agent.objects.filter(public_id=name).first() or _by_id(name) or agent_by_name(name)
     if own is not None and agent.id != own:
         raise NotFound(f"there is no agent {name!r} that this token reaches")

@@ -91,7 +91,7 @@ class LimitsResource(Schema):
 
 
 class LimitsChange(Input):
-    """The limits to change; what is left out stays, null removes a limit."""
+    """The limits to change; limits that are left out stay, null removes a limit."""
 
     daily_beats: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=10**15)] | None = None

@@ -1,4 +1,4 @@
-"""Agents: created, listed, shown, and moved through their life."""
+"""Create, list, show, start, pause, stop, publish and destroy agents."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def list_agents(
     name: Annotated[str, Field(max_length=100)] = "",
     status: AgentStatus | None = None,
 ) -> ListPage[AgentResource]:
-    """List the agents of the tenant by name; a token of one agent lists that one."""
+    """List the agents of the tenant by name; a token of one agent lists only this agent."""
     rows = _agents()
     own = access_of(request).agent_id
     if own is not None:
@@ -221,7 +221,7 @@ def pause_all(request: HttpRequest, pause: PauseInput) -> ChangedAgents:
 
 @router.post("/resume-agents", response=ChangedAgents, summary="Resume all agents")
 def resume_all(request: HttpRequest) -> ChangedAgents:
-    """Resume the paused agents of the tenant, except those that were paused before all were."""
+    """Resume the paused agents of the tenant, except agents that were paused before the last pause of all."""
     return ChangedAgents(changed=resume_all_agents(actor=access_of(request).actor))
 
 

@@ -1,4 +1,4 @@
-"""Requests for approval of agents, and the trust that decides which of their actions wait for a person."""
+"""Requests of agents for approval, and the trust rules that decide which actions need approval."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ class ActionModeResource(Schema):
 
 
 class SuggestionResource(Schema):
-    """A resource whose requests were all approved of late, so that a person might allow it."""
+    """A resource whose latest requests were all approved, so that a person might allow it."""
 
     resource: str
     approvals: int
 
 
 class TrustResource(Schema):
-    """The trust in an agent: its preset, its rules, those of the tenant, and the resulting modes."""
+    """The trust in an agent: its preset, its rules and the rules of the tenant, and the resulting modes."""
 
     preset: TrustPreset
     rules: list[TrustRuleResource]
@@ -188,7 +188,7 @@ def show_approval(request: HttpRequest, approval_id: UUID) -> ApprovalDetail:
 def approve_request(request: HttpRequest, approval_id: UUID, approval: ApprovalInput) -> ApprovalResource:
     """Approve a request: the agent's next heartbeat, due now, executes it with these parameters, once.
 
-    A decided or expired one is answered 409.
+    A decided or expired request is answered 409.
     """
     row = approve(
         approval_id=approval_id,
@@ -201,7 +201,7 @@ def approve_request(request: HttpRequest, approval_id: UUID, approval: ApprovalI
 
 @router.post("/approvals/{uuid:approval_id}/deny", response=ApprovalResource, summary="Deny a request")
 def deny_request(request: HttpRequest, approval_id: UUID, denial: DenialInput) -> ApprovalResource:
-    """Deny a request, or withdraw an approval that was not used yet. A denied, executed or expired one is answered 409."""
+    """Deny a request, or withdraw an approval that was not used yet. A denied, executed or expired request is answered 409."""
     return ApprovalResource.model_validate(
         deny(approval_id=approval_id, actor=access_of(request).actor, reason=denial.reason)
     )
@@ -246,7 +246,7 @@ def list_rules(request: HttpRequest) -> TrustRulesResource:
 
 @router.put("/trust/rules", response=TrustRulesResource, summary="Set a trust rule of the tenant")
 def put_shared_rule(request: HttpRequest, rule: TrustRuleInput) -> TrustRulesResource:
-    """Set the mode of a resource for all agents; a rule of an agent for the same prefix goes before it."""
+    """Set the mode of a resource for all agents; a rule of one agent for the same prefix takes precedence."""
     set_mode(agent_id=None, prefix=rule.prefix, mode=rule.mode, actor=access_of(request).actor)
     return _shared_rules()
 

@@ -167,7 +167,7 @@ def show_message(request: HttpRequest, message_id: UUID) -> MessageResource:
 def change_message(
     request: HttpRequest, message_id: UUID, verb: Literal["retry", "cancel"]
 ) -> MessageResource:
-    """Retry a failed message, or cancel one that was not sent."""
+    """Retry a failed message, or cancel an unsent one."""
     change = retry_message if verb == "retry" else cancel_message
     return MessageResource.of(change(message_id=message_id, actor=access_of(request).actor))
 
@@ -212,7 +212,7 @@ def try_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
 def change_channel(
     request: HttpRequest, channel_id: UUID, verb: Literal["enable", "disable"]
 ) -> ChannelResource:
-    """Enable or disable a channel. Waiting messages of a disabled one fail."""
+    """Enable or disable a channel. Waiting messages of a disabled channel fail."""
     enabled = verb == "enable"
     return ChannelResource.of(
         switch_channel(channel_id=channel_id, enabled=enabled, actor=access_of(request).actor)

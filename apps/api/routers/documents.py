@@ -1,4 +1,4 @@
-"""Documents that a tenant's agents share: added, published, read with their passages, withdrawn; categories of agents."""
+"""Documents that a tenant's agents share, with their versions and passages, and the categories that an agent finds."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class AgentCategories(Schema):
 
 
 class AgentCategoriesInput(Input):
-    """The categories of documents that an agent is to find."""
+    """The categories of documents that an agent may find."""
 
     categories: Annotated[list[_Category], Field(max_length=MOST_CATEGORIES)] | None = Field(
         description='Null: all documents. "" means documents without a category; an empty list hides all documents.'
@@ -207,9 +207,9 @@ def list_documents(
     "/documents", response={201: AddedDocumentResource}, summary="Add a document", openapi_extra=_READS_FILE
 )
 def add(request: HttpRequest, file: Query[AddedFile]) -> Status[AddedDocumentResource]:
-    """Add the file that is the body, `application/octet-stream`, as a document, or as the next version of the one of its name.
+    """Add the body, an `application/octet-stream`, as a document, or as the next version of the document of this name.
 
-    It is indexed in the background.
+    The document is indexed in the background.
     """
     new = NewDocument(name=file.name, content=request.body, category=file.category, publish=file.publish)
     added = add_document(new=new, actor=access_of(request).actor)
@@ -258,7 +258,7 @@ def publish(request: HttpRequest, document_id: UUID) -> DocumentResource:
     "/documents/{uuid:document_id}/withdraw", response=DocumentResource, summary="Withdraw a document"
 )
 def withdraw(request: HttpRequest, document_id: UUID) -> DocumentResource:
-    """Take a document from agents; its versions stay, and it can be published again."""
+    """Withdraw a document, so that agents do not find it; its versions stay, and it can be published again."""
     return _apply(request, withdraw_document, document_id)
 
 
@@ -314,7 +314,7 @@ def read(request: HttpRequest, document_id: UUID, part: Query[TextPart]) -> Docu
 
 @router.get("/documents/{uuid:document_id}/file", summary="Download a document", openapi_extra=_ANSWERS_FILE)
 def download(request: HttpRequest, document_id: UUID, version: int | None = None) -> HttpResponse:
-    """Answer the file of a version, by default the latest, `application/octet-stream`."""
+    """Return the file of a version, by default of the latest version, as `application/octet-stream`."""
     found = version_of(row_of_tenant(Document, document_id).id, version)
     return HttpResponse(bytes(found.content), content_type=_CONTENT_TYPE)
 

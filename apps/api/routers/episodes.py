@@ -88,7 +88,7 @@ class ConceptResource(Schema):
 
 
 class BufferResource(Schema):
-    """Something that an agent keeps for a while."""
+    """A buffer item: something that an agent has not decided to remember."""
 
     id: UUID
     content: str
@@ -99,7 +99,7 @@ class BufferResource(Schema):
 
 
 class SnippetResource(Schema):
-    """Code that was said in a conversation."""
+    """A code snippet of a conversation or message."""
 
     id: UUID
     language: str
@@ -163,14 +163,14 @@ def list_concepts(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPag
 
 @router.get("/agents/{uuid:agent_id}/buffer", response=ListPage[BufferResource], summary="List the buffer")
 def list_buffer(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[BufferResource]:
-    """List what an agent keeps for a while, the latest first."""
+    """List an agent's buffer items, the latest first."""
     rows = rows_of(BufferItem, agent_id).filter(promoted_to__isnull=True).defer("embedding", "lexical")
     return page_of(rows, page, order="-created_at", to_resource=BufferResource.model_validate)
 
 
 @router.get("/agents/{uuid:agent_id}/code", response=ListPage[SnippetResource], summary="List code snippets")
 def list_code(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[SnippetResource]:
-    """List the code of an agent's conversations, the latest first."""
+    """List an agent's code snippets, the latest first."""
     rows = rows_of(CodeSnippet, agent_id)
     return page_of(rows, page, order="-created_at", to_resource=SnippetResource.model_validate)
 

@@ -142,7 +142,7 @@ class PlanEnd(Input):
 
 
 class Dependency(Input):
-    """Something that a plan depends on, and that has come about."""
+    """A dependency of a plan that is met."""
 
     dependency: Annotated[str, Field(min_length=1, max_length=300)]
 
@@ -160,7 +160,7 @@ def list_goals(
 
 @router.post("/agents/{uuid:agent_id}/goals", response={201: GoalResource}, summary="Add a goal")
 def create_goal(request: HttpRequest, agent_id: UUID, goal: GoalInput) -> Status[GoalResource]:
-    """Add a goal. When the wanted state is full, it gets the next lower state with room."""
+    """Add a goal. If the wanted state is full, the goal gets the next lower state with room."""
     created = add_goal(
         agent_id=agent_id,
         **dict(goal),
@@ -179,7 +179,7 @@ def show_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> GoalResour
 
 @router.patch("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Change a goal")
 def patch_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: GoalPatch) -> GoalResource:
-    """Move a goal to another state, note progress, change its parent, deadline and what it waits for."""
+    """Move a goal to another state, add a progress note, or change its parent, deadline or obstacle."""
     changes = GoalEdit(**{name: getattr(change, name) for name in change.model_fields_set})
     goal = change_goal(agent_id=agent_id, goal_id=goal_id, change=changes, actor=access_of(request).actor)
     return GoalResource.model_validate(goal)
@@ -249,7 +249,7 @@ def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -
     summary="Meet a dependency",
 )
 def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -> PlanResource:
-    """Record that something a goal's active plan depends on has come about."""
+    """Record that a dependency of a goal's active plan is met."""
     changed = meet_dependency(
         agent_id=agent_id,
         goal_id=goal_id,

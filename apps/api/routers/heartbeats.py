@@ -1,4 +1,4 @@
-"""Heartbeats: listed, traced, replayed, asked for."""
+"""List, trace, replay and request heartbeats, and add events that agents perceive."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def list_heartbeats(
     "/agents/{uuid:agent_id}/heartbeats", response={202: RequestedResource}, summary="Ask for a heartbeat now"
 )
 def request_heartbeat(request: HttpRequest, agent_id: UUID) -> Status[RequestedResource]:
-    """Ask for a heartbeat now; a worker runs it. An agent that has one under way is answered 409."""
+    """Ask for a heartbeat now, which a worker runs. An agent with a heartbeat under way is answered 409."""
     epoch = schedule.request_heartbeat(agent_id=agent_id, actor=access_of(request).actor)
     return Status(202, RequestedResource(agent_id=agent_id, epoch=epoch))
 

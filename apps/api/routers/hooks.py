@@ -116,7 +116,7 @@ class HookInput(Input):
 
 
 class HookPatch(Input):
-    """Changes of a hook; what is not given stays."""
+    """The changes of a hook; fields that are left out stay."""
 
     mapping: MappingInput | None = None
     events: list[EventName] | None = Field(default=None, max_length=MOST_EVENTS)
@@ -211,7 +211,7 @@ def show_hook(request: HttpRequest, hook_id: UUID) -> HookResource:
 
 @router.patch("/hooks/{uuid:hook_id}", response=HookResource, auth=ADMINISTER, summary="Change a hook")
 def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookResource:
-    """Change the mapping, the events and the urgency of a hook. What is not given stays."""
+    """Change the mapping, the events and the urgency of a hook. Fields that are left out stay."""
     hook = row_of_tenant(Hook, hook_id)
     given = change.mapping.model_dump(exclude_unset=True) if change.mapping is not None else None
     changed = change_hook(
@@ -232,7 +232,7 @@ def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookRe
 )
 @answers_secret
 def rotate_secret(request: HttpRequest, hook_id: UUID, payload: HookSecretInput) -> HookSecretResource:
-    """Give a hook a new secret, which is shown once; the one before is valid for a while more."""
+    """Give a hook a new secret, which is shown once; the previous secret is valid for `overlap_s` more seconds."""
     created = rotate_hook_secret(
         hook_id=hook_id,
         actor=access_of(request).actor,
@@ -246,7 +246,7 @@ def rotate_secret(request: HttpRequest, hook_id: UUID, payload: HookSecretInput)
     "/hooks/{uuid:hook_id}/{verb}", response=HookResource, auth=ADMINISTER, summary="Switch a hook on or off"
 )
 def change_state(request: HttpRequest, hook_id: UUID, verb: Literal["enable", "disable"]) -> HookResource:
-    """Switch a hook on or off. Deliveries to one that is off are refused, so that their senders repeat them."""
+    """Switch a hook on or off. Deliveries at a hook that is off are refused, so that their senders repeat them."""
     return HookResource.of(
         switch_hook(hook_id=hook_id, active=verb == "enable", actor=access_of(request).actor)
     )

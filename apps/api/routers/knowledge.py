@@ -1,4 +1,4 @@
-"""The upkeep of knowledge: pinned memories, quotas, and facts on their way into the self."""
+"""Pinned memories, memory quotas and promotion candidates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CandidateResource(Schema):
 
 
 class CandidateList(Schema):
-    """Facts on their way into the self, those that may be proposed first."""
+    """Promotion candidates, the nearest to a proposal first."""
 
     results: list[CandidateResource]
 
@@ -101,6 +101,6 @@ def show_quotas(request: HttpRequest, agent_id: UUID) -> QuotaList:
 def list_candidates(
     request: HttpRequest, agent_id: UUID, limit: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 50
 ) -> CandidateList:
-    """List the facts that consolidation may propose as parts of the self, and what each still lacks."""
+    """List the facts that consolidation may propose as parts of the self, with the conditions that each does not meet yet."""
     found = promotion_candidates(agent_id=agent_id, limit=limit)
     return CandidateList(results=[CandidateResource.model_validate(fact) for fact in found])

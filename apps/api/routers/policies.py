@@ -1,4 +1,4 @@
-"""The policy of an agent: its budget, hours, models and daily limits; and what it used."""
+"""The policy of an agent (budget, active hours, models, daily limits), its daily usage and its model calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PolicyResource(Schema):
 
 
 class PolicyChange(Input):
-    """The fields to change; what is left out stays, null removes a limit."""
+    """The fields to change; fields that are left out stay, null removes a limit."""
 
     budget: Annotated[str, Field(max_length=8)] = "energy"
     allowance: Annotated[int, Field(ge=0, le=256)] | None = None

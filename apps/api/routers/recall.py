@@ -1,4 +1,4 @@
-"""Recall: memories about a question with the score components of each, and the reasons why one is not among them."""
+"""Recall memories with the score components of each, and explain why a memory is not among them."""
 
 from __future__ import annotations
 

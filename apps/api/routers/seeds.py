@@ -1,4 +1,4 @@
-"""Seeds: agents exported, imported, restored, forked, compared and merged as signed files."""
+"""Export, import, restore, fork, compare and merge agents as signed files, seeds."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class InnerResource(Schema):
 
 
 class ExperienceResource(Schema):
-    """An action with its outcome and what it taught."""
+    """An action with its outcome and lesson."""
 
     id: UUID
     heartbeat_id: UUID
@@ -309,7 +309,7 @@ def put_preference(
     summary="Remove a preference",
 )
 def delete_preference(request: HttpRequest, agent_id: UUID, key: str) -> PreferenceResource:
-    """Remove a preference, and return what it was."""
+    """Remove a preference, and return its last value."""
     row = unset_preference(agent_id=agent_id, key=key, actor=access_of(request).actor)
     return PreferenceResource.model_validate(row)
 
@@ -320,7 +320,7 @@ def delete_preference(request: HttpRequest, agent_id: UUID, key: str) -> Prefere
 def list_proposals(
     request: HttpRequest, agent_id: UUID, page: Paging, status: ProposalStatus | None = None
 ) -> ListPage[ProposalResource]:
-    """List proposals about an agent's self, the latest first; `status=pending`: those that wait for a decision."""
+    """List proposals about an agent's self, the latest first; `status=pending`: the undecided ones."""
     rows = _rows(Proposal, agent_id, status)
     return page_of(rows, page, order="-created_at", to_resource=ProposalResource.model_validate)
 
@@ -351,7 +351,7 @@ def decide(
     verb: Literal["accept", "reject", "defer"],
     why: DecisionReason,
 ) -> ProposalResource:
-    """Decide a proposal, as a person does. A decided one is answered 409."""
+    """Decide a proposal on behalf of a person. A decided proposal is answered 409."""
     own_row(Proposal, agent_id=agent_id, row_id=proposal_id)
     decided = decide_proposal(
         proposal_id=proposal_id,

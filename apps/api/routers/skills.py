@@ -122,14 +122,14 @@ def show(request: HttpRequest, name: str) -> SkillDetails:
 
 @router.post("/check-skill", response=SkillCheck, auth=READ, summary="Check a skill")
 def check(request: HttpRequest, skill: SkillInput) -> SkillCheck:
-    """Check a SKILL.md file; the answer to a wrong one lists every fault with its line."""
+    """Check a SKILL.md file; the answer to a wrong file lists every fault with its line."""
     checked = parse_skill(skill.text)
     return SkillCheck(name=checked.name, version=checked.version)
 
 
 @router.post("/skills", response={201: SkillDetails}, summary="Add a skill")
 def add(request: HttpRequest, skill: SkillInput) -> Status[SkillDetails]:
-    """Add a skill of the tenant. One of its name is answered 409."""
+    """Add a skill of the tenant. A skill of the same name is answered 409."""
     return Status(201, _details(add_skill(text=skill.text, actor=access_of(request).actor)))
 
 

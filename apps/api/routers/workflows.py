@@ -143,7 +143,7 @@ class WorkflowInput(Input):
 
 
 class WorkflowChange(Input):
-    """The changes of a workflow; what is left out stays."""
+    """The changes of a workflow; fields that are left out stay."""
 
     source: _Source | None = None
     description: Annotated[str, Field(max_length=definitions.DESCRIPTION_LENGTH)] | None = None
@@ -206,7 +206,7 @@ def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[Workflo
 
 @router.post("/workflows/check", response=DefinitionCheck, summary="Check a definition")
 def check_definition(request: HttpRequest, payload: DefinitionInput) -> DefinitionCheck:
-    """Check a definition, and name every fault; nothing is stored."""
+    """Check a definition; the answer to a wrong definition names every fault. Nothing is stored."""
     definition = read_definition(payload.source)
     return DefinitionCheck(
         steps=list(definition.steps), inputs=list(definition.inputs), agents=list(definition.agents)
@@ -230,7 +230,7 @@ def show_workflow(request: HttpRequest, workflow_id: UUID, version: int | None =
 
 @router.patch("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Change a workflow")
 def change_workflow(request: HttpRequest, workflow_id: UUID, change: WorkflowChange) -> WorkflowResource:
-    """Change a workflow. Another definition is a new version, which new runs use."""
+    """Change a workflow. A changed definition becomes a new version, which new runs use."""
     row = definitions.change_workflow(
         workflow_id=workflow_id, request=_workflow_request("", change), actor=access_of(request).actor
     )
@@ -239,7 +239,7 @@ def change_workflow(request: HttpRequest, workflow_id: UUID, change: WorkflowCha
 
 @router.delete("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Delete a workflow")
 def remove_workflow(request: HttpRequest, workflow_id: UUID) -> WorkflowResource:
-    """Delete a workflow with its versions and ended runs. One with open runs is answered 409."""
+    """Delete a workflow with its versions and ended runs. A workflow with open runs is answered 409."""
     row = definitions.delete_workflow(workflow_id=workflow_id, actor=access_of(request).actor)
     return WorkflowResource.model_validate(row)
 
@@ -284,7 +284,7 @@ def show_run(request: HttpRequest, run_id: UUID) -> RunStepsResource:
 
 @router.post("/workflow-runs/{uuid:run_id}/cancel", response=WorkflowRunResource, summary="Cancel a run")
 def cancel_run(request: HttpRequest, run_id: UUID, payload: CancelInput) -> WorkflowRunResource:
-    """Cancel an open run with its waiting step. One that has ended is answered 409."""
+    """Cancel an open run with its waiting step. A run that has ended is answered 409."""
     run_services.cancel_run(run_id=run_id, actor=access_of(request).actor, reason=payload.reason)
     return WorkflowRunResource.of(run_services.run_by_id(run_id))
 
@@ -306,7 +306,7 @@ def list_waiting_steps(request: HttpRequest, page: Paging) -> ListPage[WorkflowS
 def decide_step(
     request: HttpRequest, step_id: UUID, verb: Literal["approve", "deny"], decision: StepDecision
 ) -> WorkflowStepResource:
-    """Approve or deny a waiting approval step. One that is decided is answered 409."""
+    """Approve or deny a waiting approval step. A decided step is answered 409."""
     step = answers.decide_step(
         step_id=step_id,
         approved=verb == "approve",

@@ -35,7 +35,7 @@ class CategoryChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDocumentsPage:
-    """The categories of documents that an agent finds, and those that it could find."""
+    """The categories of documents that an agent finds, and the other categories."""
 
     agent: Agent
     finds_all: bool

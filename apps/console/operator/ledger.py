@@ -14,7 +14,7 @@ from apps.console.views import console_page
 
 @require_safe
 def show_ledger(request: HttpRequest) -> HttpResponseBase:
-    """Show what models cost by model, agent, purpose or day, and what is left of the day's budgets."""
+    """Show the costs of calls by model, agent, purpose or day, and the rest of the day's budgets."""
     require_member(request, to="see what its agents cost")
     page = read_ledger(request.GET)
     if (export := request.GET.get("export")) is not None:

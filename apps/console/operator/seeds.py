@@ -264,7 +264,7 @@ def _created(report: SeedReport) -> SeedAnswer:
 
 
 def _rows_of(report: SeedReport) -> str:
-    """Return the rows of a report, and those that were left out, as sentences."""
+    """Return the rows of a report, and the rows that were left out, as sentences."""
     rows = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.rows.items() if count)
     dropped = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.dropped.items())
     left_out = f" Left out, because what they refer to is missing: {dropped}." if dropped else ""

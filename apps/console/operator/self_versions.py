@@ -22,7 +22,7 @@ _REASON_LENGTH = 500
 
 @require_safe
 def show_self_versions(request: HttpRequest) -> HttpResponse:
-    """Show an agent's traits, values and capabilities, its versions, and one of them compared with today."""
+    """Show an agent's traits, values and capabilities, its versions, and one version compared with today."""
     require_member(request, to="see the selves of its agents")
     page = read_self_versions(request.GET)
     return console_page(

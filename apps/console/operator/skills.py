@@ -31,7 +31,7 @@ from arbor.knowledge.skills import MOST_SKILLS
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSkillsPage:
-    """The skills that an agent follows, by place, and those that it can follow."""
+    """The skills that an agent follows, by place, and the skills that it can follow."""
 
     agent: Agent
     #: The active skill of each of the five places; empty for none.

@@ -52,7 +52,7 @@ class ChatPage:
 def read_chat(
     agent: Agent, *, person: str, may_talk: bool, conversation: UUID | None = None, draft: str = ""
 ) -> ChatPage:
-    """Read the latest turns with the agent, or those of one conversation, in the current tenant."""
+    """Read the latest turns with the agent, or the turns of one conversation, in the current tenant."""
     session: ChatSession | None = ChatSession.objects.filter(
         agent_id=agent.id, person=person, ended_at__isnull=True
     ).first()

@@ -81,7 +81,7 @@ class FleetPage:
     outbox: OutboxFigures
     #: Tools that their servers have changed or removed since they were allowed.
     suspended_tools: int
-    #: Agents whose daily budget runs low, and those of them that are halted.
+    #: The numbers of agents whose daily budget runs low, and of halted ones among them.
     low_budget: int
     halted: int
 

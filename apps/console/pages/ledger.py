@@ -51,14 +51,14 @@ class LedgerGroup:
     slowest_ms: float
 
     def as_row(self, by: str) -> dict[str, Any]:
-        """Return the group as a row of an export, with its title under the name of what it is grouped by."""
+        """Return the group as a row of an export; `by`, such as `model`, names the column of its title."""
         values = asdict(self)
         return {by: values.pop("title"), **values}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetLine:
-    """A daily limit, what is used of it, and when it ends at the pace of today."""
+    """A daily limit, the used amount, and the time when the limit is reached at the pace of today."""
 
     what: str
     unit: str

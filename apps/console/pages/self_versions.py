@@ -1,4 +1,4 @@
-"""Read an agent's self-knowledge, its versions, and what differs between one of them and today."""
+"""Read an agent's self-knowledge, its versions, and the differences from one version to today."""
 
 from __future__ import annotations
 
