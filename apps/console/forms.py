@@ -139,6 +139,11 @@ def agent_choices() -> list[tuple[str, str]]:
     return [(str(agent_id), name) for agent_id, name in agents]
 
 
+def agent_or_all_choices() -> list[tuple[str, str]]:
+    """Return the agents that forms offer, after the choice of all agents."""
+    return [("", "all agents"), *agent_choices()]
+
+
 def chosen_agent(parameters: Mapping[str, str]) -> Agent | None:
     """Return the agent that the parameter `agent` of an address names by its id; None without such an agent."""
     agent_id = read_id(parameters.get("agent", ""))
@@ -166,16 +171,11 @@ class NewChannelForm(ServiceForm):
         help_text="Messages that the channel delivers: those to the agent's users, or those in public.",
     )
     agent = forms.ChoiceField(
+        choices=agent_or_all_choices,
         required=False,
         widget=UnfoldAdminSelectWidget(),
         help_text="Empty: all agents without a channel of their own for this audience.",
     )
-
-    def __init__(self, data: object = None) -> None:
-        super().__init__(data)  # type: ignore[arg-type]
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "all agents"), *agent_choices()]
 
     def create(self, *, actor: str) -> NewChannel | None:
         """Create the channel; None, with the reason in the form's errors, if the service refuses."""

@@ -14,7 +14,7 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.api.times import Moment
-from apps.goals.models import Goal, Plan
+from apps.goals.models import Goal
 from apps.goals.services.acts import (
     GoalEdit,
     abandon_latest_plan,
@@ -121,13 +121,6 @@ class PlanResource(Schema):
     created_at: datetime
     steps: list[StepResource]
 
-    @classmethod
-    def of(cls, plan: Plan) -> PlanResource:
-        """Return the resource of a row."""
-        steps = [StepResource.model_validate(step) for step in plan.steps.all()]
-        shown = {name: getattr(plan, name) for name in cls.model_fields if name != "steps"}
-        return cls(**shown, steps=steps)
-
 
 class PlanList(Schema):
     """The plans of a goal, the latest first."""
@@ -193,7 +186,7 @@ def patch_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: Goal
 def list_plans(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanList:
     """List the plans of a goal with their steps, the latest first."""
     own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    return PlanList(items=[PlanResource.of(plan) for plan in plans_of(goal_id)[:50]])
+    return PlanList(items=[PlanResource.model_validate(plan) for plan in plans_of(goal_id)[:50]])
 
 
 @router.post(
@@ -216,7 +209,7 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
         as_draft=plan.draft,
         actor=access_of(request).actor,
     )
-    return Status(201, PlanResource.of(planned))
+    return Status(201, PlanResource.model_validate(planned))
 
 
 @router.post(
@@ -227,7 +220,7 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
 def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
     """Activate the latest draft of a goal's plan."""
     actor = access_of(request).actor
-    return PlanResource.of(start_drafted_plan(agent_id=agent_id, goal_id=goal_id, actor=actor))
+    return PlanResource.model_validate(start_drafted_plan(agent_id=agent_id, goal_id=goal_id, actor=actor))
 
 
 @router.post(
@@ -238,7 +231,7 @@ def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
 def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -> PlanResource:
     """Abandon a goal's active plan and its open steps."""
     actor = access_of(request).actor
-    return PlanResource.of(
+    return PlanResource.model_validate(
         abandon_latest_plan(agent_id=agent_id, goal_id=goal_id, reason=end.reason, actor=actor)
     )
 
@@ -256,4 +249,4 @@ def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -
         dependency=met.dependency,
         actor=access_of(request).actor,
     )
-    return PlanResource.of(changed)
+    return PlanResource.model_validate(changed)

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import forms
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from apps.console.forms import ServiceForm, agent_choices
+from apps.console.forms import ServiceForm, agent_choices, agent_or_all_choices
 from apps.console.pages.hooks import latest_body
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import (
@@ -126,7 +126,9 @@ class NewHookForm(MappingForm):
 
     name = _line("Name", required=True, length=NAME_LENGTH)
     agent = forms.ChoiceField(
-        widget=UnfoldAdminSelectWidget(), help_text="Perceives each delivery, as text of others."
+        choices=agent_choices,
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Perceives each delivery, as text of others.",
     )
     kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget())
     signature_header = _line(
@@ -144,9 +146,6 @@ class NewHookForm(MappingForm):
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, initial=HookMapping().as_json())
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = agent_choices()
 
     def create(self, *, actor: str) -> HookWithSecret | None:
         """Create the hook; None, with the reason in the form's errors, if the service refuses."""
@@ -178,14 +177,11 @@ class NewWebhookForm(ServiceForm):
         help_text="Separated by commas; memory.goal_* means all that begin so. Empty: all signals.",
     )
     agent = forms.ChoiceField(
-        required=False, widget=UnfoldAdminSelectWidget(), help_text="Empty: the signals of all agents."
+        choices=agent_or_all_choices,
+        required=False,
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Empty: the signals of all agents.",
     )
-
-    def __init__(self, data: Any = None) -> None:
-        super().__init__(data)
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "all agents"), *agent_choices()]
 
     def create(self, *, actor: str) -> NewSignalWebhook | None:
         """Create the webhook; None, with the reason in the form's errors, if the service refuses."""
