@@ -53,7 +53,7 @@ from apps.tenants.encoding import encoded
 
 VERSION = "1.0.0"
 PATH = "/api/v1"
-#: Every capability with its operations: what comes new adds its router here. The name is its tag in the document.
+#: The routers, each with its tag in the OpenAPI document. A new capability adds its router here.
 ROUTERS: tuple[tuple[str, Router], ...] = (
     # Before the agents, whose verbs have the same form of path.
     ("chat", chat.router),
@@ -100,7 +100,7 @@ Lists have pages: `limit` and `cursor`. Errors are problem details (RFC 9457).
 
 
 class StrictParser(Parser):
-    """Reads bodies as JSON by its standard: NaN and halves of surrogate pairs, which no column can store, are refused."""
+    """Parses bodies as strict JSON: NaN and lone surrogates, which no column can store, are refused."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         """Parse the body of a request. Raises ValueError, which is answered 400."""
@@ -118,10 +118,10 @@ class FastRenderer(BaseRenderer):
 
 
 class ArborAPI(NinjaAPI):
-    """The API, with its errors in the document of each operation."""
+    """The API, whose OpenAPI document has the errors of each operation."""
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """Return the OpenAPI document, with the answer of an error for each operation."""
+        """Return the OpenAPI document, with the response to an error for each operation."""
         options.setdefault("path_prefix", PATH + "/")
         document = super().get_openapi_schema(**options)
         document["components"]["schemas"]["Problem"] = Problem.model_json_schema(
@@ -141,7 +141,7 @@ class ArborAPI(NinjaAPI):
 
 def create_api() -> ArborAPI:
     """Return the API with all its operations."""
-    made = ArborAPI(
+    created = ArborAPI(
         title="Arbor",
         version=VERSION,
         description=_DESCRIPTION.strip(),
@@ -151,11 +151,11 @@ def create_api() -> ArborAPI:
         parser=StrictParser(),
         renderer=FastRenderer(),
     )
-    handle_errors(made)
-    made.add_decorator(in_tenant)
+    handle_errors(created)
+    created.add_decorator(in_tenant)
     for name, router in ROUTERS:
-        made.add_router("", router, tags=[name])
-    return made
+        created.add_router("", router, tags=[name])
+    return created
 
 
 api = create_api()

@@ -1,4 +1,4 @@
-"""Bearer tokens: who asks, and what for."""
+"""Bearer tokens: authentication, the role that an operation needs, and the agents that a token reaches."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _READING = frozenset({"GET", "HEAD"})
 
 
 class BearerToken(HttpBearer):
-    """Lets a request pass whose token has a role, and whose tenant has the agent of the path, which the token reaches."""
+    """Authenticates a request by a token that has the needed role and reaches the agent of the path."""
 
     openapi_description = "A token of one tenant: `arbor token create NAME --role viewer`."
 
     def __init__(self, role: Role | None = None, *, tenant_wide: bool = True) -> None:
-        """`role` None: viewer to read, operator to change. Without `tenant_wide` the operation limits itself to the token's agent."""
+        """`role` None: viewer to read, operator to change. Without `tenant_wide`, the operation itself checks the agent of the token."""
         super().__init__()
         self._role = role
         self._tenant_wide = tenant_wide
@@ -69,16 +69,16 @@ def _count(request: HttpRequest, access: TokenAccess) -> None:
         rate.require_allowed()
 
 
-class StreamToken(BearerToken):
-    """The same for asynchronous operations: the look-up runs in a thread."""
+class AsyncBearerToken(BearerToken):
+    """Authenticates asynchronous operations: the token is looked up in a thread."""
 
     async def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
         return self._permit(request, await in_thread(authenticate, token, named=_agent_of_path(request)))
 
 
-class TaskToken(StreamToken):
-    """The same for tasks of agents elsewhere, which tokens for tasks may give too."""
+class TaskToken(AsyncBearerToken):
+    """Authenticates operations of agents elsewhere, for which a token that only gives tasks is enough."""
 
     async def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the access of the token. Raises TokenRefused, PermissionDenied, NotFound."""
@@ -88,7 +88,7 @@ class TaskToken(StreamToken):
 
 
 async def may_upload_seeds(token: str) -> bool:
-    """Return whether a token may send seeds, which are read before the operation is known. The operation checks it again."""
+    """Return whether a token may send seeds. Asked before the body is read; the operation authenticates the token again."""
     return await _may_upload(token, Role.OWNER)
 
 
@@ -101,7 +101,7 @@ async def _may_upload(token: str, role: Role) -> bool:
     try:
         access = await in_thread(authenticate, token)
     except (ArborError, DatabaseError):
-        # The operation itself says what is wrong.
+        # The operation reports the reason.
         return False
     return not (access.suspended or access.tasks_only) and access.role.rank >= role.rank
 
@@ -111,11 +111,11 @@ BY_METHOD = BearerToken()
 READ = BearerToken(Role.VIEWER)
 OPERATE = BearerToken(Role.OPERATOR)
 ADMINISTER = BearerToken(Role.OWNER)
-#: For operations without an agent in their path that a token of one agent may call: they look at `access_of(request).agent_id`.
+#: For operations without an agent in their path that a token of one agent may call: they check `access_of(request).agent_id`.
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
-STREAM = StreamToken(Role.VIEWER)
-STREAM_OWN = StreamToken(Role.VIEWER, tenant_wide=False)
-#: For asynchronous conversations with an agent that the request names itself.
-TALK_OWN = StreamToken(Role.OPERATOR, tenant_wide=False)
-#: For tasks of agents elsewhere; the operation compares the tenant itself.
+STREAM = AsyncBearerToken(Role.VIEWER)
+STREAM_OWN = AsyncBearerToken(Role.VIEWER, tenant_wide=False)
+#: For asynchronous conversations with an agent that the body names.
+TALK_OWN = AsyncBearerToken(Role.OPERATOR, tenant_wide=False)
+#: For tasks of agents elsewhere; the operation checks the tenant.
 GIVE_TASKS = TaskToken(Role.OPERATOR, tenant_wide=False)

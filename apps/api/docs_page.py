@@ -1,4 +1,4 @@
-"""The page that shows the API's operations: Swagger UI as django-ninja bundles it, without any address of another server."""
+"""The page of the API's operations: Swagger UI as django-ninja bundles it, without links to other servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLICY: dict[str, list[str]] = {
     "default-src": [CSP.NONE],
     "script-src": [CSP.SELF],
     "style-src": [CSP.SELF],
-    # Swagger's style sheet has its icons within itself.
+    # The style sheet of Swagger embeds its icons.
     "img-src": [CSP.SELF, "data:"],
     "connect-src": [CSP.SELF],
     "base-uri": [CSP.NONE],

@@ -16,7 +16,7 @@ from apps.contacts.services.hook_reception import HookReceipt, HookRequest, rece
 from arbor.contacts.hooks import HookDeliveryStatus
 from arbor.errors import ArborError, RateLimited, SignatureRefused
 
-#: The same for an unknown hook and for a wrong signature: an answer is no way to find hooks.
+#: The same for an unknown hook and for a wrong signature, so that answers do not reveal hooks.
 _REFUSED = (
     "there is no such hook, or the signature is not right; the hook's page in the console has the reason"
 )
@@ -24,7 +24,7 @@ _REFUSED = (
 
 @csrf_exempt
 def post_to_hook(request: HttpRequest, key: str) -> HttpResponse:
-    """Receive a delivery: 202 for a new one, 200 for one that had arrived before."""
+    """Receive a delivery; 200 instead of 202 for one that had arrived before."""
     if request.method != "POST":
         return HttpResponse(status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "POST"})
     most: int = settings.ARBOR_HOOK_BODY_BYTES

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_etags
 
-from apps.api.openai.errors import unserved
+from apps.api.openai.errors import unknown_operation
 from apps.api.problems import CONTENT_TYPE, problem
 from apps.api.requests import REQUEST_ID, access_of, give_request_id, rate_of, request_id_of
 from apps.api.threads import in_thread
@@ -22,14 +22,13 @@ from apps.api.versions import etag_of
 
 log = structlog.get_logger(__name__)
 
-_ERROR = 400
-#: Operations of OpenAI's protocol answer errors in its own shape.
+#: Operations of OpenAI's protocol answer errors in the shape of the protocol.
 _OPENAI_PATH, _OPENAI_ERROR = "/v1/", "application/json"
 _DETAILS = {404: "there is nothing here", 405: "the path has no such method"}
 
 
 class ApiMiddleware:
-    """Frames each request. Under ASGI, operations that block run in the API's threads."""
+    """Gives each request an id, headers and a line in the log. Under ASGI, operations that block run in the API's threads."""
 
     sync_capable = True
     async_capable = True
@@ -69,14 +68,14 @@ class ApiMiddleware:
 
 
 def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    if response.status_code >= _ERROR:
-        response = _in_shape(request, response)
+    if response.status_code >= HTTPStatus.BAD_REQUEST:
+        response = _shape_error(request, response)
     if (
         request.method == "GET"
         and response.status_code == HTTPStatus.OK
         and isinstance(response, HttpResponse)
     ):
-        response = _unless_known(request, response)
+        response = _add_etag(request, response)
     rate = rate_of(request)
     if rate is not None:
         for name, value in rate.headers().items():
@@ -97,7 +96,7 @@ def _log_answer(request: HttpRequest, response: HttpResponseBase, ms: float) -> 
     log.info(
         "request_answered",
         method=request.method,
-        # The pattern, without what the client wrote into the address.
+        # The pattern: the path itself has texts of the client.
         route=match.route if match is not None else "",
         status=response.status_code,
         ms=ms,
@@ -107,8 +106,8 @@ def _log_answer(request: HttpRequest, response: HttpResponseBase, ms: float) -> 
     )
 
 
-def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Give a response its ETag, and return 304 without a body where the client has it."""
+def _add_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Add the ETag to a response; return 304 without a body if the client has this version."""
     tag = etag_of(response.content)
     if tag in parse_etags(request.headers.get("If-None-Match", "")):
         response = HttpResponseNotModified()
@@ -116,13 +115,13 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _in_shape(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return an error in the shape of its path: Django's own answers, such as that of an unknown path, have another."""
+def _shape_error(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Return an error in the shape of the protocol of its path, also if Django itself answered, such as for an unknown path."""
     status, content_type = response.status_code, response.headers.get("Content-Type", "")
     if content_type == _OPENAI_ERROR:
         return response
     if request.path.startswith(_OPENAI_PATH):
-        answer = unserved(request, status=status)
+        answer = unknown_operation(request, status=status)
     elif content_type == CONTENT_TYPE:
         return response
     else:

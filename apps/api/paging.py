@@ -15,20 +15,20 @@ from pydantic import Field
 from arbor.clock import to_utc
 from arbor.errors import Invalid
 
-MOST = 200
+MAX_PAGE_SIZE = 200
 
 
 class ListPage[T](Schema):
-    """A part of a list."""
+    """A page of a list."""
 
     items: list[T] = Field(description="The rows, in the order of the list.")
     next_cursor: str | None = Field(description="The cursor of the next page; null at the end of the list.")
 
 
 class PageQuery(Schema):
-    """The part of a list that is wanted."""
+    """The wanted page of a list."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST, description="The most rows of a page.")] = 50
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="The most rows of a page.")] = 50
     cursor: Annotated[
         str, Field(max_length=400, description="`next_cursor` of the page before; empty: the first page.")
     ] = ""
@@ -39,21 +39,22 @@ Paging = Query[PageQuery]
 
 
 def page_of[M: Model, T](
-    rows: QuerySet[M], page: PageQuery, *, order: str, view: Callable[[M], T]
+    rows: QuerySet[M], page: PageQuery, *, order: str, to_resource: Callable[[M], T]
 ) -> ListPage[T]:
-    """Return a page of rows by a column and, among equal ones, by id; `order` is `column` or `-column`.
+    """Return a page of rows in the order of a column and, for equal values, of ids; `order` is `column` or `-column`.
 
     Raises Invalid for a cursor that is not of this list.
     """
     column, descending = order.removeprefix("-"), order.startswith("-")
     sign = "-" if descending else ""
     if page.cursor:
-        rows = rows.filter(beyond(column, page.cursor, descending=descending))
+        rows = rows.filter(after_cursor(column, page.cursor, descending=descending))
     found = list(rows.order_by(f"{sign}{column}", f"{sign}pk")[: page.limit + 1])
-    more = len(found) > page.limit
+    has_more = len(found) > page.limit
     shown = found[: page.limit]
     return ListPage(
-        items=[view(row) for row in shown], next_cursor=cursor_of(shown[-1], column) if more else None
+        items=[to_resource(row) for row in shown],
+        next_cursor=cursor_of(shown[-1], column) if has_more else None,
     )
 
 
@@ -62,12 +63,12 @@ def cursor_of(row: Model, column: str) -> str:
     value: Any = row
     for name in column.split("__"):
         value = getattr(value, name)
-    marked = {"t": value.isoformat()} if isinstance(value, datetime) else {"v": value}
-    text = json.dumps({"o": column, "id": str(row.pk), **marked}, separators=(",", ":"))
+    typed = {"t": value.isoformat()} if isinstance(value, datetime) else {"v": value}
+    text = json.dumps({"o": column, "id": str(row.pk), **typed}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def beyond(column: str, cursor: str, *, descending: bool) -> Q:
+def after_cursor(column: str, cursor: str, *, descending: bool) -> Q:
     """Return the condition of the rows after a cursor. Raises Invalid for a cursor that is not of this list."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
@@ -78,8 +79,8 @@ def beyond(column: str, cursor: str, *, descending: bool) -> Q:
         last_id = str(read["id"])
     except (Invalid, ValueError, KeyError, TypeError) as error:
         raise Invalid("the cursor is not one of this list; begin without a cursor") from error
-    beyond = "lt" if descending else "gt"
+    lookup = "lt" if descending else "gt"
     # The first condition is a range of the column's index; without it, all rows before the cursor would be read again.
-    return Q(**{f"{column}__{beyond}e": value}) & (
-        Q(**{f"{column}__{beyond}": value}) | Q(**{f"pk__{beyond}": last_id})
+    return Q(**{f"{column}__{lookup}e": value}) & (
+        Q(**{f"{column}__{lookup}": value}) | Q(**{f"pk__{lookup}": last_id})
     )

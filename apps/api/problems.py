@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457), and the status code of each error of the house."""
+"""Errors as problem details (RFC 9457), and the HTTP status of each domain error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAILED = "Arbor failed to answer; the log has the reason under the request's id
 #: The end of the name of a foreign key to an agent.
 _OF_AGENT = "_agent_id_in_tenant"
 CONTENT_TYPE = "application/problem+json"
-#: The status of an error is that of its closest class here.
+#: The status of an error is that of its closest base class here.
 STATUS_OF: dict[type[errors.ArborError], HTTPStatus] = {
     errors.ArborError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -77,7 +77,7 @@ class Problem(Schema):
 
 
 def status_of(error: errors.ArborError) -> HTTPStatus:
-    """Return the status of an error of the house."""
+    """Return the HTTP status of a domain error."""
     return next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
 
 
@@ -111,7 +111,7 @@ def problem(
 
 
 def problem_of(request: HttpRequest, error: errors.ArborError) -> JsonResponse:
-    """Return an error of the house as the response of a request. An error that is a fault of Arbor keeps its text to the log."""
+    """Return a domain error as the response of a request. The text of a fault of Arbor goes to the log only."""
     status = status_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return _failed(request, error)
@@ -152,7 +152,7 @@ def server_failed(request: HttpRequest) -> JsonResponse:
 
 
 def kind_of(error: type[Exception]) -> str:
-    """Return the kind of an error in its problem's type."""
+    """Return the name of a class of errors as the last part of a problem's type."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
 
 

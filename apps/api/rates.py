@@ -1,4 +1,4 @@
-"""The limit of requests a minute of each token, whatever protocol it uses."""
+"""The limit of requests a minute of each token, over all protocols."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ limiter = RateLimiter()
 
 @dataclass(frozen=True, kw_only=True)
 class RequestRate:
-    """The requests that a token may make a minute, and those that are left."""
+    """The requests that a token may make a minute, and the requests that are left."""
 
     most: int
     left: int

@@ -1,4 +1,4 @@
-"""The id and the rights of a request."""
+"""The id, the access and the rate of a request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 def valid_request_id(sent: str) -> str:
-    """Return the id that a client sent if its form is valid, else a new one."""
+    """Return the id that a client sent if it is valid, else a new id."""
     return sent if _ID.fullmatch(sent) else str(uuid7())
 
 
 def give_request_id(request: HttpRequest) -> str:
-    """Give a request the id that its client sent, or a new one, and return it."""
+    """Set and return the id of a request: the id that its client sent, or a new one."""
     request_id = valid_request_id(request.headers.get(REQUEST_ID, ""))
     request.arbor_request_id = request_id  # type: ignore[attr-defined]
     return request_id
@@ -33,10 +33,10 @@ def request_id_of(request: HttpRequest) -> str:
 
 
 def access_of(request: HttpRequest) -> TokenAccess:
-    """Return the rights of an authenticated request."""
+    """Return the access of an authenticated request: its token's tenant, role and agent."""
     return cast("TokenAccess", request.auth)  # type: ignore[attr-defined]
 
 
 def rate_of(request: HttpRequest) -> RequestRate | None:
-    """Return the rate of a request's token; None where there is no token or no limit."""
+    """Return the rate of a request's token; None without a token or a limit."""
     return cast("RequestRate | None", getattr(request, "arbor_rate", None))

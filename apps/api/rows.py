@@ -1,23 +1,18 @@
-"""Rows of an agent by their ids, inputs of operations, and the audit of acts."""
+"""Rows of agents and of the tenant by their ids, and inputs of operations."""
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
 from ninja import Schema
 from pydantic import ConfigDict
 
-from apps.api.requests import access_of
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from arbor.errors import NotFound
 
 
 class Input(Schema):
-    """The body of a request; a field that it does not have is refused."""
+    """The body of a request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,14 +36,3 @@ def row_of_tenant[M: Model](model: type[M], row_id: UUID) -> M:
     if row is None:
         raise NotFound(f"this tenant has no {model._meta.verbose_name} {row_id}")
     return row
-
-
-def audit_act(request: HttpRequest, agent_id: UUID, message: str, **detail: Any) -> None:
-    """Audit a program's act on an agent; ids in the detail become texts."""
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=access_of(request).actor,
-        agent_id=agent_id,
-        message=message,
-        detail={name: str(value) if isinstance(value, UUID) else value for name, value in detail.items()},
-    )

@@ -21,7 +21,7 @@ from apps.access.idempotency import (
     stored_response,
 )
 from apps.api.requests import access_of
-from apps.api.versions import lock, require_match
+from apps.api.versions import require_match, try_lock
 from apps.tenants.encoding import encoded
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import RequestUnderway
@@ -37,13 +37,13 @@ def own_transactions[F: Callable[..., Any]](operation: F) -> F:
 
 
 def reads_file[F: Callable[..., Any]](operation: F) -> F:
-    """Mark an operation that reads a file from the request, which no idempotency key is looked at for: it is idempotent."""
+    """Mark an operation that reads a file from the request. It is idempotent, so its idempotency key is ignored."""
     setattr(operation, _FILE, True)
     return own_transactions(operation)
 
 
 def answers_secret[F: Callable[..., Any]](operation: F) -> F:
-    """Mark an operation whose response has a secret, which is not stored for a repeated request."""
+    """Mark an operation whose response has a secret: the response is not stored for repeated requests."""
     setattr(operation, _SECRET, True)
     return operation
 
@@ -55,7 +55,7 @@ def in_tenant(operation: Callable[..., Any]) -> Callable[..., Any]:
     """
     if iscoroutinefunction(operation):
         return operation
-    own = getattr(operation, _OWN_TRANSACTIONS, False)
+    opens_transactions = getattr(operation, _OWN_TRANSACTIONS, False)
 
     @wraps(operation)
     def run(request: HttpRequest, *args: Any, **named: Any) -> Any:
@@ -63,36 +63,36 @@ def in_tenant(operation: Callable[..., Any]) -> Callable[..., Any]:
             return operation(request, *args, **named)
         key = None if getattr(operation, _FILE, False) else _request_key(request)
 
-        def carry_out() -> Any:
+        def execute() -> Any:
             return operation(request, *args, **named)
 
-        if own:
-            return carry_out() if key is None else _once_by_row(request, key, operation, carry_out)
+        if opens_transactions:
+            return execute() if key is None else _once_by_row(request, key, operation, execute)
         with tenant_transaction(access_of(request).tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
             require_match(request)
-            return carry_out() if key is None else _once_by_lock(request, key, operation, carry_out)
+            return execute() if key is None else _once_by_lock(request, key, operation, execute)
 
     return run
 
 
 def _once_by_lock(
-    request: HttpRequest, key: RequestKey, operation: Callable[..., Any], carry_out: Callable[[], Any]
+    request: HttpRequest, key: RequestKey, operation: Callable[..., Any], execute: Callable[[], Any]
 ) -> Any:
-    """Carry out a request unless it was before; its response is stored in the transaction of the act."""
-    if not lock(request, f"request:{key.token_id}:{key.key}"):
+    """Execute a request once for its key; the response is stored in the transaction of the operation."""
+    if not try_lock(request, f"request:{key.token_id}:{key.key}"):
         raise RequestUnderway
     known = stored_response(key)
     if known is not None:
         return _replayed(known)
-    result = carry_out()
+    result = execute()
     store_response(key, _response_of(operation, result))
     return result
 
 
 def _once_by_row(
-    request: HttpRequest, key: RequestKey, operation: Callable[..., Any], carry_out: Callable[[], Any]
+    request: HttpRequest, key: RequestKey, operation: Callable[..., Any], execute: Callable[[], Any]
 ) -> Any:
-    """Carry out a request with transactions of its own unless it was before."""
+    """Execute a request that opens its own transactions once for its key."""
     tenant_id = access_of(request).tenant_id
     with tenant_transaction(tenant_id):
         known = stored_response(key)
@@ -101,7 +101,7 @@ def _once_by_row(
     if known is not None:
         return _replayed(known)
     try:
-        result = carry_out()
+        result = execute()
     except BaseException:
         with tenant_transaction(tenant_id):
             forget_request(key)
@@ -112,14 +112,14 @@ def _once_by_row(
 
 
 def _request_key(request: HttpRequest) -> RequestKey | None:
-    """Return the key of a request that changes something; None without one."""
+    """Return the idempotency key of a POST request; None without one."""
     if request.method != "POST" or _KEY not in request.headers:
         return None
-    asked = f"{request.method} {request.get_full_path()}\n".encode() + request.body
+    content = f"{request.method} {request.get_full_path()}\n".encode() + request.body
     return RequestKey(
         token_id=access_of(request).token_id,
         key=request.headers[_KEY],
-        request_hash=hashlib.sha256(asked).digest(),
+        request_hash=hashlib.sha256(content).digest(),
     )
 
 

@@ -1,10 +1,11 @@
-"""Live signals: one reader for each tenant of this process, which hands what is new to all of its streams."""
+"""Live signals: one reader for each tenant of a process passes new signals to all streams of the tenant."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -31,20 +32,20 @@ log = structlog.get_logger(__name__)
 #: Seconds between two reads, and between two checks of the streams' tokens.
 POLL_S = 0.5
 TOKENS_CHECKED_EVERY_S = 5.0
-#: Seconds without a signal after which a stream says that it is alive.
+#: Seconds without a signal after which a stream sends a keep-alive.
 SILENCE_S = 15.0
-#: Pages that wait for a slow client; with more it reads on from its own cursor.
+#: The most pages that wait for a slow client; beyond, its stream reads on from its own cursor.
 _PAGES_WAITING = 20
 
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """One stream: the pages that wait for it."""
+    """A stream, with the pages that wait for it."""
 
     access: TokenAccess
     pages: deque[SignalPage] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Pages were dropped: the stream reads what it misses.
+    #: Whether the stream has to read signals itself, because pages were dropped.
     behind: bool = False
     ended: bool = False
 
@@ -81,20 +82,20 @@ class SignalHub:
                 f"the token {access.name} has {of_token} open streams, the most it may have; close one first"
             )
 
-    def join(self, access: TokenAccess) -> _Listener:
-        """Add a stream."""
+    @contextmanager
+    def listen(self, access: TokenAccess) -> Iterator[_Listener]:
+        """Add a stream, and remove it at the end of the block; the reader ends with the last stream."""
         listener = _Listener(access)
         self._listeners.add(listener)
         if self._reader is None or self._reader.done():
             self._reader = asyncio.create_task(self._read())
-        return listener
-
-    def leave(self, listener: _Listener) -> None:
-        """Remove a stream; the reader ends with the last."""
-        self._listeners.discard(listener)
-        if not self._listeners and self._reader is not None:
-            self._reader.cancel()
-            self._reader = None
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+            if not self._listeners and self._reader is not None:
+                self._reader.cancel()
+                self._reader = None
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
@@ -103,7 +104,7 @@ class SignalHub:
             try:
                 page = await in_thread(read_page, self._tenant_id, cursor)
                 if cursor is None:
-                    # What was committed since they caught up is before the reader's first position.
+                    # The reader begins at the latest signal; each stream reads the signals before it.
                     for listener in self._listeners:
                         listener.fall_behind()
                 elif page.signals:
@@ -114,8 +115,8 @@ class SignalHub:
                     checked = loop.time()
                     await self._end_refused()
             except Exception:
-                # The database may be away for a moment: the streams stay open and miss nothing.
-                log.exception("signals_unread", tenant_id=str(self._tenant_id))
+                # The database may not answer for a moment: the streams stay open and miss nothing.
+                log.exception("signal_read_failed", tenant_id=str(self._tenant_id))
                 await asyncio.sleep(POLL_S)
                 continue
             if not page.more:
@@ -142,41 +143,35 @@ def hub_of(tenant_id: UUID) -> SignalHub:
 
 
 async def live_signals(
-    hub: SignalHub, listener: _Listener, *, after: Cursor, wanted: SignalFilter
+    listener: _Listener, *, after: Cursor, wanted: SignalFilter
 ) -> AsyncIterator[SignalRecord | None]:
-    """Yield the wanted signals after a cursor, in order, without end; None after a silence of SILENCE_S.
+    """Yield the wanted signals after a cursor, in order, until the listener is ended; None after a silence of SILENCE_S.
 
-    The listener joined before, so that what is committed while the stream catches up waits for it. Ends when the listener is
-    ended, and leaves the hub.
+    Signals that are committed while the stream catches up wait in the pages of the listener.
     """
     cursor, listener.behind = after, True
-    try:
-        while not listener.ended:
-            if listener.behind:
-                listener.behind = False
-                page = await in_thread(read_page, listener.access.tenant_id, cursor, wanted)
-                listener.behind = listener.behind or page.more
-                pages = [page]
-            elif listener.pages:
-                pages = [listener.pages.popleft()]
-            else:
-                listener.news.clear()
-                try:
-                    await asyncio.wait_for(listener.news.wait(), SILENCE_S)
-                except TimeoutError:
-                    yield None
-                continue
-            for page in pages:
-                for record in page.signals:
-                    if record.cursor > cursor and wanted.passes(record):
-                        yield record
-                cursor = max(cursor, page.cursor)
-    finally:
-        hub.leave(listener)
+    while not listener.ended:
+        if listener.behind:
+            listener.behind = False
+            page = await in_thread(read_page, listener.access.tenant_id, cursor, wanted)
+            listener.behind = listener.behind or page.more
+        elif listener.pages:
+            page = listener.pages.popleft()
+        else:
+            listener.news.clear()
+            try:
+                await asyncio.wait_for(listener.news.wait(), SILENCE_S)
+            except TimeoutError:
+                yield None
+            continue
+        for record in page.signals:
+            if record.cursor > cursor and wanted.passes(record):
+                yield record
+        cursor = max(cursor, page.cursor)
 
 
 def read_page(tenant_id: UUID, after: Cursor | None, wanted: SignalFilter | None = None) -> SignalPage:
-    """Read the signals after a cursor; without one, the place after all that there are."""
+    """Read the signals after a cursor; without a cursor, an empty page at the latest signal."""
     with tenant_transaction(tenant_id):
         if after is None:
             return SignalPage(signals=(), cursor=horizon(), more=False)

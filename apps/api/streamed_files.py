@@ -1,4 +1,4 @@
-"""Answers that are files, sent in parts."""
+"""Responses that are files, sent in parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PART = 256 * 1024
 
 
 def streamed_file(request: HttpRequest, file: BinaryIO, *, name: str) -> StreamingHttpResponse:
-    """Answer a file in parts; under ASGI, the parts are read without blocking the other requests."""
+    """Return a file as a response in parts; under ASGI, the parts are read without blocking other requests."""
     file.seek(0)
     parts = _AsyncParts(file) if isinstance(request, ASGIRequest) else _Parts(file)
     response = StreamingHttpResponse(parts, content_type=FILE_TYPE)
@@ -24,7 +24,7 @@ def streamed_file(request: HttpRequest, file: BinaryIO, *, name: str) -> Streami
 
 
 class _FileParts:
-    """The parts of a file, which is closed after the last one, and by the response where none was read."""
+    """The parts of a file. The file is closed after the last part, or by the response if no part was read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -11,17 +11,17 @@ from functools import partial
 from django.conf import settings
 from django.db import close_old_connections
 
-#: The answer of every door to a program while the database is away.
+#: The answer to programs, by any protocol, while the database does not answer.
 DATABASE_AWAY = "the database does not answer; try again in a moment"
 TOO_SLOW = "the database needed too long for it; ask for less"
 #: PostgreSQL's own words would quote the value.
 UNSTORABLE = "a value is out of range, or has a character that cannot be stored, such as NUL"
-#: Bounded, and with it the connections to the database: each thread keeps one for each role that it used.
+#: The number of threads bounds the connections to the database: each thread has one for each role that it used.
 _THREADS = ThreadPoolExecutor(max_workers=settings.ARBOR_API_THREADS, thread_name_prefix="api")
 
 
 async def in_thread[**P, R](function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-    """Run a function that blocks in one of the threads; streams use this for each read, and keep no thread in between.
+    """Run a function that blocks in one of the threads; a stream uses a thread for each read, and none in between.
 
     The function opens its own `tenant_transaction`. Nothing of a request stays in the thread.
     """

@@ -1,4 +1,4 @@
-"""Addresses of the API's process."""
+"""URLs of the API's process."""
 
 from __future__ import annotations
 

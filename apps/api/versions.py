@@ -1,4 +1,4 @@
-"""Versions of resources: ETags of what is read, and their check before a change."""
+"""Versions of resources: ETags of responses, and their check before a change."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from arbor.errors import Invalid, PreconditionFailed
 
 
 def etag_of(content: bytes) -> str:
-    """Return the version of a representation."""
+    """Return the ETag of the body of a response."""
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
-def lock(request: HttpRequest, name: str) -> bool:
-    """Take a lock of the request's tenant until the transaction ends, unless another transaction has it."""
+def try_lock(request: HttpRequest, name: str) -> bool:
+    """Lock a name within the request's tenant until the transaction ends; return False if another transaction has the lock."""
     text = f"{access_of(request).tenant_id}:{name}"
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], signed=True)
     with connections[APP].cursor() as cursor:
@@ -30,17 +30,17 @@ def lock(request: HttpRequest, name: str) -> bool:
 
 
 def require_match(request: HttpRequest) -> None:
-    """Compare `If-Match` with the resource as it is now, in the transaction of the change.
+    """Compare `If-Match` with the current version of the resource, in the transaction of the change.
 
-    Raises PreconditionFailed for another version, and Invalid for a resource without one.
+    Raises PreconditionFailed for another version, and Invalid for a resource that cannot be read.
     """
     if request.method == "GET":
         return
     wanted = parse_etags(request.headers.get("If-Match", ""))
     if not wanted:
         return
-    # Changes with a version wait for no other one: the second of two has an old version anyway.
-    if not lock(request, f"version:{request.path}"):
+    # A change does not wait for another one of the resource: afterwards its version would be old.
+    if not try_lock(request, f"version:{request.path}"):
         raise PreconditionFailed("somebody else is changing it; read it again")
     match = request.resolver_match
     assert match is not None, "the request has an operation"

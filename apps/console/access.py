@@ -1,4 +1,4 @@
-"""Read tenant, role and person from a request, as set by `TenantMiddleware`."""
+"""The tenant, rights and person of a request, as `TenantMiddleware` sets them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from apps.tenants.models import Role, User
 from apps.tenants.services import Access
+from arbor.errors import PermissionDenied
 
 
 class Right(StrEnum):
@@ -44,7 +45,7 @@ def access_of(request: HttpRequest) -> Access | None:
 
 
 def suspended_of(request: HttpRequest) -> Access | None:
-    """Return the suspended tenant that the person would work in; None where it is active."""
+    """Return the person's access to a suspended tenant; None if the tenant is active."""
     return cast("Access | None", getattr(request, "suspended", None))
 
 
@@ -53,15 +54,18 @@ def tenants_of_request(request: HttpRequest) -> list[Access]:
     return cast("list[Access]", getattr(request, "tenants", []))
 
 
-def has_role(request: HttpRequest, needed: Role) -> bool:
-    """Return whether the request's role in its tenant has the rights of the needed one."""
-    access = access_of(request)
-    return access is not None and access.role.rank >= needed.rank
-
-
 def has_right(request: HttpRequest, right: Right) -> bool:
     """Return whether the request's role in its tenant has the right."""
-    return has_role(request, ROLES_WITH_RIGHT[right])
+    access = access_of(request)
+    return access is not None and access.role.rank >= ROLES_WITH_RIGHT[right].rank
+
+
+def require_member(request: HttpRequest, *, to: str) -> Access:
+    """Return the access of a member of the tenant. Raises PermissionDenied, which names what members may do."""
+    access = access_of(request)
+    if access is None:
+        raise PermissionDenied(f"only members of a tenant {to}")
+    return access
 
 
 def is_platform_operator(request: HttpRequest) -> bool:
@@ -75,10 +79,10 @@ def actor_of(request: HttpRequest) -> str:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return the network address of the person's side, past `ARBOR_PROXIES` proxies; empty where none is known."""
+    """Return the IP address of the client, before `ARBOR_PROXIES` proxies; empty if it is not known."""
     proxies: int = settings.ARBOR_PROXIES
     if proxies:
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-        # Each proxy appends an address; addresses before those of these proxies were written by the client and cannot be trusted.
+        # Each proxy appends an address; the client itself may have written the addresses before.
         return str(forwarded[-min(proxies, len(forwarded))]).strip().replace("\0", "")[:64]
     return str(request.META.get("REMOTE_ADDR", ""))[:64]

@@ -1,4 +1,4 @@
-"""Views of accounts, members and sessions: the forms on their pages."""
+"""Views of sessions, and of the forms on the pages of accounts and members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.console.access import access_of, actor_of, has_role, is_platform_operator
+from apps.console.access import Right, access_of, actor_of, has_right, is_platform_operator
 from apps.console.views import console_page, refuse
 from apps.fleet.accounts import (
     account_by_name,
@@ -53,7 +53,7 @@ def own_sessions(request: HttpRequest) -> HttpResponse:
 
 
 def _end_posted_sessions(request: HttpRequest, user: User, *, exclude: UUID | None) -> None:
-    """End the session that the form names, or, where it names none, all but one."""
+    """End the session that the form names, or without a name all sessions except `exclude`."""
     named = request.POST.get("session", "")
     session_id = read_id(named)
     try:
@@ -120,8 +120,8 @@ def act_on_user(request: HttpRequest, user_id: int) -> HttpResponse:
 def add_member(request: HttpRequest) -> HttpResponse:
     """Make an account a member of the owner's tenant."""
     access = access_of(request)
-    if access is None or not has_role(request, Role.OWNER):
-        return refuse(request, agent_id=None, attempted="add a member", needed=Role.OWNER)
+    if access is None or not has_right(request, Right.OWN):
+        return refuse(request, attempted="add a member", right=Right.OWN)
     try:
         user = account_by_name(request.POST.get("username", "").strip())
         role = _posted_role(request)
@@ -137,8 +137,8 @@ def add_member(request: HttpRequest) -> HttpResponse:
 def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
     """Change the role of a member of the owner's tenant, or end the membership."""
     access = access_of(request)
-    if access is None or not has_role(request, Role.OWNER):
-        return refuse(request, agent_id=None, attempted=f"change member {membership_id}", needed=Role.OWNER)
+    if access is None or not has_right(request, Right.OWN):
+        return refuse(request, attempted=f"change member {membership_id}", right=Right.OWN)
     username = username_of_member(slug=access.slug, membership_id=membership_id)
     act = MEMBER_ACTS.get(request.POST.get("act", "role"))
     if act is None:

@@ -1,4 +1,4 @@
-"""Acts of operators on agents. Each calls one service, and is possible in some statuses only."""
+"""Acts of people on agents. Each calls one service, and is possible in some statuses only."""
 
 from __future__ import annotations
 
@@ -10,30 +10,18 @@ from uuid import UUID
 
 from apps.agents.services.identity import rotate_agent_key
 from apps.agents.services.publication import publish_agent, unpublish_agent
-from apps.audit.models import AuditAction
-from apps.audit.services import record
+from apps.console.access import Right
 from apps.fleet.identities import reinstate_identity, revoke_identity, suspend_identity
 from apps.fleet.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
-from apps.heartbeats.services.schedule import claim_now
-from apps.tenants.models import Role
+from apps.heartbeats.services.schedule import request_heartbeat
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.agents.lifecycle import TRANSITIONS, AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
 
 
-def _tick(*, agent_id: UUID, actor: str) -> None:
-    claim_now(agent_id=agent_id)
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor,
-        agent_id=agent_id,
-        message="asked for a heartbeat now",
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """An act: its button, and the service that executes it."""
+    """An act on an agent: its button, and the service that executes it."""
 
     verb: str
     label: str
@@ -45,11 +33,15 @@ class Act:
     question: str = ""
     #: Whether the service takes a reason.
     asks_reason: bool = False
-    role: Role = Role.OPERATOR
+    right: Right = Right.OPERATE
 
 
 _RUN_NOW = Act(
-    verb="tick", label="Run now", icon="ecg_heart", service=_tick, done="will have a heartbeat at once"
+    verb="tick",
+    label="Run now",
+    icon="ecg_heart",
+    service=request_heartbeat,
+    done="will have a heartbeat at once",
 )
 
 ACTS: Mapping[str, Act] = MappingProxyType(
@@ -92,7 +84,7 @@ ACTS: Mapping[str, Act] = MappingProxyType(
                 done="never acts again",
                 question="Revoke this identity for good? The agent never acts again; its data stays.",
                 asks_reason=True,
-                role=Role.OWNER,
+                right=Right.OWN,
             ),
             Act(
                 verb="rotate-keys",
@@ -137,7 +129,7 @@ def publication_act(*, published: bool) -> Act:
 
 
 def identity_acts(status: str) -> list[Act]:
-    """Return the acts on an identity of this status (`EndorsementStatus`), or empty for one that is not genuine."""
+    """Return the acts on an identity in this `EndorsementStatus`; none for an empty status, of an agent without endorsement."""
     verbs = {
         EndorsementStatus.ACTIVE: ("rotate-keys", "suspend-identity", "revoke-identity"),
         EndorsementStatus.SUSPENDED: ("reinstate-identity", "revoke-identity"),
@@ -145,9 +137,9 @@ def identity_acts(status: str) -> list[Act]:
     return [ACTS[verb] for verb in verbs.get(EndorsementStatus(status), ())] if status else []
 
 
-def role_for(verb: str) -> Role:
-    """Return the role that an act needs."""
-    return ACTS[verb].role if verb in ACTS else Role.OPERATOR
+def right_for(verb: str) -> Right:
+    """Return the right that an act needs."""
+    return ACTS[verb].right if verb in ACTS else Right.OPERATE
 
 
 def carry_out(*, verb: str, agent_id: UUID, actor: str, reason: str = "") -> Act:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +11,7 @@ from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.maintenance.health import HealthState
 
-#: If a schedule is overdue for longer, no dispatcher is claiming agents.
+#: The longest time that a due agent waits while a dispatcher claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
 
 
@@ -21,89 +22,78 @@ class Alarm:
     look: str
     title: str
     text: str
-    #: The command that helps.
+    #: The commands that help.
     commands: tuple[str, ...] = ()
 
 
 def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
     """Return the alarms of a fleet, from the data of its page."""
-    alarms = []
+    return [*_alarms_of_processes(fleet, now=now), *_alarms_of_agents(fleet)]
+
+
+def _alarms_of_processes(fleet: FleetPage, *, now: datetime) -> Iterator[Alarm]:
     kinds = {process.kind for process in fleet.processes}
     if "worker" not in kinds:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title="No worker is running",
-                text="Agents have no heartbeats until one runs.",
-                commands=("arbor up", "arbor worker"),
-            )
+        yield Alarm(
+            look="bad",
+            title="No worker is running",
+            text="Agents have no heartbeats until one runs.",
+            commands=("arbor up", "arbor worker"),
         )
     elif "scheduler" not in kinds:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title="The scheduler is not running",
-                text="Nothing is dispatched until it runs.",
-                commands=("arbor scheduler",),
-            )
+        yield Alarm(
+            look="bad",
+            title="The scheduler is not running",
+            text="Nothing is dispatched until it runs.",
+            commands=("arbor scheduler",),
         )
     if fleet.oldest_due and now - fleet.oldest_due > OVERDUE_AFTER:
-        alarms.append(
-            Alarm(
-                look="warn",
-                title="Heartbeats are waiting to be claimed",
-                text="The dispatcher is behind, or not running.",
-            )
+        yield Alarm(
+            look="warn",
+            title="Heartbeats are waiting to be claimed",
+            text="The dispatcher is behind, or not running.",
         )
+
+
+def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
     if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
-        alarms.append(
-            Alarm(
-                look="warn",
-                title=f"{dormant} fell asleep",
-                text="Too many heartbeats in a row brought no usable reply.",
-            )
+        yield Alarm(
+            look="warn",
+            title=f"{dormant} {'agents are' if dormant != 1 else 'agent is'} dormant",
+            text="Too many heartbeats in a row brought no usable reply.",
         )
     if undelivered := fleet.outbox.failed:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
-                text="The outbox shows the reasons; messages can be retried or cancelled there.",
-            )
+        yield Alarm(
+            look="bad",
+            title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
+            text="The outbox shows the reasons; messages can be retried or cancelled there.",
         )
     if suspended := fleet.suspended_tools:
-        alarms.append(
-            Alarm(
-                look="warn",
-                title=f"{suspended} tool{'s are' if suspended != 1 else ' is'} suspended",
-                text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
-                commands=("arbor tool list", "arbor tool show SERVER.NAME"),
-            )
+        yield Alarm(
+            look="warn",
+            title=f"{suspended} tool{'s are' if suspended != 1 else ' is'} suspended",
+            text="Their servers have changed or removed them since they were allowed. Look at them, and allow or withdraw them.",
+            commands=("arbor tool list", "arbor tool show SERVER.NAME"),
         )
     if fleet.low_budget:
         halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
-        alarms.append(
-            Alarm(
-                look="bad" if fleet.halted else "warn",
-                title=f"The day's budget of {fleet.low_budget} runs low",
-                text=f"They do less{halted}. Their pages show what they have used.",
-                commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
-            )
+        yield Alarm(
+            look="bad" if fleet.halted else "warn",
+            title=f"The day's budget of {fleet.low_budget} runs low",
+            text=f"They do less{halted}. Their pages show what they have used.",
+            commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
         )
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed * 20 >= ended:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title=f"{fleet.failed} of {ended} heartbeats failed",
-                text="In the last 24 hours. Their pages show the reasons.",
-            )
+        yield Alarm(
+            look="bad",
+            title=f"{fleet.failed} of {ended} heartbeats failed",
+            text="In the last 24 hours. Their pages show the reasons.",
         )
-    return alarms
 
 
 def alarms_of_maintenance(health: Health) -> list[Alarm]:
-    """Return the alarms of maintenance, from figures of the whole installation, for its operators."""
+    """Return the alarms of maintenance, from figures of the whole installation, for those who run it."""
     return [
         Alarm(
             look="bad" if state is HealthState.CRITICAL else "warn",

@@ -19,7 +19,7 @@ UNFOLD: dict[str, Any] = {
     ],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    # Colors are in a file: Unfold would write them into an inline style (`ConsoleSite.each_context`).
+    # Unfold would write colors into an inline style, which the policy forbids (`ConsoleSite.each_context`).
     "STYLES": [
         lambda _request: static("console/colors.css"),
         lambda _request: static("console/console.css"),

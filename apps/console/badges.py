@@ -1,4 +1,4 @@
-"""The numbers beside entries of the sidebar: unread messages, and requests for approval that wait."""
+"""The numbers beside entries of the sidebar: unread messages, and pending requests for approval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RowCount(Subquery):
 
 
 def count_with_badges(request: HttpRequest, *counts: RowCount) -> tuple[int, ...]:
-    """Count for a page, and for the badges of its sidebar, in one statement; a tenant is chosen."""
+    """Count rows for a page of a tenant, and rows for the badges of its sidebar, in one statement."""
     access = access_of(request)
     assert access is not None
     queries = (*counts, RowCount(unread_to_count().values("pk")), RowCount(waiting_to_count().values("pk")))
@@ -30,7 +30,7 @@ def count_with_badges(request: HttpRequest, *counts: RowCount) -> tuple[int, ...
 
 
 def badges_of(request: HttpRequest) -> dict[str, str]:
-    """Return the badges by the name of their page; empty for none."""
+    """Return the texts of the badges by the URL name of their page; an empty text for no badge."""
     if access_of(request) is None:
         return {}
     if not hasattr(request, "badges"):

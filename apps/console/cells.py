@@ -87,7 +87,7 @@ ORIGINS: dict[str, tuple[str, str]] = {
 #: Characters shown of a node's text.
 NODE_LENGTH = 80
 
-#: A valence nearer to 0 than this is shown as neither good nor bad.
+#: A valence within this distance of 0 is shown as neither good nor bad.
 NEUTRAL = 0.1
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -159,7 +159,7 @@ def exact(moment: datetime) -> SafeString:
 
 
 def due(moment: datetime) -> SafeString:
-    """Return a relative time in the future; one that has passed is marked as due."""
+    """Return a relative time in the future; a time that has passed is marked as due."""
     late = moment < timezone.now() - timedelta(seconds=2)
     return format_html("{}{}", "due " if late else "", when(moment))
 
@@ -218,7 +218,7 @@ def feeling(valence: float, intensity: float) -> SafeString:
 
 
 def spending(start: float | None, end: float | None, unit: str) -> str:
-    """Return the budget before and after a heartbeat, with its unit unless that is energy; a dash for missing numbers."""
+    """Return the budget before and after a heartbeat, with its unit unless it is energy; a dash for missing numbers."""
     if start is None and end is None:
         return "–"
     both = " → ".join("–" if value is None else f"{value:g}" for value in (start, end))
@@ -256,7 +256,7 @@ def meter(value: float, of: float) -> SafeString:
 
 
 def listed(texts: Sequence[Any]) -> SafeString:
-    """Return texts one below the other; the word "none" for an empty list."""
+    """Return texts, each on a line; the word "none" for an empty list."""
     if not texts:
         return format_html('<span class="ar-subtle">{}</span>', "none")
     return format_html_join("", "<div>{}</div>", ((text,) for text in texts))

@@ -1,8 +1,7 @@
 """Views of conversations with an agent.
 
-A person's turn is stored as a row, which a worker of the model queue answers; the page shows the reply as it grows, and
-without scripts reloads until the answer is there.
-Requests never wait for a model, which would block a web worker and keep the request's transaction open.
+A worker of the model queue answers the row of a person's turn; meanwhile the page shows the partial reply, or without
+scripts reloads until the answer is there. No request waits for a model, which would keep its transaction open.
 """
 
 from __future__ import annotations
@@ -18,41 +17,38 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.agents.services.lookup import agent_by_id
-from apps.console.access import access_of, actor_of, has_role
-from apps.console.pages.contacts import read_chat, read_growing_reply
-from apps.console.views import console_page, refuse
+from apps.console.access import Right, actor_of, has_right, require_member
+from apps.console.pages.contacts import read_chat, read_partial_reply
+from apps.console.views import console_page, posted_text, refuse
 from apps.contacts.services.chat import end_session, open_session, receive_turn
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, NotFound
 
 
 @require_http_methods(["GET", "POST"])
 def chat_with_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the agent's conversations; operators can also post a turn, or end their conversation."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents say")
+    require_member(request, to="see what its agents say")
     if request.GET.get("part") == "reply":
-        return _growing_reply(request, agent_id)
+        return _partial_reply(request, agent_id)
     if request.method == "GET":
         return _page(request, agent_id, conversation=_conversation(request))
-    if not has_role(request, Role.OPERATOR):
+    if not has_right(request, Right.OPERATE):
         return refuse(request, agent_id=agent_id, attempted=f"talk to agent {agent_id}")
     return _end(request, agent_id) if request.POST.get("act") == "end" else _say(request, agent_id)
 
 
-def _growing_reply(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    """Return the part of the page that grows; when the answer is stored, the browser loads the page anew."""
+def _partial_reply(request: HttpRequest, agent_id: UUID) -> HttpResponse:
+    """Return the reply so far; once the answer is stored, the browser reloads the page."""
     agent = agent_by_id(agent_id)
-    partial = read_growing_reply(agent, person=actor_of(request))
+    partial = read_partial_reply(agent, person=actor_of(request))
     if partial is None:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    return render(request, "console/parts/growing_reply.html", {"name": agent.name, "partial": partial})
+    return render(request, "console/parts/partial_reply.html", {"name": agent.name, "partial": partial})
 
 
 def _say(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    # A browser sends line breaks as two characters.
-    text = request.POST.get("text", "").replace("\r\n", "\n")
+    text = posted_text(request)
     try:
         with transaction.atomic(using=APP):
             session = open_session(agent_id=agent_id, person=actor_of(request))
@@ -95,7 +91,7 @@ def _back(agent_id: UUID) -> HttpResponse:
 
 def _page(request: HttpRequest, agent_id: UUID, **shown: Any) -> HttpResponse:
     agent = agent_by_id(agent_id)
-    page = read_chat(agent, person=actor_of(request), may_talk=has_role(request, Role.OPERATOR), **shown)
+    page = read_chat(agent, person=actor_of(request), may_talk=has_right(request, Right.OPERATE), **shown)
     return console_page(
         request,
         "console/chat.html",

@@ -1,4 +1,4 @@
-"""Columns of lists: one from any function of a row, and frequent ones, each of one field."""
+"""Columns of lists: of any function of a row, and of one field in a frequent form."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def json(field: str, title: str) -> Column:
 def goal() -> Column:
     """Link the row's goal by its title."""
     return cell("goal", lambda row: cells.link("goals_goal", row.goal_id, row.goal.title))
+
+
+def agent_or_all() -> Column:
+    """Link the row's agent; "all agents" for a row without one."""
+    return cell(
+        "of",
+        lambda row: (
+            cells.link("agents_agent", row.agent_id, row.agent.name) if row.agent_id else "all agents"
+        ),
+    )
 
 
 def memory(title: str = "memory", *, longest: int = 160) -> Column:

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.access import actor_of, has_role
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.contacts import read_inbox
 from apps.console.row_acts import RowAct, apply_act
 from apps.console.views import console_page
@@ -19,23 +19,20 @@ from apps.contacts.services.inbox import mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.contacts.services.signal_webhooks import delete_webhook, switch_webhook
 from apps.fleet.contact import answer_message
-from apps.tenants.models import Role
-from arbor.errors import PermissionDenied
 from arbor.ids import read_id
 
 
 @require_safe
 def show_inbox(request: HttpRequest) -> HttpResponse:
     """Show the messages that agents wrote to the people of the tenant."""
-    if not has_role(request, Role.VIEWER):
-        raise PermissionDenied("only members of a tenant read its inbox")
+    require_member(request, to="read its inbox")
     before = read_id(request.GET.get("before", ""))
     return console_page(
         request,
         "console/inbox.html",
         title="Inbox",
         page=read_inbox(only_unread=request.GET.get("unread") == "1", before=before),
-        may_operate=has_role(request, Role.OPERATOR),
+        may_operate=has_right(request, Right.OPERATE),
     )
 
 

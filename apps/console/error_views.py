@@ -1,4 +1,4 @@
-"""Pages of errors, which read no row: they are shown when the database does not answer, too."""
+"""Pages of errors, which read no row, because they are shown also when the database does not answer."""
 
 from __future__ import annotations
 

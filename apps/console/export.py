@@ -23,12 +23,12 @@ from pgvector.django import HalfVectorField, SparseVectorField, VectorField
 from apps.tenants.fields import PackedJSON, StoredField
 from apps.tenants.scope import tenant_transaction
 
-#: Rows of one export at most, and rows read in one transaction.
+#: The most rows of an export, and the rows read in one transaction.
 ROWS_EXPORTED = 10_000
 _CHUNK = 500
 MASK = "***"
-#: Texts whose column has one of these in its name are masked.
-_SECRET = ("secret", "sealed", "password", "token", "digest", "hash", "session_key")
+#: Texts are masked if the name of their column has one of these parts.
+_SECRET_NAMES = ("secret", "sealed", "password", "token", "digest", "hash", "session_key")
 _UNREADABLE = (BinaryField, HalfVectorField, SparseVectorField, VectorField, StoredField)
 _TEXTS = (CharField, TextField, JSONField, PackedJSON)
 #: A spreadsheet would execute a text that begins with one of these.
@@ -58,7 +58,7 @@ class ExportColumn:
 def export_columns(rows: QuerySet[Any], *, shown: Mapping[str, Callable[[Any], Any]]) -> list[ExportColumn]:
     """Return the columns of an export: the fields that the list reads, without vectors and secrets.
 
-    `shown` has the value of fields that pages show in another form, such as addresses without their secret part.
+    `shown` gives the values of fields that pages show in another form, such as addresses without their secret part.
     """
     names, deferred = rows.query.deferred_loading
     columns = []
@@ -83,7 +83,7 @@ def _agent_name(row: Any) -> str | None:
 
 
 def _reader(field: Field[Any, Any]) -> Callable[[Any], Any]:
-    if isinstance(field, _TEXTS) and any(part in field.name for part in _SECRET):
+    if isinstance(field, _TEXTS) and any(part in field.name for part in _SECRET_NAMES):
         return lambda row: MASK if getattr(row, field.attname) else ""
     return lambda row: getattr(row, field.attname)
 
@@ -94,7 +94,7 @@ type Line = list[Any]
 def export_lines(
     rows: QuerySet[Any], columns: Sequence[ExportColumn], *, tenant_id: UUID | None
 ) -> Iterator[Line]:
-    """Yield the values of rows in chunks, each read in a short transaction of its own; ROWS_EXPORTED rows at most."""
+    """Yield the values of at most ROWS_EXPORTED rows, read in chunks with a short transaction for each chunk."""
     for start in range(0, ROWS_EXPORTED, _CHUNK):
         scope: AbstractContextManager[Any] = nullcontext()
         if tenant_id is not None:
@@ -106,28 +106,28 @@ def export_lines(
             return
 
 
-def write_export(lines: Iterable[Line], columns: Sequence[ExportColumn], kind: ExportFormat) -> Iterator[str]:
-    """Write lines as CSV below a line of names, or as a JSON array of objects."""
-    return _write(lines, [column.name for column in columns], kind)
+def read_format(kind: str) -> ExportFormat:
+    """Return the format of this name. Raises Http404 for another name."""
+    if kind not in ExportFormat:
+        raise Http404(f"a list is exported as {' or '.join(ExportFormat)}")
+    return ExportFormat(kind)
 
 
-def _write(lines: Iterable[Line], names: Sequence[str], kind: ExportFormat) -> Iterator[str]:
-    return _csv(lines, names) if kind is ExportFormat.CSV else _json(lines, names)
+def answer_with_lines(
+    lines: Iterable[Line], columns: Sequence[str], *, kind: ExportFormat, name: str
+) -> HttpResponseBase:
+    """Send lines as a file: CSV below a line of column names, or a JSON array of objects."""
+    parts = _csv(lines, columns) if kind is ExportFormat.CSV else _json(lines, columns)
+    answer = StreamingHttpResponse(parts, content_type=kind.content_type)
+    answer["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
+    return answer
 
 
 def answer_with_rows(rows: Sequence[Mapping[str, Any]], *, kind: str, name: str) -> HttpResponseBase:
-    """Send rows that a page has read itself, as CSV or JSON; the columns are those of the first row.
-
-    Raises Http404 for another format.
-    """
-    if kind not in ExportFormat:
-        raise Http404(f"a list is exported as {' or '.join(ExportFormat)}")
-    export = ExportFormat(kind)
-    names = list(rows[0]) if rows else []
-    lines = ([row[column] for column in names] for row in rows)
-    answer = StreamingHttpResponse(_write(lines, names, export), content_type=export.content_type)
-    answer["Content-Disposition"] = f'attachment; filename="{name}.{export}"'
-    return answer
+    """Send rows that a page has read, as a file; the columns are those of the first row. Raises Http404 for another format."""
+    columns = list(rows[0]) if rows else []
+    lines = ([row[column] for column in columns] for row in rows)
+    return answer_with_lines(lines, columns, kind=read_format(kind), name=name)
 
 
 def _csv(lines: Iterable[Line], names: Sequence[str]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _json(lines: Iterable[Line], names: Sequence[str]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a row as a value of JSON: moments in ISO 8601, durations in seconds, decimals as text."""
+    """Return a value of a row as a JSON value: times in ISO 8601, durations in seconds, decimals as text."""
     match value:
         case None | bool() | int() | float():
             return value

@@ -1,7 +1,9 @@
-"""Forms that create and destroy agents and create channels."""
+"""Forms that create and destroy agents and create channels, and the base of forms that call a service."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
 
@@ -23,10 +25,24 @@ from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.tenants.scope import APP
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, Invalid, TransitionIllegal
+from arbor.errors import AlreadyExists, ArborError, Invalid
+from arbor.ids import read_id
 
 
-class NewAgentForm(forms.Form):
+class ServiceForm(forms.Form):
+    """A form that calls a service, whose refusal is shown among the errors of the form."""
+
+    @contextmanager
+    def refusals(self, *kinds: type[ArborError]) -> Iterator[None]:
+        """Run a block in a transaction; an error of these kinds rolls it back and becomes an error of the form."""
+        try:
+            with transaction.atomic(using=APP):
+                yield
+        except kinds as refusal:
+            self.add_error(None, str(refusal))
+
+
+class NewAgentForm(ServiceForm):
     """The form of a new agent."""
 
     name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
@@ -63,25 +79,20 @@ class NewAgentForm(forms.Form):
     def create(self, *, actor: str) -> Agent | None:
         """Create the agent; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
-        try:
-            with transaction.atomic(using=APP):
-                agent = create_agent(
-                    name=wanted["name"],
-                    template_name=wanted["template"],
-                    actor=actor,
-                    interval=timedelta(seconds=wanted["interval_s"]) if wanted["interval_s"] else None,
-                    model=wanted["model"].strip(),
-                )
-                if wanted["start"]:
-                    agent = start_agent(agent_id=agent.id, actor=actor)
-        except (Invalid, AlreadyExists, TransitionIllegal) as refusal:
-            self.add_error(None, str(refusal))
-            return None
-        return agent
+        with self.refusals(Invalid, AlreadyExists):
+            agent = create_agent(
+                name=wanted["name"],
+                template_name=wanted["template"],
+                actor=actor,
+                interval=timedelta(seconds=wanted["interval_s"]) if wanted["interval_s"] else None,
+                model=wanted["model"].strip(),
+            )
+            return start_agent(agent_id=agent.id, actor=actor) if wanted["start"] else agent
+        return None
 
 
 def _templates() -> list[tuple[str, str]]:
-    """Return the choices of templates; only names are read, so that an unreadable template does no harm."""
+    """Return the choices of templates; only names and versions are read, because a template may be unreadable."""
     own = [(name, f"{name} {version}") for name, version in Template.objects.values_list("name", "version")]
     hidden = {name.casefold() for name, _ in own}
     builtin = [
@@ -92,7 +103,7 @@ def _templates() -> list[tuple[str, str]]:
     return sorted([*own, *builtin], key=lambda choice: choice[0].casefold())
 
 
-class DestroyAgentForm(forms.Form):
+class DestroyAgentForm(ServiceForm):
     """The form that confirms the destruction of an agent by its name."""
 
     confirm = forms.CharField(
@@ -108,30 +119,38 @@ class DestroyAgentForm(forms.Form):
 
     def destroy(self, *, agent: Agent, actor: str) -> dict[str, int] | None:
         """Destroy the agent; None, with the reason in the form's errors, if the name is wrong."""
-        try:
-            with transaction.atomic(using=APP):
-                return destroy_agent(
-                    agent_id=agent.id,
-                    confirm=self.cleaned_data["confirm"],
-                    actor=actor,
-                    saves_seed=self.cleaned_data["saves_seed"],
-                )
-        except Invalid as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        with self.refusals(Invalid):
+            return destroy_agent(
+                agent_id=agent.id,
+                confirm=self.cleaned_data["confirm"],
+                actor=actor,
+                saves_seed=self.cleaned_data["saves_seed"],
+            )
+        return None
 
 
-#: Agents offered as choices at most; the command line accepts any name.
-_OFFERED = 500
+#: The most agents that forms offer; the command line accepts any name.
+_AGENTS_OFFERED = 500
 
 
 def agent_choices() -> list[tuple[str, str]]:
     """Return the agents that forms offer, by name."""
-    agents = Agent.objects.order_by("name").values_list("id", "name")[:_OFFERED]
+    agents = Agent.objects.order_by("name").values_list("id", "name")[:_AGENTS_OFFERED]
     return [(str(agent_id), name) for agent_id, name in agents]
 
 
-class NewChannelForm(forms.Form):
+def agent_or_all_choices() -> list[tuple[str, str]]:
+    """Return the agents that forms offer, after the choice of all agents."""
+    return [("", "all agents"), *agent_choices()]
+
+
+def chosen_agent(parameters: Mapping[str, str]) -> Agent | None:
+    """Return the agent that the parameter `agent` of an address names by its id; None without such an agent."""
+    agent_id = read_id(parameters.get("agent", ""))
+    return Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+
+
+class NewChannelForm(ServiceForm):
     """The form of a new channel."""
 
     name = forms.CharField(max_length=CHANNEL_NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
@@ -152,30 +171,22 @@ class NewChannelForm(forms.Form):
         help_text="Messages that the channel delivers: those to the agent's users, or those in public.",
     )
     agent = forms.ChoiceField(
+        choices=agent_or_all_choices,
         required=False,
         widget=UnfoldAdminSelectWidget(),
         help_text="Empty: all agents without a channel of their own for this audience.",
     )
 
-    def __init__(self, data: object = None) -> None:
-        super().__init__(data)  # type: ignore[arg-type]
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "all agents"), *agent_choices()]
-
     def create(self, *, actor: str) -> NewChannel | None:
         """Create the channel; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
-        try:
-            with transaction.atomic(using=APP):
-                return add_channel(
-                    name=wanted["name"],
-                    kind=ChannelKind(wanted["kind"]),
-                    audience=Audience(wanted["audience"]),
-                    target=wanted["target"],
-                    agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
-                    actor=actor,
-                )
-        except (Invalid, AlreadyExists) as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        with self.refusals(Invalid, AlreadyExists):
+            return add_channel(
+                name=wanted["name"],
+                kind=ChannelKind(wanted["kind"]),
+                audience=Audience(wanted["audience"]),
+                target=wanted["target"],
+                agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
+                actor=actor,
+            )
+        return None

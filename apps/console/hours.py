@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from apps.console.pictures.bars import BAR, HIGH
+from apps.console.pictures.bars import BAR_WIDTH, CHART_HEIGHT
 from apps.heartbeats.models import HeartbeatStatus
 
 
@@ -38,23 +38,23 @@ def draw_hours(starts: Sequence[datetime], by_hour: Mapping[datetime, Counter[st
     none: Counter[str] = Counter()
     most = max((sum(by_hour.get(start, none).values()) for start in starts), default=0) or 1
     hours = []
-    for place, start in enumerate(starts):
+    for index, start in enumerate(starts):
         counts = by_hour.get(start, none)
         ended = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
         done, skipped, failed = (counts[status] for status in ended)
-        heights = [count / most * HIGH for count in (done, skipped, failed)]
+        heights = [count / most * CHART_HEIGHT for count in (done, skipped, failed)]
         hours.append(
             Hour(
                 start=start,
                 done=done,
                 failed=failed,
                 skipped=skipped,
-                x=round(place * BAR, 1),
-                done_y=round(HIGH - heights[0], 1),
+                x=round(index * BAR_WIDTH, 1),
+                done_y=round(CHART_HEIGHT - heights[0], 1),
                 done_height=round(heights[0], 1),
-                skipped_y=round(HIGH - heights[0] - heights[1], 1),
+                skipped_y=round(CHART_HEIGHT - heights[0] - heights[1], 1),
                 skipped_height=round(heights[1], 1),
-                failed_y=round(HIGH - sum(heights), 1),
+                failed_y=round(CHART_HEIGHT - sum(heights), 1),
                 failed_height=round(heights[2], 1),
             )
         )

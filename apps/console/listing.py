@@ -21,13 +21,13 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.console import cells
-from apps.console.access import actor_of, has_role, is_platform_operator
+from apps.console.access import Right, actor_of, has_right, is_platform_operator
 from apps.console.list_export import ListExport
-from apps.console.live import REFRESH_S, is_own_request, live_parts
+from apps.console.live import REFRESH_S, live_parts
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
 from apps.console.windows import BoundedList
-from apps.tenants.models import Role
+from apps.tenants.sessions import is_own_request
 
 ROWS_A_PAGE = 50
 #: Columns that lead to another row's page: the link to the row's own page is in the first column that is none of them.
@@ -60,19 +60,16 @@ def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
     return lookups
 
 
-class NothingToEdit:
-    """Gives members of the tenant read access by their role only."""
-
-    #: The role needed for reading.
-    role_to_view: ClassVar[Role] = Role.VIEWER
+class ReadOnly:
+    """Lets members of the tenant read rows; no form of Django creates, changes or deletes them."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Show the model to people who may read its rows."""
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow members with the needed role."""
-        return has_role(request, self.role_to_view)
+        """Allow members."""
+        return has_right(request, Right.VIEW)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Refuse: no form creates rows."""
@@ -87,8 +84,8 @@ class NothingToEdit:
         return False
 
 
-class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
-    """Read-only pages of the request's tenant. Rows are changed by services only, which buttons of the pages call."""
+class ConsoleAdmin(ReadOnly, ListExport, ModelAdmin):  # type: ignore[misc]
+    """Read-only pages of rows of the request's tenant. Buttons of the pages call services, which change rows."""
 
     actions: Any = None
     paginator = BoundedPaginator
@@ -98,21 +95,21 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     show_facets = ShowFacets.NEVER
     list_filter_submit = True
     list_filter_sheet = False
-    #: Looked up by Unfold's templates for each row.
+    #: Unfold's templates look this up for each row.
     list_sections: Any = ()
     compressed_fields = True
     #: Newest first: ids are ordered by time, and the key of each table is (tenant, id).
     ordering: Any = ("-id",)
-    #: Parameters of a list's address beside those of its filters: links of other pages lead to them.
+    #: Parameters of a list's address that links of other pages use, beside those of its filters.
     linked_lookups: ClassVar[frozenset[str]] = frozenset()
-    #: Whether filters look through the latest rows only, unless they are by agent or have an index.
+    #: Whether filters without an index search the latest rows only.
     filters_latest: ClassVar[bool] = False
     #: (parameter, value) of filters with an index.
     indexed_lookups: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     #: The text shown for an empty table.
     when_empty: ClassVar[str] = ""
     #: The command shown with that text.
-    when_empty_see: ClassVar[str] = ""
+    when_empty_command: ClassVar[str] = ""
     #: Whether the list updates by itself.
     is_live: ClassVar[bool] = False
     #: Whether a row's page also shows empty fields.
@@ -125,7 +122,7 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list; for a request of the list itself its rows alone."""
+        """Show the list; only its rows if the page itself asks for an update."""
         live = {"live_s": REFRESH_S} if self.is_live and request.method == "GET" else {}
         response: HttpResponse = super().changelist_view(request, {**live, **(extra_context or {})})
         if live and is_own_request(request) and isinstance(response, TemplateResponse):
@@ -148,7 +145,7 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
         return [next(name for name in list_display if name not in LINKED_COLUMNS)]
 
     def complete(self, rows: Sequence[Any]) -> None:
-        """Read data for the cells of these rows that no join can read, in one query; by default none."""
+        """Read the data of cells that no join can read, in one query for all rows; by default none."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Read a row for its page, completed for its cells."""
@@ -222,7 +219,7 @@ class ConsoleAdmin(NothingToEdit, ListExport, ModelAdmin):  # type: ignore[misc]
 
 
 class FoundByIdAdmin(ConsoleAdmin):
-    """Pages of rows of agents, which can be searched by id, and by words within one agent's rows."""
+    """Pages of rows of agents; a search finds rows by id, and by words within the rows of one agent."""
 
     #: Fields searched for words, within the rows of one agent.
     text_fields: ClassVar[tuple[str, ...]] = ()
@@ -242,7 +239,7 @@ class FoundByIdAdmin(ConsoleAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         if self.joined:
             rows = rows.select_related(*self.joined)
-        return rows.defer(*self.unread, *(self.unread_in_list if is_list(request) else ()))
+        return rows.defer(*self.deferred, *(self.deferred_in_list if is_list(request) else ()))
 
     @property
     def search_help_text(self) -> str:
@@ -275,7 +272,7 @@ class AgentRowsAdmin(FoundByIdAdmin):
     """Pages of rows with a reference to their agent, which the list shows."""
 
     joined: ClassVar[tuple[str, ...]] = ("agent",)
-    unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
     filters_latest = True
     # Only the order of creation has an index over a whole tenant.
     sortable_by: Any = ()
@@ -292,26 +289,26 @@ class AgentRowsAdmin(FoundByIdAdmin):
 
 
 class PageAdmin(ConsoleAdmin):
-    """Rows with a page of their own, read by a function and rendered by a template."""
+    """Rows with a page of their own, which a function reads and a template renders."""
 
     #: The template, which gets the result of `read_page` as `page`.
     page_template: ClassVar[str]
-    #: The function that reads the data of the row's page.
-    read_page: ClassVar[Any]
-    #: The template of the live parts, and the function that reads their data; none: the page stays as it is.
+    #: The function that reads the data of the row's page; by default the row is all data.
+    read_page: ClassVar[Any] = staticmethod(lambda row: row)
+    #: The template of the parts that update, and the function that reads their data; empty: the page does not update.
     live_template: ClassVar[str] = ""
     read_parts: ClassVar[Any] = None
 
     def live_interval(self, row: Any) -> int:
-        """Return the seconds between two updates of the row's page; 0 where it does not change any more."""
+        """Return the seconds between two updates of the row's page; 0 if the row does not change any more."""
         return REFRESH_S if self.live_template else 0
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return the template's context beside the row."""
+        """Return the context of the template, beside the row."""
         return {
             "title": str(row),
             "page": self.read_page(row),
-            "may_operate": has_role(request, Role.OPERATOR),
+            "may_operate": has_right(request, Right.OPERATE),
         }
 
     def change_view(
@@ -341,6 +338,26 @@ class PageAdmin(ConsoleAdmin):
 
 class OwnPageAdmin(PageAdmin, AgentRowsAdmin):
     """Rows of agents with a page of their own."""
+
+
+class AddPageAdmin(ConsoleAdmin):
+    """Rows that operators add by a form of the console."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Allow operators to add rows."""
+        return has_right(request, Right.OPERATE)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the form of a new row, or add the posted row."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return self.add_page(request)
+
+    def add_page(self, request: HttpRequest) -> HttpResponse:
+        """Show the form of a new row, or add the posted row, for a person who may add rows."""
+        raise NotImplementedError
 
 
 def _is_empty(row: Any, name: Any) -> bool:

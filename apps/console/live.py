@@ -1,4 +1,4 @@
-"""Pages that update by themselves: the page asks for its moving parts anew, which are rendered without the navigation."""
+"""Pages that update by themselves: a script requests the parts that change, which are rendered without the navigation."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from django.template.response import TemplateResponse
 from apps.console.views import console_page
 from apps.tenants.sessions import is_own_request
 
-#: Seconds between two requests of a page, and of one whose subject is under way at the moment.
+#: Seconds between two updates of a page, and of the page of a subject that is under way.
 REFRESH_S, BUSY_REFRESH_S = 10, 3
-#: The header of an answer after which a page asks no more: its subject has ended.
+#: The header of a response after which a page requests no more updates, because its subject has ended.
 ENDED = "X-Ended"
-
-__all__ = ["BUSY_REFRESH_S", "ENDED", "REFRESH_S", "is_own_request", "live_page", "live_parts"]
 
 
 def live_parts(request: HttpRequest, template: str, *, ended: bool = False, **context: Any) -> HttpResponse:
-    """Render the moving parts of a page alone; `ended` if they will not change again."""
+    """Render only the parts of a page that change; `ended`: they will not change again."""
     response = TemplateResponse(request, template, context)
     response["Cache-Control"] = "no-store"
     if ended:
@@ -28,7 +26,7 @@ def live_parts(request: HttpRequest, template: str, *, ended: bool = False, **co
 
 
 def live_page(request: HttpRequest, template: str, parts: str, **context: Any) -> HttpResponse:
-    """Render a page; for a request of the page itself its moving parts, by the template `parts`."""
+    """Render a page; if the page itself asks for an update, only its parts that change, by the template `parts`."""
     if is_own_request(request):
         return live_parts(request, parts, **context)
     return console_page(request, template, live_s=REFRESH_S, **context)

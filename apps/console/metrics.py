@@ -48,59 +48,76 @@ def _has_token(request: HttpRequest) -> bool:
 
 
 class _Figures(Collector):
-    """Converts the metrics of the fleet to gauges."""
+    """Collects the figures of the fleet as gauges."""
 
     def __init__(self, fleet: FleetStatus) -> None:
         self._fleet = fleet
 
     def collect(self) -> Iterator[Metric]:
         fleet = self._fleet
-        beats = fleet.heartbeats
-        ended = {"completed": beats.completed, "failed": beats.failed, "skipped": beats.skipped}
-        yield _gauge_by_label(
-            "arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended
-        )
-        now = {"due": beats.due, "queued": beats.queued, "running": beats.running, "lost": beats.lost_leases}
-        yield _gauge_by_label("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
-        yield _gauge(
-            "arbor_heartbeat_oldest_due_seconds",
-            "Seconds since the oldest due heartbeat was due.",
-            beats.oldest_due_s,
-        )
+        yield from _heartbeat_metrics(fleet)
         yield _gauge_by_label("arbor_agents", "Agents.", "status", fleet.agents)
         yield _gauge_by_label(
             "arbor_queue_workers", "Processes that listen to a queue.", "queue", fleet.queues
         )
         yield _gauge("arbor_calls_pending", "Model calls that wait.", fleet.backlogs["pending_calls"])
-        outbox = fleet.outbox
-        states = {"waiting": outbox["waiting"], "failed": outbox["failed"]}
-        yield _gauge_by_label(
-            "arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states
-        )
-        yield _gauge(
-            "arbor_outbox_oldest_due_seconds",
-            "Seconds since the oldest due message was due.",
-            outbox["oldest_due_s"],
-        )
+        yield from _outbox_metrics(fleet)
         yield _gauge_by_label(
             "arbor_agents_noticed", "Agents by problem in their recent activity.", "kind", fleet.notices
         )
-        usage = fleet.usage
-        yield _gauge("arbor_model_calls_today", "Model calls of today (UTC).", usage.calls)
-        yield _gauge("arbor_model_tokens_today", "Tokens of today's model calls.", usage.tokens)
-        yield _gauge(
-            "arbor_model_cost_usd_today", "Cost of today's model calls in US dollars.", usage.cost_usd
-        )
-        yield _gauge(
-            "arbor_agents_short_of_budget",
-            "Agents whose budget of today is low or used up.",
-            usage.agents_short,
-        )
+        yield from _usage_metrics(fleet)
         yield _gauge(
             "arbor_proposals_pending", "Proposals that wait for a decision.", fleet.pending_proposals
         )
         yield _gauge("arbor_scheduler_alive", "1 while the scheduler is alive.", fleet.scheduler_alive)
         yield from _maintenance_metrics(fleet.maintenance)
+
+
+def _heartbeat_metrics(fleet: FleetStatus) -> Iterator[Metric]:
+    heartbeats = fleet.heartbeats
+    ended = {
+        "completed": heartbeats.completed,
+        "failed": heartbeats.failed,
+        "skipped": heartbeats.skipped,
+    }
+    yield _gauge_by_label(
+        "arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended
+    )
+    now = {
+        "due": heartbeats.due,
+        "queued": heartbeats.queued,
+        "running": heartbeats.running,
+        "lost": heartbeats.lost_leases,
+    }
+    yield _gauge_by_label("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
+    yield _gauge(
+        "arbor_heartbeat_oldest_due_seconds",
+        "Seconds since the oldest due heartbeat was due.",
+        heartbeats.oldest_due_s,
+    )
+
+
+def _outbox_metrics(fleet: FleetStatus) -> Iterator[Metric]:
+    outbox = fleet.outbox
+    states = {"waiting": outbox["waiting"], "failed": outbox["failed"]}
+    yield _gauge_by_label(
+        "arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states
+    )
+    yield _gauge(
+        "arbor_outbox_oldest_due_seconds",
+        "Seconds since the oldest due message was due.",
+        outbox["oldest_due_s"],
+    )
+
+
+def _usage_metrics(fleet: FleetStatus) -> Iterator[Metric]:
+    usage = fleet.usage
+    yield _gauge("arbor_model_calls_today", "Model calls of today (UTC).", usage.calls)
+    yield _gauge("arbor_model_tokens_today", "Tokens of today's model calls.", usage.tokens)
+    yield _gauge("arbor_model_cost_usd_today", "Cost of today's model calls in US dollars.", usage.cost_usd)
+    yield _gauge(
+        "arbor_agents_short_of_budget", "Agents whose budget of today is low or used up.", usage.agents_short
+    )
 
 
 def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:

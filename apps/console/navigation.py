@@ -32,17 +32,17 @@ def anybody(_request: HttpRequest) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PageLink:
-    """A page that a section leads to. The link of a list has the plural of its model as its title."""
+    """A page of a section. The title of a list is the plural of its model."""
 
     title: str
-    #: The name of the page's address: `app_model_changelist` for lists.
+    #: The URL name of the page: `app_model_changelist` for lists.
     url_name: str
     permission: Permission = in_tenant
-    #: The names of further addresses that belong to the page, beside those of the rows of a list.
+    #: Further URL names that belong to the page, beside those of the rows of a list.
     inner: frozenset[str] = frozenset()
 
     def is_at(self, url_name: str) -> bool:
-        """Return whether an address belongs to the page: its own, or that of a row."""
+        """Return whether a URL name belongs to the page."""
         listed = self.url_name.removesuffix("_changelist")
         is_row = listed != self.url_name and url_name in (
             f"{listed}_change",
@@ -54,7 +54,7 @@ class PageLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """An entry of the sidebar: the first of its pages that the person may open."""
+    """An entry of the sidebar, which leads to the first of its pages that the person may open."""
 
     title: str
     icon: str
@@ -73,7 +73,7 @@ def _list(title: str, model: str, permission: Permission = in_tenant, *inner: st
     return _page(title, f"{model}_changelist", permission, *inner)
 
 
-#: At most a dozen. A new page is added to the section of its subject.
+#: The sections, at most a dozen. A new page is added to the section of its subject.
 SECTIONS: tuple[Section, ...] = (
     Section(
         title="Fleet",
@@ -279,7 +279,7 @@ def _items(request: HttpRequest) -> Iterator[dict[str, Any]]:
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the sidebar's only group: the sections with a page that the person may open."""
+    """Return the only group of the sidebar: the sections with a page that the person may open."""
     return [{"items": list(_items(request))}]
 
 
@@ -293,7 +293,7 @@ class SectionTabs:
 
 
 def section_tabs(request: HttpRequest) -> SectionTabs | None:
-    """Return the tabs of the section of the current page; None where there is no other page."""
+    """Return the tabs of the section of the current page; None if the section has no other page."""
     current = _url_name(request)
     for section in SECTIONS:
         if any(page.is_at(current) for page in section.pages):

@@ -9,7 +9,9 @@ from uuid import UUID
 from django.utils.safestring import SafeString
 
 from apps.console import cells
+from apps.memories.models import Edge
 from apps.memories.services.graph.relations import labels_in_tenant, labels_of
+from arbor.ids import read_id
 from arbor.memory.relations import GraphNodeKind
 
 
@@ -34,15 +36,19 @@ def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
 
 
 def parse_id(value: object) -> UUID | None:
-    """Parse the text of a UUID; return None for other values."""
-    try:
-        return UUID(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
+    """Parse the text of a UUID in stored JSON; return None for other values."""
+    return read_id(value) if isinstance(value, str) else None
+
+
+def other_end(edge: Edge, node_id: UUID) -> tuple[str, UUID]:
+    """Return the kind and id of the node at the other end of a node's relation."""
+    if edge.source_id == node_id:
+        return edge.target_kind, edge.target_id
+    return edge.source_kind, edge.source_id
 
 
 def link_ids(agent_id: UUID, texts: Sequence[str]) -> list[SafeString | str]:
-    """Replace those texts that are ids of the agent's nodes by links with the nodes' texts. One query."""
+    """Replace the ids of the agent's nodes among the texts by links with the texts of the nodes. One query."""
     ids = {row_id for text in texts if (row_id := parse_id(text)) is not None}
     named = {str(node.id): cells.node(node.kind, node.id, node.text) for node in find_nodes(agent_id, ids)}
     return [named.get(text, text) for text in texts]
@@ -51,7 +57,7 @@ def link_ids(agent_id: UUID, texts: Sequence[str]) -> list[SafeString | str]:
 def name_nodes(
     agent_id: UUID | None, ends: Collection[tuple[str, UUID]]
 ) -> dict[tuple[str, UUID], NamedNode]:
-    """Return nodes by kind and id, of an agent or of any agent of the tenant; deleted ones have the text "gone"."""
+    """Return the nodes of an agent, or of any agent of the tenant, by kind and id; a deleted node has the text "gone"."""
     # Another version of Arbor may have stored a kind without a table here.
     kinds = {GraphNodeKind(kind) for kind, _ in ends if kind in GraphNodeKind}
     ids = [row_id for _, row_id in ends]

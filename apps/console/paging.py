@@ -15,10 +15,10 @@ from apps.console.access import access_of
 from apps.console.badges import RowCount, count_with_badges
 from apps.tenants.scope import APP
 
-#: Rows of a list at most, because counting more would scan the table; filters and search find the others.
+#: The most rows of a list, because counting more would scan the table; filters and search find the others.
 ROWS_COUNTED = 1_000
-#: Rows of a table below another row.
-ROWS_BELOW = 20
+#: The rows on a page of a table that belongs to a row.
+INLINE_ROWS = 20
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
@@ -52,7 +52,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
 
 
 class BoundedInlineFormSet(PaginationInlineFormSet):  # type: ignore[misc]
-    """The first rows of a table below another row."""
+    """The first rows of a table that belongs to a row."""
 
     def get_page(self, paginator: Paginator[Any], page: int) -> Page[Any]:
         """Return a page; Unfold's own paginator would count all rows."""
@@ -61,8 +61,8 @@ class BoundedInlineFormSet(PaginationInlineFormSet):  # type: ignore[misc]
 
 
 class BoundedInline(TabularInline):  # type: ignore[misc]
-    """A table below another row, in pages."""
+    """A table that belongs to a row, in pages."""
 
     formset = BoundedInlineFormSet
-    per_page = ROWS_BELOW
+    per_page = INLINE_ROWS
     show_title = False

@@ -1,6 +1,6 @@
 """Limit how often a person, and the people of a tenant together, open pages and act.
 
-Each web process counts for itself, in memory: with several (`ARBOR_WEB_PROCESSES`) the limits are as many times as high.
+Each web process counts for itself, in memory: several processes (`ARBOR_WEB_PROCESSES`) multiply the limits.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from apps.console.access import access_of
 from apps.tenants.models import User
 from arbor.rate_limits import RateLimiter
 
-#: A tenant's people together may do as many times as much as one person.
+#: The limit of a tenant's people together, as a multiple of the limit of one person.
 PEOPLE_PER_TENANT = 5
 #: A search reads many rows, so it counts as several pages.
 SEARCH_PAGES = 5
 #: The parameter of a search in a list.
 _SEARCH = "q"
-#: Ways out, which stay open.
+#: The URL names of pages without a limit.
 _UNLIMITED = frozenset({"logout", "alive", "ready", "metrics"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -32,7 +32,7 @@ limiter = RateLimiter()
 
 
 class RateLimitMiddleware:
-    """Answers 429 to a person, or a tenant, with too many requests a minute. It follows `TenantMiddleware`."""
+    """Answers 429 to a person, or a tenant, with too many requests a minute. Runs after `TenantMiddleware`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

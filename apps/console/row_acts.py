@@ -9,11 +9,10 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
-from apps.console.access import has_role
+from apps.console.access import Right, has_right
 from apps.console.views import refuse
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, NotFound, PreconditionFailed
+from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, PreconditionFailed
 
 #: Applies an act to the row of an id, and returns a message for the person.
 type RowAct = Callable[[HttpRequest, UUID], str]
@@ -22,17 +21,25 @@ type RowAct = Callable[[HttpRequest, UUID], str]
 def apply_act(
     request: HttpRequest, acts: Mapping[str, RowAct], row_id: UUID, noun: str
 ) -> HttpResponse | None:
-    """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
+    """Apply the posted act to a row, as `run_act` does; return a refusal if the person may not operate."""
+    if not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=f"{request.POST.get('act', '')} {noun} {row_id}")
+    run_act(request, acts, row_id)
+    return None
+
+
+def run_act(request: HttpRequest, acts: Mapping[str, RowAct], row_id: UUID) -> None:
+    """Run the posted act in a transaction, and add its message, or its refusal, to the next page.
+
+    Raises NotFound for an act that is none of these.
+    """
     verb = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} {noun} {row_id}")
     if verb not in acts:
         raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")
     try:
         with transaction.atomic(using=APP):
             message = acts[verb](request, row_id)
-    except (Invalid, PreconditionFailed) as refusal:
+    except (Invalid, AlreadyExists, CapabilityDenied, PreconditionFailed) as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
     else:
         messages.success(request, message)
-    return None

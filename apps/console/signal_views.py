@@ -1,4 +1,4 @@
-"""The page of signals, which shows new ones by itself."""
+"""The page of signals, which updates by itself."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from apps.console.access import has_role
+from apps.console.access import require_member
 from apps.console.export import answer_with_rows
-from apps.console.live import is_own_request, live_parts
+from apps.console.live import live_parts
 from apps.console.pages.signals import read_signals_for_export, read_signals_page
 from apps.console.views import console_page
-from apps.tenants.models import Role
-from arbor.errors import Invalid, PermissionDenied
+from apps.tenants.sessions import is_own_request
+from arbor.errors import Invalid
 
-#: The part that the page asks for anew.
+#: The part of the page that is updated.
 _ROWS = "console/parts/signal_rows.html"
 
 
 @require_safe
 def show_signals(request: HttpRequest) -> HttpResponseBase:
     """Show the tenant's signals, the latest first; for a request of the page itself, only the rows."""
-    if not has_role(request, Role.VIEWER):
-        raise PermissionDenied("only members of a tenant see its signals")
+    require_member(request, to="see its signals")
     refusal = ""
     export = request.GET.get("export")
     values = {name: request.GET.get(name, "").strip() for name in ("agent", "name", "before")}

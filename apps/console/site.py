@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils import timezone
@@ -27,11 +29,11 @@ from apps.console.account_views import act_on_member, act_on_user, add_member, c
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, act_on_webhook, show_inbox
-from apps.console.live import REFRESH_S, is_own_request, live_parts
+from apps.console.live import REFRESH_S, live_parts
 from apps.console.navigation import section_tabs
 from apps.console.operator.agent_documents import show_agent_documents
 from apps.console.operator.approvals import decide_approval
-from apps.console.operator.audit_chain import export_lines, show_chain, verify_seals
+from apps.console.operator.audit_chain import export_audit_log, show_chain, verify_seals
 from apps.console.operator.capabilities import show_capabilities
 from apps.console.operator.documents import act_on_document, download_document
 from apps.console.operator.first_steps import create_tenant, show_first_steps
@@ -65,18 +67,78 @@ from apps.fleet.accounts import end_other_sessions
 from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_sign_in_allowed
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.models import User
-from apps.tenants.sessions import store_sign_in
+from apps.tenants.sessions import is_own_request, store_sign_in
 from arbor.errors import LimitReached
 
-#: The code of the error of a sign-in that was not tried.
+#: The error code of a sign-in that was refused without checking the password.
 BLOCKED = "blocked"
+#: The URLs of the console's own pages and forms: route, view and name.
+_URLS: tuple[tuple[str, Callable[..., HttpResponseBase], str], ...] = (
+    ("tenant/choose/", choose_tenant, "tenant-choose"),
+    ("first-steps/", show_first_steps, "first-steps"),
+    ("tenant/create/", create_tenant, "tenant-create"),
+    ("tenant/visit/", visit_tenant, "tenant-visit"),
+    ("tenant/leave/", leave_tenant, "tenant-leave"),
+    ("agents/agent/<uuid:agent_id>/chat/", chat_with_agent, "agent-chat"),
+    ("agents/agent/<uuid:agent_id>/capabilities/", show_capabilities, "agent-capabilities"),
+    ("agents/agent/<uuid:agent_id>/trust/", show_trust, "agent-trust"),
+    ("agents/agent/<uuid:agent_id>/act/", act_on_agent, "agent-act"),
+    ("sessions/", own_sessions, "own-sessions"),
+    ("tenants/user/<int:user_id>/act/", act_on_user, "user-act"),
+    ("tenants/membership/new/", add_member, "member-add"),
+    ("tenants/membership/<uuid:membership_id>/act/", act_on_member, "member-act"),
+    ("signals/", show_signals, "signals"),
+    ("contacts/inbox/", show_inbox, "inbox"),
+    ("contacts/outboxmessage/<uuid:message_id>/act/", act_on_message, "message-act"),
+    ("contacts/channel/<uuid:channel_id>/act/", act_on_channel, "channel-act"),
+    ("tools/toolserver/<uuid:server_id>/act/", act_on_server, "tool-server-act"),
+    ("tools/tool/<uuid:tool_id>/act/", act_on_tool, "tool-act"),
+    ("contacts/signalwebhook/<uuid:webhook_id>/act/", act_on_webhook, "webhook-act"),
+    ("contacts/hook/<uuid:hook_id>/act/", act_on_hook, "hook-act"),
+    ("contacts/hook/<uuid:hook_id>/edit/", edit_hook, "hook-edit"),
+    ("contacts/hook/<uuid:hook_id>/rotate/", rotate_hook, "hook-rotate"),
+    ("contacts/hookdelivery/<uuid:delivery_id>/act/", act_on_delivery, "delivery-act"),
+    ("contacts/signalwebhook/<uuid:webhook_id>/rotate/", rotate_webhook, "webhook-rotate"),
+    ("memories/recall/", explore_recall, "recall"),
+    ("memories/search/", search_all, "search-sources"),
+    ("memories/quotas/", show_quotas, "memory-quotas"),
+    ("memories/memory/<uuid:memory_id>/act/", act_on_memory, "memory-act"),
+    ("calls/models/", show_models, "models"),
+    ("calls/models/act/", act_on_models, "models-act"),
+    ("calls/usage/", show_ledger, "model-usage"),
+    ("fleet/savedseed/make/", make_seed, "seed-make"),
+    ("fleet/savedseed/<uuid:seed_id>/act/", act_on_seed, "seed-act"),
+    ("fleet/savedseed/<uuid:seed_id>/file/", download_seed, "seed-file"),
+    ("memories/graph/", explore_graph, "graph"),
+    ("agents/template/edit/", edit_template, "template-edit"),
+    ("knowledge/document/<uuid:document_id>/act/", act_on_document, "document-act"),
+    ("knowledge/document/<uuid:document_id>/file/<int:number>/", download_document, "document-download"),
+    ("knowledge/skills/", show_skills, "skills"),
+    ("knowledge/skills/edit/", edit_skill, "skill-edit"),
+    ("agents/agent/<uuid:agent_id>/subscriptions/", show_subscriptions, "agent-subscriptions"),
+    ("agents/agent/<uuid:agent_id>/skills/", show_agent_skills, "agent-skills"),
+    ("agents/agent/<uuid:agent_id>/documents/", show_agent_documents, "agent-documents"),
+    ("operations/", show_operations, "operations"),
+    ("operations/act/", act_on_operations, "operations-act"),
+    ("audit/chain/", show_chain, "audit-chain"),
+    ("audit/verification/", verify_seals, "audit-verification"),
+    ("audit/lines/", export_audit_log, "audit-lines"),
+    ("selves/versions/", show_self_versions, "self-versions"),
+    ("selves/rollback/", roll_back_posted, "self-rollback"),
+    ("selves/proposal/decide/", decide_posted, "proposal-decide"),
+    ("authority/approvals/decide/", decide_approval, "approval-decide"),
+    ("workflows/workflow/<uuid:workflow_id>/edit/", edit_workflow, "workflow-edit"),
+    ("workflows/workflow/<uuid:workflow_id>/act/", act_on_workflow, "workflow-act"),
+    ("workflows/workflowrun/<uuid:run_id>/cancel/", cancel_workflow_run, "workflow-cancel"),
+    ("workflows/workflowstep/<uuid:step_id>/decide/", decide_workflow_step, "workflow-decide"),
+)
 
 
 class SignInForm(AuthenticationForm):  # type: ignore[misc]
-    """Checks a name and a password, unless too many were wrong lately."""
+    """Checks a name and a password, unless too many attempts have failed lately."""
 
     def clean(self) -> dict[str, Any]:
-        """Authenticate, and audit the result."""
+        """Authenticate the person, and audit the result."""
         username, address = self.cleaned_data.get("username"), address_of(self.request)
         if not username or not self.cleaned_data.get("password"):
             return dict(self.cleaned_data)
@@ -113,146 +175,14 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Add the URLs of the console's own pages and forms."""
-        urls = [
-            path("tenant/choose/", self.admin_view(choose_tenant), name="tenant-choose"),
-            path("first-steps/", self.admin_view(show_first_steps), name="first-steps"),
-            path("tenant/create/", self.admin_view(create_tenant), name="tenant-create"),
-            path("tenant/visit/", self.admin_view(visit_tenant), name="tenant-visit"),
-            path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
-            path("agents/agent/<uuid:agent_id>/chat/", self.admin_view(chat_with_agent), name="agent-chat"),
-            path(
-                "agents/agent/<uuid:agent_id>/capabilities/",
-                self.admin_view(show_capabilities),
-                name="agent-capabilities",
-            ),
-            path("agents/agent/<uuid:agent_id>/trust/", self.admin_view(show_trust), name="agent-trust"),
-            path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
-        ]
-        urls += [
-            path("sessions/", self.admin_view(own_sessions), name="own-sessions"),
-            path("tenants/user/<int:user_id>/act/", self.admin_view(act_on_user), name="user-act"),
-            path("tenants/membership/new/", self.admin_view(add_member), name="member-add"),
-            path(
-                "tenants/membership/<uuid:membership_id>/act/",
-                self.admin_view(act_on_member),
-                name="member-act",
-            ),
-        ]
-        urls += [
-            path("signals/", self.admin_view(show_signals), name="signals"),
-            path("contacts/inbox/", self.admin_view(show_inbox), name="inbox"),
-            path(
-                "contacts/outboxmessage/<uuid:message_id>/act/",
-                self.admin_view(act_on_message),
-                name="message-act",
-            ),
-            path(
-                "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
-            ),
-            path(
-                "tools/toolserver/<uuid:server_id>/act/",
-                self.admin_view(act_on_server),
-                name="tool-server-act",
-            ),
-            path("tools/tool/<uuid:tool_id>/act/", self.admin_view(act_on_tool), name="tool-act"),
-            path(
-                "contacts/signalwebhook/<uuid:webhook_id>/act/",
-                self.admin_view(act_on_webhook),
-                name="webhook-act",
-            ),
-        ]
-        urls += [
-            path("contacts/hook/<uuid:hook_id>/act/", self.admin_view(act_on_hook), name="hook-act"),
-            path("contacts/hook/<uuid:hook_id>/edit/", self.admin_view(edit_hook), name="hook-edit"),
-            path("contacts/hook/<uuid:hook_id>/rotate/", self.admin_view(rotate_hook), name="hook-rotate"),
-            path(
-                "contacts/hookdelivery/<uuid:delivery_id>/act/",
-                self.admin_view(act_on_delivery),
-                name="delivery-act",
-            ),
-            path(
-                "contacts/signalwebhook/<uuid:webhook_id>/rotate/",
-                self.admin_view(rotate_webhook),
-                name="webhook-rotate",
-            ),
-        ]
-        urls += [
-            path("memories/recall/", self.admin_view(explore_recall), name="recall"),
-            path("memories/search/", self.admin_view(search_all), name="search-sources"),
-            path("memories/quotas/", self.admin_view(show_quotas), name="memory-quotas"),
-            path("memories/memory/<uuid:memory_id>/act/", self.admin_view(act_on_memory), name="memory-act"),
-            path("calls/models/", self.admin_view(show_models), name="models"),
-            path("calls/models/act/", self.admin_view(act_on_models), name="models-act"),
-            path("calls/usage/", self.admin_view(show_ledger), name="model-usage"),
-            path("fleet/savedseed/make/", self.admin_view(make_seed), name="seed-make"),
-            path("fleet/savedseed/<uuid:seed_id>/act/", self.admin_view(act_on_seed), name="seed-act"),
-            path("fleet/savedseed/<uuid:seed_id>/file/", self.admin_view(download_seed), name="seed-file"),
-            path("memories/graph/", self.admin_view(explore_graph), name="graph"),
-            path("agents/template/edit/", self.admin_view(edit_template), name="template-edit"),
-            path(
-                "knowledge/document/<uuid:document_id>/act/",
-                self.admin_view(act_on_document),
-                name="document-act",
-            ),
-            path(
-                "knowledge/document/<uuid:document_id>/file/<int:number>/",
-                self.admin_view(download_document),
-                name="document-download",
-            ),
-            path("knowledge/skills/", self.admin_view(show_skills), name="skills"),
-            path("knowledge/skills/edit/", self.admin_view(edit_skill), name="skill-edit"),
-            path(
-                "agents/agent/<uuid:agent_id>/subscriptions/",
-                self.admin_view(show_subscriptions),
-                name="agent-subscriptions",
-            ),
-            path(
-                "agents/agent/<uuid:agent_id>/skills/",
-                self.admin_view(show_agent_skills),
-                name="agent-skills",
-            ),
-            path(
-                "agents/agent/<uuid:agent_id>/documents/",
-                self.admin_view(show_agent_documents),
-                name="agent-documents",
-            ),
-            path("operations/", self.admin_view(show_operations), name="operations"),
-            path("operations/act/", self.admin_view(act_on_operations), name="operations-act"),
-            path("audit/chain/", self.admin_view(show_chain), name="audit-chain"),
-            path("audit/verification/", self.admin_view(verify_seals), name="audit-verification"),
-            path("audit/lines/", self.admin_view(export_lines), name="audit-lines"),
-            path("selves/versions/", self.admin_view(show_self_versions), name="self-versions"),
-            path("selves/rollback/", self.admin_view(roll_back_posted), name="self-rollback"),
-            path("selves/proposal/decide/", self.admin_view(decide_posted), name="proposal-decide"),
-            path("authority/approvals/decide/", self.admin_view(decide_approval), name="approval-decide"),
-            path(
-                "workflows/workflow/<uuid:workflow_id>/edit/",
-                self.admin_view(edit_workflow),
-                name="workflow-edit",
-            ),
-            path(
-                "workflows/workflow/<uuid:workflow_id>/act/",
-                self.admin_view(act_on_workflow),
-                name="workflow-act",
-            ),
-            path(
-                "workflows/workflowrun/<uuid:run_id>/cancel/",
-                self.admin_view(cancel_workflow_run),
-                name="workflow-cancel",
-            ),
-            path(
-                "workflows/workflowstep/<uuid:step_id>/decide/",
-                self.admin_view(decide_workflow_step),
-                name="workflow-decide",
-            ),
-        ]
+        urls = [path(route, self.admin_view(view), name=name) for route, view, name in _URLS]
         return [*urls, *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Add the user's tenant and role, and the tenants to choose from."""
         return {
             **super().each_context(request),
-            # The theme would write its colors as an inline style; `console/colors.css` has them.
+            # Unfold would write colors into an inline style; `console/colors.css` has them.
             "colors": {},
             "access": access_of(request),
             "tenants": tenants_of_request(request),
@@ -263,7 +193,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         }
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return the models of one app, for its page; the console has a navigation of its own instead of all apps."""
+        """Return the models of one app, for its page; for all apps none, because the console has its own navigation."""
         listed: list[Any] = super().get_app_list(request, app_label) if app_label else []
         return listed
 
@@ -298,7 +228,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
     @method_decorator(never_cache)
     @login_not_required
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Sign a person in, and store in the session from where; 429 while sign-ins are blocked."""
+        """Sign a person in, and store address and browser in the session; 429 while sign-ins are blocked."""
         response: HttpResponse = super().login(request, extra_context)
         if request.method == "POST" and response.status_code == 302 and request.user.is_authenticated:
             store_sign_in(

@@ -1,4 +1,4 @@
-"""Handle forms of the console's pages: choose a tenant, visit a tenant, act on an agent."""
+"""Views that choose, visit and leave a tenant and act on an agent, and the rendering of pages and refusals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,21 @@ from django.views.decorators.http import require_POST
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record, record_for_both
-from apps.console.access import access_of, actor_of, has_role, is_platform_operator, tenants_of_request
-from apps.console.acts import carry_out, role_for
+from apps.console.access import (
+    ROLES_WITH_RIGHT,
+    Right,
+    access_of,
+    actor_of,
+    has_right,
+    is_platform_operator,
+    tenants_of_request,
+)
+from apps.console.acts import carry_out, right_for
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import APP, OPS
 from arbor.errors import IdentityRefused, Invalid, NotFound, PermissionDenied
+from arbor.ids import read_id
 
 
 @require_POST
@@ -42,10 +51,9 @@ def visit_tenant(request: HttpRequest) -> HttpResponse:
     """Begin a superuser's visit to a tenant, with a reason, which is audited."""
     if not is_platform_operator(request):
         raise PermissionDenied("only superusers may visit a tenant")
-    try:
-        tenant_id = UUID(request.POST.get("tenant", ""))
-    except ValueError as error:
-        raise NotFound("there is no tenant with that id") from error
+    tenant_id = read_id(request.POST.get("tenant", ""))
+    if tenant_id is None:
+        raise NotFound("there is no tenant with that id")
     try:
         tenant = begin_visit(
             session=request.session,
@@ -71,9 +79,9 @@ def leave_tenant(request: HttpRequest) -> HttpResponse:
 def act_on_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Apply an act to an agent, and redirect to its page with the result."""
     verb = request.POST.get("act", "")
-    needed = role_for(verb)
-    if not has_role(request, needed):
-        return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}", needed=needed)
+    right = right_for(verb)
+    if not has_right(request, right):
+        return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}", right=right)
     try:
         with transaction.atomic(using=APP):
             act = carry_out(
@@ -95,15 +103,28 @@ def console_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
     return TemplateResponse(request, template, {**admin.site.each_context(request), **context})
 
 
+def posted_text(request: HttpRequest) -> str:
+    """Return the posted text; browsers send each of its line breaks as two characters."""
+    return request.POST.get("text", "").replace("\r\n", "\n")
+
+
 #: The most characters of a refused attempt in the audit log, because the refused person chose the text.
 ATTEMPT_LENGTH = 200
 
 
 def refuse(
-    request: HttpRequest, *, agent_id: UUID | None, attempted: str, needed: Role = Role.OPERATOR
+    request: HttpRequest,
+    *,
+    attempted: str,
+    right: Right = Right.OPERATE,
+    agent_id: UUID | None = None,
+    message: str = "",
 ) -> HttpResponse:
-    """Answer 403, and audit the attempt in the tenant, if there is one."""
-    access = access_of(request)
+    """Answer 403 to a person without a right, and audit the attempt in the tenant, if there is one.
+
+    `message` replaces the text about the role that has the right.
+    """
+    access, needed = access_of(request), ROLES_WITH_RIGHT[right]
     have = f"you are {access.role}" if access else "you are a member of no tenant"
     if access is not None:
         record(
@@ -113,14 +134,14 @@ def refuse(
             message=f"was not allowed to {_bounded(attempted)}",
             detail={"role": access.role.value},
         )
-    message = (
+    message = message or (
         f"That needs the role {needed}{'' if needed == Role.OWNER else ' or higher'} in this tenant; {have}."
     )
     return render(request, "console/refused.html", {"message": message}, status=403)
 
 
 def _bounded(attempt: str) -> str:
-    """Return an attempt without the characters that PostgreSQL or a terminal does not take, and not longer than a line."""
+    """Return an attempt in ATTEMPT_LENGTH characters, without characters that PostgreSQL or a terminal refuses."""
     printable = "".join(character if character.isprintable() else "\ufffd" for character in attempt)
     return printable if len(printable) <= ATTEMPT_LENGTH else printable[: ATTEMPT_LENGTH - 1] + "…"
 

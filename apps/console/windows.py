@@ -1,4 +1,4 @@
-"""Lists that read a limited number of rows: a rare value without an index would be looked for in all rows of the tenant."""
+"""Lists that read a limited number of rows, because a filter without an index would scan all rows of the tenant."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ROWS_FILTERED = 20_000
 
 
 def latest_rows(rows: QuerySet[Any], *, order: str, most: int, **among: Any) -> tuple[QuerySet[Any], bool]:
-    """Limit rows to those not older than the latest `most` of their tenant, or of the rows with the values `among`.
+    """Limit rows to the latest `most` rows of their tenant that have the values `among`; return also whether there are older rows.
 
-    Returns also whether there are older ones. `order` is the column by which lists begin with the latest, such as `-id`. It must
-    have an index, after `among`. One query: within the statement of the rows, the planner would not know how few rows are left.
+    `order` is a column, such as `-id`, with an index after `among`. The bound is read by a query of its own, because within the
+    statement of the rows the planner would not know how few rows are left.
     """
     name = order.removeprefix("-")
     others = rows.model._default_manager.filter(**among).order_by(order).values_list(name, flat=True)
@@ -28,7 +28,7 @@ def latest_rows(rows: QuerySet[Any], *, order: str, most: int, **among: Any) -> 
 class BoundedList(ChangeList):  # type: ignore[misc]
     """A list without "show all", titled by the plural of its model."""
 
-    #: Looked up by Unfold's templates, several times on each page; a name that is missing is slow to look up.
+    #: Unfold's templates look this up several times on each page, which is slow for a name that is missing.
     is_dataset = False
     #: The number of latest rows that the filters look through; 0: all rows.
     rows_filtered = 0
@@ -38,7 +38,7 @@ class BoundedList(ChangeList):  # type: ignore[misc]
         self.title = capfirst(self.opts.verbose_name_plural)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        """Return the filtered rows, among the latest ones where the filters have no index."""
+        """Return the filtered rows; of the latest rows only, if the filters have no index."""
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         if not self.model_admin.filters_latest or not self._reads_whole_tenant():
             return rows
@@ -47,7 +47,7 @@ class BoundedList(ChangeList):  # type: ignore[misc]
         return latest
 
     def get_ordering_field(self, field_name: Any) -> Any:
-        """Return what to sort by for a column; None for columns that are not offered, which an address can name all the same."""
+        """Return the field to sort by for a column; None for a column that cannot be sorted, which an address may name."""
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
     def _reads_whole_tenant(self) -> bool:

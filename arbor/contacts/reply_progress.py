@@ -36,7 +36,7 @@ class ReplyProgress:
 
 
 class ReplyEventKind(StrEnum):
-    """The kinds of events that a reader of a growing reply receives."""
+    """The kinds of events that a reader of a partial reply receives."""
 
     #: The next sentence, with the white space before it.
     SENTENCE = "sentence"
@@ -50,7 +50,7 @@ class ReplyEventKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyEvent:
-    """One event of a growing reply."""
+    """One event of a partial reply."""
 
     kind: ReplyEventKind
     #: The sentence, or the reason of an error.

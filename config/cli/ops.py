@@ -76,7 +76,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     """Draw a graph as SVG: into a file, or to standard output."""
     text = _text(which, tenant_slug)
     graph = load_graph(text, handlers=HANDLERS)
-    picture = draw_pipeline(text, passed={}, path=(), ended="")
+    picture = draw_pipeline(text, visits={}, path=(), ended="")
     assert picture is not None, "a graph that was loaded can be drawn"
     svg = svg_of(picture, title=f"pipeline {graph.name}")
     value = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}

@@ -130,7 +130,7 @@ def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
     assert browser.address == f"{scene.url}/", "signing in leads there"
     cards = browser.text("#fleet-cards")
-    assert "Agents beating\n3 of 3" in cards
+    assert "Active agents\n3 of 3" in cards
     assert "4 done" in cards
     assert "0 failed" in cards
     assert "No language model is in use." in browser.text("#reflex-notice")
@@ -167,7 +167,7 @@ def test_the_page_of_an_agent_shows_its_activity(scene: Scene, tmp_path: Path) -
 def test_the_page_of_a_heartbeat_explains_its_actions(scene: Scene, tmp_path: Path) -> None:
     browser, heartbeat = scene.browser, scene.beats[-1]
     browser.open(f"{scene.url}/heartbeats/heartbeat/{heartbeat.id}/change/")
-    facts = browser.text("#beat-facts")
+    facts = browser.text("#heartbeat-facts")
     assert "reflex/policy" in facts
     assert "→" in facts
     assert "Reflex decided this heartbeat, not a language model." in browser.text("#reflex-notice")

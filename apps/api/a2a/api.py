@@ -22,8 +22,8 @@ from apps.api.a2a.errors import RpcCode, RpcRefused, error_json, invalid_params,
 from apps.api.a2a.legacy import METHODS_0_3, downgrade_result, upgrade_params
 from apps.api.a2a.methods import METHODS, RpcCaller, RpcEvents, RpcMethod
 from apps.api.authentication import GIVE_TASKS
-from apps.api.growing_replies import COMMENT, data_event, stream_response
 from apps.api.problems import handle_errors
+from apps.api.reply_streams import COMMENT, data_event, stream_response
 from apps.api.requests import access_of
 from apps.api.threads import in_thread
 from apps.contacts.services.client_tasks import TaskClient
@@ -31,9 +31,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, NotFound
 
 PATH = "/a2a"
-_VERSION = "A2A-Version"
-_SERVED = re.compile(r"(0\.3|1\.\d{1,3})(\.\d{1,3})?", re.ASCII)
-#: Seconds for which a card may be cached, also after it is withdrawn.
+_VERSION_NAME = "A2A-Version"
+_SERVED_VERSIONS = re.compile(r"(0\.3|1\.\d{1,3})(\.\d{1,3})?", re.ASCII)
+#: Seconds for which clients cache a card, also after it is withdrawn.
 _CARD_AGE_S = 60
 
 a2a_api = NinjaAPI(
@@ -64,16 +64,16 @@ async def answer_call(request: HttpRequest, tenant_id: UUID, agent_id: UUID) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class _Call:
-    """A call that was read."""
+    """A parsed call."""
 
     id: str | int | None
     method: RpcMethod
     params: Any
-    #: Whether it is of version 0.3.
+    #: Whether the client speaks version 0.3 of the protocol.
     is_legacy: bool
 
     def result(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Return a result in the frame of JSON-RPC."""
+        """Return a result as a response of JSON-RPC."""
         shown = downgrade_result(value) if self.is_legacy else value
         return {"jsonrpc": "2.0", "id": self.id, "result": shown}
 
@@ -105,10 +105,10 @@ async def _event_texts(call: _Call, events: RpcEvents) -> AsyncIterator[str]:
 
 
 def _require_version(request: HttpRequest) -> None:
-    version = request.headers.get(_VERSION) or request.GET.get(_VERSION, "")
-    if version and not _SERVED.fullmatch(version):
+    version = request.headers.get(_VERSION_NAME) or request.GET.get(_VERSION_NAME, "")
+    if version and not _SERVED_VERSIONS.fullmatch(version):
         raise RpcRefused(
-            RpcCode.VERSION_NOT_SUPPORTED, f"{_VERSION} must be 1.0 or 0.3, got {version[:20]!r}"
+            RpcCode.VERSION_NOT_SUPPORTED, f"{_VERSION_NAME} must be 1.0 or 0.3, got {version[:20]!r}"
         )
 
 
@@ -159,5 +159,5 @@ def _published(tenant_id: UUID, agent_id: UUID) -> Agent:
 
 
 def _unknown(agent_id: UUID) -> NotFound:
-    # The words of the refusal of a token that reaches another agent only.
+    # The words are those for a token of another agent, so that an answer does not reveal which agents exist.
     return NotFound(f"there is no agent {agent_id} in this tenant")

@@ -1,4 +1,4 @@
-"""Errors of the protocol: codes of JSON-RPC, and of A2A."""
+"""Errors of the protocol A2A, with codes of JSON-RPC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_FAULTS = 5
 
 
 class RpcCode(IntEnum):
-    """The codes of errors; their names are the reasons that the protocol gives."""
+    """The codes of errors; the name of a code is its reason in the protocol."""
 
     JSON_PARSE = -32700
     INVALID_REQUEST = -32600
@@ -31,7 +31,7 @@ class RpcCode(IntEnum):
     VERSION_NOT_SUPPORTED = -32009
 
 
-#: The code of an error of the house is that of its closest class here; others are faults of Arbor.
+#: The code of a domain error is that of its closest base class here; other errors are faults of Arbor.
 _CODES: Mapping[type[errors.ArborError], RpcCode] = MappingProxyType(
     {
         errors.Invalid: RpcCode.INVALID_PARAMS,
@@ -51,7 +51,7 @@ class RpcRefused(errors.ArborError):
 
 
 def refusal_of(error: errors.ArborError, *, cancels: bool) -> RpcRefused | None:
-    """Return an error of the house as the protocol has it; None for a fault of Arbor."""
+    """Return a domain error as an error of the protocol; None for a fault of Arbor."""
     if isinstance(error, RpcRefused):
         return error
     if cancels and isinstance(error, errors.TransitionIllegal):
@@ -61,7 +61,7 @@ def refusal_of(error: errors.ArborError, *, cancels: bool) -> RpcRefused | None:
 
 
 def invalid_params(error: ValidationError) -> RpcRefused:
-    """Return the faults of parameters, each with its place."""
+    """Return the faults of parameters as one error; each fault has its place."""
     faults = error.errors(include_url=False, include_input=False)[:_MOST_FAULTS]
     text = "; ".join(f"{'.'.join(['params', *map(str, fault['loc'])])}: {fault['msg']}" for fault in faults)
     return RpcRefused(RpcCode.INVALID_PARAMS, text)

@@ -30,7 +30,7 @@ _EVENT_KINDS = {"statusUpdate": "status-update", "artifactUpdate": "artifact-upd
 
 
 def upgrade_params(params: Any) -> Any:
-    """Return parameters as version 1.0 has them; what is not of the expected form stays, and is refused there."""
+    """Return parameters in the form of version 1.0. Values of an unexpected form stay, and fail its validation."""
     if not isinstance(params, dict):
         return params
     message, configuration = params.get("message"), params.get("configuration")
@@ -43,7 +43,7 @@ def upgrade_params(params: Any) -> Any:
 
 
 def downgrade_result(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result as version 0.3 has it: the task or the event itself, with its kind."""
+    """Return a result in the form of version 0.3: the task or the event itself, with its kind."""
     for name, kind in _EVENT_KINDS.items():
         if name in result:
             event = {**_downgrade(result[name]), "kind": kind}

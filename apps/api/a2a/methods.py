@@ -13,7 +13,7 @@ from django.conf import settings
 from apps.api.a2a.errors import RpcCode, RpcRefused
 from apps.api.a2a.rendering import sentence_event, status_event, task_json
 from apps.api.a2a.schemas import ListParams, RpcParams, SendParams, TaskParams, page_token
-from apps.api.growing_replies import FollowedTurn, last_event, reply_events
+from apps.api.reply_streams import FollowedTurn, last_event, reply_events
 from apps.api.threads import in_thread
 from apps.contacts.services.client_tasks import (
     TaskClient,
@@ -29,13 +29,13 @@ from arbor.contacts.reply_progress import ReplyEventKind
 from arbor.errors import NotFound
 from arbor.ids import read_id
 
-#: The events of a stream; None is a sign of life between two events.
+#: The events of a stream; None is a keep-alive between two events.
 type RpcEvents = AsyncIterator[dict[str, Any] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RpcCaller:
-    """The other side of a call: a token's client of one agent."""
+    """The caller of a method: a client, known by its token, of one agent."""
 
     tenant_id: UUID
     client: TaskClient
@@ -47,12 +47,12 @@ class RpcCaller:
 
 @dataclass(frozen=True, kw_only=True)
 class RpcMethod:
-    """A method: its parameters, and one of two functions."""
+    """A method: its parameters, and a function that answers it, either at once or by a stream."""
 
     params: type[RpcParams]
-    #: Answers with a result.
+    #: Returns the result.
     run: Callable[[RpcCaller, Any], Awaitable[dict[str, Any]]] | None = None
-    #: Answers with a stream; an error before its first event is an answer without a stream.
+    #: Returns a stream of events; an error that is raised before is answered without a stream.
     stream: Callable[[RpcCaller, Any], Awaitable[RpcEvents]] | None = None
     #: Whether the method cancels a task, so that an illegal transition means "task not cancelable".
     cancels: bool = False
@@ -133,7 +133,7 @@ METHODS: Mapping[str, RpcMethod] = MappingProxyType(
 
 
 async def _events(caller: RpcCaller, task: ClientTask, *, history: int | None = None) -> RpcEvents:
-    """Yield a task, the sentences of its answer and its end. A client that goes away loses nothing: a worker answers."""
+    """Yield a task, the sentences of its answer and its end. A client that disconnects loses nothing: a worker answers."""
     yield {"task": task_json(task, history=history)}
     if task.state.is_final:
         return

@@ -13,7 +13,7 @@ _ARTIFACT = "answer"
 
 
 def task_json(task: ClientTask, *, history: int | None = None, artifacts: bool = True) -> dict[str, Any]:
-    """Return a task; `history` limits the messages, of which it has one: what the agent was asked."""
+    """Return a task; its history has one message, what the agent was asked, unless `history` is 0."""
     answer = task.progress.answer
     shows_answer = artifacts and answer is not None and task.state is TaskState.COMPLETED
     return {
@@ -25,7 +25,7 @@ def task_json(task: ClientTask, *, history: int | None = None, artifacts: bool =
 
 
 def status_json(task: ClientTask) -> dict[str, Any]:
-    """Return the status of a task; without an answer, its message has the reason."""
+    """Return the status of a task; the message of a task that is not completed has the reason."""
     at = task.updated_at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     status: dict[str, Any] = {"state": f"{STATE_PREFIX}{task.state.upper()}", "timestamp": at}
     answer = task.progress.answer
@@ -35,7 +35,7 @@ def status_json(task: ClientTask) -> dict[str, Any]:
 
 
 def status_event(task: ClientTask, *, state: TaskState | None = None) -> dict[str, Any]:
-    """Return the event of a task's status, or of another state."""
+    """Return the event of a task's status; `state` replaces the state of the task."""
     status = status_json(task)
     if state is not None:
         status["state"] = f"{STATE_PREFIX}{state.upper()}"

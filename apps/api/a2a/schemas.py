@@ -1,4 +1,4 @@
-"""Parameters of the protocol's methods. Fields that Arbor has no use for are accepted and ignored, as the protocol asks."""
+"""Parameters of the protocol's methods. Fields that Arbor does not use are accepted and ignored, as the protocol asks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from arbor.clock import to_utc
 from arbor.contacts.client_messages import NAME_LENGTH, check_client_name
 from arbor.contacts.client_tasks import TaskState
 from arbor.errors import Invalid
-from arbor.ids import read_id
 
 #: The media types of messages and answers.
 TEXT_MODES = ("text/plain",)
-#: What a client may write for text in the list of modes that it accepts.
+#: The names of text in the list of modes that a client accepts.
 _TEXT_NAMES = frozenset({*TEXT_MODES, "text", "text/*", "*/*"})
 _MOST_PARTS = 100
 _MOST_TASKS = 100
@@ -46,7 +45,7 @@ class MessagePart(RpcParams):
 
 
 class RpcMessage(RpcParams):
-    """A message of the other side."""
+    """A message of the client."""
 
     message_id: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
     role: Literal["ROLE_USER"]
@@ -148,9 +147,6 @@ def page_token(at: datetime, task_id: str) -> str:
 def _read_token(token: str) -> tuple[datetime, UUID]:
     try:
         at, _, task_id = base64.b64decode(token, altchars=b"-_", validate=True).decode().partition(" ")
-        read = to_utc(datetime.fromisoformat(at)), read_id(task_id)
+        return to_utc(datetime.fromisoformat(at)), UUID(task_id)
     except (binascii.Error, Invalid, ValueError) as error:
         raise Invalid("the pageToken is not one of this list; begin without it") from error
-    if read[1] is None:
-        raise Invalid("the pageToken is not one of this list; begin without it")
-    return read[0], read[1]

@@ -16,10 +16,10 @@ from ninja import NinjaAPI
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id, agent_by_name
 from apps.api.authentication import READ_OWN, TALK_OWN
-from apps.api.growing_replies import FollowedTurn, last_event, stream_response, unanswered
 from apps.api.openai.completions import Completion, usage_json
 from apps.api.openai.errors import error_response, handle_openai_errors, status_of_failure
 from apps.api.openai.schemas import ChatCompletionRequest, EmbeddingRequest
+from apps.api.reply_streams import FollowedTurn, last_event, stream_response, timeout_event
 from apps.api.requests import access_of
 from apps.api.threads import in_thread
 from apps.contacts.services.client_chat import receive_client_turn, turn_by_id, usage_of_turn
@@ -34,7 +34,7 @@ from arbor.models.usage import Usage
 PATH = "/v1"
 #: The name under which any client can ask for the installation's embedder.
 DEFAULT_EMBEDDER = "default"
-#: The agents that are listed: the protocol's list has no pages. Others are reached by their names too.
+#: The most agents that are listed, because the protocol's list has no pages. Clients reach the others by their names.
 MOST_MODELS = 1_000
 #: Headers in which clients name a conversation; the second one is Open WebUI's.
 _CONVERSATION_HEADERS = ("X-Conversation-ID", "X-OpenWebUI-Chat-Id")
@@ -50,7 +50,7 @@ handle_openai_errors(openai_api)
 
 @openai_api.get("/models")
 def list_models(request: HttpRequest) -> JsonResponse:
-    """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists that one."""
+    """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists only this agent."""
     access = access_of(request)
     with tenant_transaction(access.tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
         rows = Agent.objects.order_by("name").only("tenant_id", "name", "created_at")
@@ -76,7 +76,7 @@ async def complete_chat(request: HttpRequest, payload: ChatCompletionRequest) ->
     completion = await in_thread(_begin, request, payload)
     if payload.stream:
         return stream_response(completion.chunks())
-    last = await last_event(completion.turn) or unanswered()
+    last = await last_event(completion.turn) or timeout_event()
     if last.answer is None or last.answer.error:
         return error_response(last.text, status=status_of_failure(last.text))
     usage = await in_thread(completion.read_usage)
@@ -137,7 +137,7 @@ def _begin(request: HttpRequest, payload: ChatCompletionRequest) -> Completion:
 
 
 def _conversation(request: HttpRequest, payload: ChatCompletionRequest) -> str:
-    """Return the name that the client gives the conversation; empty: none."""
+    """Return the client's name of the conversation; empty for none."""
     metadata = payload.metadata or {}
     names = [
         *(request.headers.get(header, "") for header in _CONVERSATION_HEADERS),
@@ -147,7 +147,7 @@ def _conversation(request: HttpRequest, payload: ChatCompletionRequest) -> str:
 
 
 def _find_agent(name: str, own: UUID | None) -> Agent:
-    """Find an agent by name, id or public id; a token of one agent finds only that one. Raises NotFound."""
+    """Find an agent by name, id or public id; a token of one agent finds only this agent. Raises NotFound."""
     agent = Agent.objects.filter(public_id=name).first() or _by_id(name) or agent_by_name(name)
     if own is not None and agent.id != own:
         raise NotFound(f"there is no agent {name!r} that this token reaches")

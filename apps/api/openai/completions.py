@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.api.growing_replies import COMMENT, FollowedTurn, data_event, reply_events, unanswered
 from apps.api.openai.errors import error_body, status_of_failure
+from apps.api.reply_streams import COMMENT, FollowedTurn, data_event, reply_events, timeout_event
 from apps.api.threads import in_thread
 from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, StoredAnswer
 from arbor.models.usage import Usage
@@ -20,7 +20,7 @@ _BROKEN_OFF = "\n\n[The reply was broken off and begins anew.]\n\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A completion under way: the turn that it answers, and the name of the model that the client asked for."""
+    """A completion of a turn that is being answered, under the name of the model that the client asked for."""
 
     turn: FollowedTurn
     model: str
@@ -40,9 +40,9 @@ class Completion:
         }
 
     async def chunks(self) -> AsyncIterator[str]:
-        """Yield the events of a stream. A client that goes away loses nothing: the worker answers the turn."""
+        """Yield the events of a stream. A client that disconnects loses nothing: a worker answers the turn."""
         yield self._chunk({"role": "assistant", "content": ""})
-        has_text, last = False, unanswered()
+        has_text, last = False, timeout_event()
         async for event in reply_events(self.turn):
             if event is None:
                 yield COMMENT
@@ -81,7 +81,7 @@ class Completion:
 
 
 def finish_reason(answer: StoredAnswer) -> str:
-    """Return the reason for which a reply ended: a boundary that withheld it is the content filter of an agent."""
+    """Return the reason for which a reply ended: `content_filter` if a boundary withheld it."""
     return "content_filter" if answer.is_withheld else "stop"
 
 

@@ -11,10 +11,11 @@ from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
 from ninja.errors import ValidationError as RequestInvalid
+from psycopg.errors import QueryCanceled
 
 from apps.api.problems import status_of
 from apps.api.requests import request_id_of
-from apps.api.threads import DATABASE_AWAY
+from apps.api.threads import DATABASE_AWAY, TOO_SLOW
 from arbor import errors
 
 log = structlog.get_logger(__name__)
@@ -29,7 +30,7 @@ _CODES = {
     HTTPStatus.NOT_FOUND: "model_not_found",
     HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_exceeded",
 }
-#: The operations of the protocol that there are.
+#: The operations of the protocol that Arbor serves.
 _SERVED = (
     "agents answer POST /v1/chat/completions, GET /v1/models lists them, and POST /v1/embeddings embeds texts"
 )
@@ -38,7 +39,7 @@ _SERVED = (
 def error_body(
     message: str, *, status: int, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:
-    """Return an error as the protocol writes it; `code` replaces that of the status."""
+    """Return an error as the protocol writes it; `code` replaces the code of the status."""
     known = HTTPStatus(status)
     kind = "server_error" if known.is_server_error else "invalid_request_error"
     return {
@@ -58,13 +59,13 @@ def error_response(
     response = JsonResponse(error_body(message, status=status, param=param, code=code), status=status)
     if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="Arbor"'
-    # OpenAI's own clients send a request again otherwise, and each would be a turn of its own.
+    # OpenAI's own clients would send the request again, and each request would be another turn.
     response["x-should-retry"] = "false"
     return response
 
 
-def unserved(request: HttpRequest, *, status: int) -> JsonResponse:
-    """Answer a request below /v1 that reached no operation: another path or method of OpenAI's API."""
+def unknown_operation(request: HttpRequest, *, status: int) -> JsonResponse:
+    """Answer a request below /v1 for a path or method of OpenAI's API that Arbor does not serve."""
     if status == HTTPStatus.NOT_FOUND:
         message = f"{request.path} is not served; {_SERVED}"
     elif status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -75,7 +76,7 @@ def unserved(request: HttpRequest, *, status: int) -> JsonResponse:
 
 
 def status_of_failure(reason: str) -> HTTPStatus:
-    """Return the status of a turn without an answer, from its stored reason: `ModelTimeout: …`."""
+    """Return the HTTP status of a turn without an answer, from its stored reason: `ModelTimeout: …`."""
     kind = getattr(errors, reason.partition(":")[0], None)
     if isinstance(kind, type) and issubclass(kind, errors.ModelError | errors.EmbeddingFailed):
         return status_of(kind())
@@ -122,6 +123,8 @@ def _unauthenticated(_request: HttpRequest, _error: Exception) -> JsonResponse:
 
 
 def _database_away(request: HttpRequest, error: Exception) -> JsonResponse:
+    if isinstance(error.__cause__, QueryCanceled):
+        return error_response(TOO_SLOW, status=HTTPStatus.SERVICE_UNAVAILABLE)
     log.error("database_failed", request_id=request_id_of(request), path=request.path, exc_info=error)
     return error_response(DATABASE_AWAY, status=HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -1,4 +1,4 @@
-"""Requests of OpenAI's protocol. Options that an agent decides itself, such as the temperature, are accepted and ignored."""
+"""Requests of OpenAI's protocol. Options that an agent decides, such as the temperature, are accepted and ignored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Message(Schema):
     content: str | list[ContentPart] | None = None
 
     def as_client_message(self) -> ClientMessage:
-        """Return the text of the message. Raises Invalid for pictures and the like in a person's message."""
+        """Return the message as text. Raises Invalid for other parts, such as pictures, in a person's message."""
         if not isinstance(self.content, list):
             return ClientMessage(role=self.role, text=self.content or "")
         other = next((part.type for part in self.content if part.type not in {"text", "input_text"}), None)
@@ -64,9 +64,9 @@ class ChatCompletionRequest(Schema):
     tool_choice: str | dict[str, Any] | None = None
 
     def require_words(self) -> None:
-        """Raise Invalid for a reply that only a bare model gives: JSON of a schema, or the call of a tool.
+        """Raise Invalid if the client asks for JSON of a schema or for a tool call, which an agent does not give.
 
-        A turn that is answered in words all the same would be stored and remembered, of no use to the program that asks.
+        An answer in words would be of no use to the client, but stored and remembered.
         """
         if self.response_format is not None and self.response_format.type != "text":
             raise Invalid(

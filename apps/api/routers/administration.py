@@ -35,7 +35,7 @@ class MemberResource(Schema):
 
     @classmethod
     def of(cls, member: Membership) -> MemberResource:
-        """Return the view of a row with its account."""
+        """Return the resource of a row with its account."""
         return cls(username=member.user.username, role=Role(member.role), created_at=member.created_at)
 
 
@@ -91,7 +91,7 @@ class LimitsResource(Schema):
 
 
 class LimitsChange(Input):
-    """The limits to change; what is left out stays, null removes a limit."""
+    """The limits to change; limits that are left out stay, null removes a limit."""
 
     daily_beats: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     daily_tokens: Annotated[int, Field(ge=0, le=10**15)] | None = None
@@ -102,15 +102,17 @@ class LimitsChange(Input):
 def list_members(request: HttpRequest, page: Paging) -> ListPage[MemberResource]:
     """List the members of the tenant, the oldest first."""
     rows = Membership.objects.select_related("user").only("tenant", "role", "created_at", "user__username")
-    return page_of(rows, page, order="created_at", view=MemberResource.of)
+    return page_of(rows, page, order="created_at", to_resource=MemberResource.of)
 
 
 @router.put("/members/{str:username}", response=MemberResource, auth=ADMINISTER, summary="Add a member")
 def put_member(request: HttpRequest, username: str, member: MemberRole) -> MemberResource:
     """Add an account to the tenant, or change its role there."""
     access = access_of(request)
-    made = set_member_role(slug=access.tenant_slug, username=username, role=member.role, actor=access.actor)
-    return MemberResource(username=username, role=member.role, created_at=made.created_at)
+    membership = set_member_role(
+        slug=access.tenant_slug, username=username, role=member.role, actor=access.actor
+    )
+    return MemberResource(username=username, role=member.role, created_at=membership.created_at)
 
 
 @router.delete("/members/{str:username}", response={204: None}, auth=ADMINISTER, summary="Remove a member")
@@ -124,7 +126,9 @@ def delete_member(request: HttpRequest, username: str) -> Status[None]:
 @router.get("/tokens", response=ListPage[TokenResource], auth=ADMINISTER, summary="List tokens")
 def list_tokens(request: HttpRequest, page: Paging) -> ListPage[TokenResource]:
     """List the API tokens of the tenant, the latest first."""
-    return page_of(ApiToken.objects.all(), page, order="-created_at", view=TokenResource.model_validate)
+    return page_of(
+        ApiToken.objects.all(), page, order="-created_at", to_resource=TokenResource.model_validate
+    )
 
 
 @router.post("/tokens", response={201: NewTokenResource}, auth=ADMINISTER, summary="Create a token")

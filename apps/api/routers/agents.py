@@ -1,4 +1,4 @@
-"""Agents: created, listed, shown, and moved through their life."""
+"""Create, list, show, start, pause, stop, publish and destroy agents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from apps.agents.models import Agent, ScheduleState
 from apps.agents.services.lookup import NAME_LENGTH
@@ -34,7 +34,7 @@ from arbor.errors import NotFound
 
 router = Router()
 
-_VERBS: dict[LifecycleVerb, Callable[..., Agent]] = {
+_TRANSITIONS: dict[LifecycleVerb, Callable[..., Agent]] = {
     LifecycleVerb.START: start_agent,
     LifecycleVerb.PAUSE: pause_agent,
     LifecycleVerb.RESUME: resume_agent,
@@ -67,7 +67,7 @@ class AgentResource(Schema):
 
     @classmethod
     def of(cls, agent: Agent) -> AgentResource:
-        """Return the view of a row with its state and schedule."""
+        """Return the resource of a row with its state and schedule."""
         return cls(
             id=agent.id,
             public_id=agent.public_id,
@@ -89,10 +89,8 @@ class AgentResource(Schema):
         )
 
 
-class AgentCreation(Schema):
+class AgentCreation(Input):
     """A request for an agent."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, examples=["Vega"])]
     template: Annotated[
@@ -148,7 +146,7 @@ def list_agents(
     name: Annotated[str, Field(max_length=100)] = "",
     status: AgentStatus | None = None,
 ) -> ListPage[AgentResource]:
-    """List the agents of the tenant by name; a token of one agent lists that one."""
+    """List the agents of the tenant by name; a token of one agent lists only this agent."""
     rows = _agents()
     own = access_of(request).agent_id
     if own is not None:
@@ -157,7 +155,7 @@ def list_agents(
         rows = rows.filter(name__iexact=name)
     if status is not None:
         rows = rows.filter(status=status)
-    return page_of(rows, page, order="name", view=AgentResource.of)
+    return page_of(rows, page, order="name", to_resource=AgentResource.of)
 
 
 @router.post("/agents", response={201: AgentResource}, summary="Create an agent")
@@ -182,7 +180,7 @@ def show(request: HttpRequest, agent_id: UUID) -> AgentResource:
     return _show(agent_id)
 
 
-def _transition(verb: LifecycleVerb, change: Callable[..., Agent]) -> None:
+def _add_transition(verb: LifecycleVerb, change: Callable[..., Agent]) -> None:
     """Add the operation that moves an agent to another status."""
 
     @router.post(
@@ -197,8 +195,8 @@ def _transition(verb: LifecycleVerb, change: Callable[..., Agent]) -> None:
         return _show(agent_id)
 
 
-for _verb, _change in _VERBS.items():
-    _transition(_verb, _change)
+for _verb, _change in _TRANSITIONS.items():
+    _add_transition(_verb, _change)
 
 
 @router.post("/agents/{uuid:agent_id}/publish", response=AgentResource, summary="Publish an agent")
@@ -223,7 +221,7 @@ def pause_all(request: HttpRequest, pause: PauseInput) -> ChangedAgents:
 
 @router.post("/resume-agents", response=ChangedAgents, summary="Resume all agents")
 def resume_all(request: HttpRequest) -> ChangedAgents:
-    """Resume the paused agents of the tenant, except those that were paused before all were."""
+    """Resume the paused agents of the tenant, except agents that were paused before the last pause of all."""
     return ChangedAgents(changed=resume_all_agents(actor=access_of(request).actor))
 
 

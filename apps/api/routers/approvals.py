@@ -1,4 +1,4 @@
-"""Requests for approval of agents, and the trust that decides which of their actions wait for a person."""
+"""Requests of agents for approval, and the trust rules that decide which actions need approval."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from apps.authority.services.modes import (
 from apps.authority.services.precedents import precedents_of
 from arbor.agents.capabilities import MAX_URI_LENGTH
 from arbor.authority.approvals import ApprovalStatus
-from arbor.authority.modes import ModeSource, TrustMode, TrustPreset, TrustRule
+from arbor.authority.modes import ModeSource, TrustMode, TrustPreset
 
 router = Router()
 
@@ -61,11 +61,6 @@ class ApprovalResource(Schema):
     executed_by: UUID | None = Field(description="The heartbeat that executed the action.")
     executed_at: datetime | None
 
-    @classmethod
-    def of(cls, row: ActionApproval) -> ApprovalResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
-
 
 class PrecedentResource(Schema):
     """A person's decision about an earlier request like this one."""
@@ -88,13 +83,9 @@ class ApprovalDetail(ApprovalResource):
 
     @classmethod
     def of(cls, row: ActionApproval) -> ApprovalDetail:
-        """Return the view of a row. One query for its precedents."""
-        precedents = [
-            PrecedentResource(**{name: getattr(precedent, name) for name in PrecedentResource.model_fields})
-            for precedent in precedents_of(row)
-        ]
-        shown = {name: getattr(row, name) for name in ApprovalResource.model_fields}
-        return cls(**shown, precedents=precedents)
+        """Return the resource of a row. One query for its precedents."""
+        precedents = [PrecedentResource.model_validate(precedent) for precedent in precedents_of(row)]
+        return cls(**ApprovalResource.model_validate(row).model_dump(), precedents=precedents)
 
 
 class ApprovalInput(Input):
@@ -119,11 +110,6 @@ class TrustRuleResource(Schema):
     prefix: str
     mode: TrustMode
 
-    @classmethod
-    def of(cls, rule: TrustRule) -> TrustRuleResource:
-        """Return the view of a rule."""
-        return cls(prefix=rule.prefix, mode=rule.mode)
-
 
 class ActionModeResource(Schema):
     """The mode of an action, and what decides it."""
@@ -135,14 +121,14 @@ class ActionModeResource(Schema):
 
 
 class SuggestionResource(Schema):
-    """A resource whose requests were all approved of late, so that a person might allow it."""
+    """A resource whose latest requests were all approved, so that a person might allow it."""
 
     resource: str
     approvals: int
 
 
 class TrustResource(Schema):
-    """The trust in an agent: its preset, its rules, those of the tenant, and the resulting modes."""
+    """The trust in an agent: its preset, its rules and the rules of the tenant, and the resulting modes."""
 
     preset: TrustPreset
     rules: list[TrustRuleResource]
@@ -176,7 +162,7 @@ def list_approvals(
 ) -> ListPage[ApprovalResource]:
     """List what agents ask a person to approve, the latest first; `status=pending`: what waits for a decision."""
     rows = approvals(statuses=[status] if status else ())
-    return page_of(rows, page, order="-asked_at", view=ApprovalResource.of)
+    return page_of(rows, page, order="-asked_at", to_resource=ApprovalResource.model_validate)
 
 
 @router.get(
@@ -189,7 +175,7 @@ def list_agent_approvals(
 ) -> ListPage[ApprovalResource]:
     """List what one agent asks a person to approve, the latest first."""
     rows = approvals(agent_id=agent_id, statuses=[status] if status else ())
-    return page_of(rows, page, order="-asked_at", view=ApprovalResource.of)
+    return page_of(rows, page, order="-asked_at", to_resource=ApprovalResource.model_validate)
 
 
 @router.get("/approvals/{uuid:approval_id}", response=ApprovalDetail, summary="Show a request for approval")
@@ -202,7 +188,7 @@ def show_approval(request: HttpRequest, approval_id: UUID) -> ApprovalDetail:
 def approve_request(request: HttpRequest, approval_id: UUID, approval: ApprovalInput) -> ApprovalResource:
     """Approve a request: the agent's next heartbeat, due now, executes it with these parameters, once.
 
-    A decided or expired one is answered 409.
+    A decided or expired request is answered 409.
     """
     row = approve(
         approval_id=approval_id,
@@ -210,13 +196,13 @@ def approve_request(request: HttpRequest, approval_id: UUID, approval: ApprovalI
         reason=approval.reason,
         always=approval.always,
     )
-    return ApprovalResource.of(row)
+    return ApprovalResource.model_validate(row)
 
 
 @router.post("/approvals/{uuid:approval_id}/deny", response=ApprovalResource, summary="Deny a request")
 def deny_request(request: HttpRequest, approval_id: UUID, denial: DenialInput) -> ApprovalResource:
-    """Deny a request, or withdraw an approval that was not used yet. A denied, executed or expired one is answered 409."""
-    return ApprovalResource.of(
+    """Deny a request, or withdraw an approval that was not used yet. A denied, executed or expired request is answered 409."""
+    return ApprovalResource.model_validate(
         deny(approval_id=approval_id, actor=access_of(request).actor, reason=denial.reason)
     )
 
@@ -260,7 +246,7 @@ def list_rules(request: HttpRequest) -> TrustRulesResource:
 
 @router.put("/trust/rules", response=TrustRulesResource, summary="Set a trust rule of the tenant")
 def put_shared_rule(request: HttpRequest, rule: TrustRuleInput) -> TrustRulesResource:
-    """Set the mode of a resource for all agents; a rule of an agent for the same prefix goes before it."""
+    """Set the mode of a resource for all agents; a rule of one agent for the same prefix takes precedence."""
     set_mode(agent_id=None, prefix=rule.prefix, mode=rule.mode, actor=access_of(request).actor)
     return _shared_rules()
 
@@ -276,8 +262,8 @@ def _trust(agent_id: UUID) -> TrustResource:
     profile = trust_of(agent_id)
     return TrustResource(
         preset=profile.preset,
-        rules=[TrustRuleResource.of(rule) for rule in profile.rules],
-        tenant_rules=[TrustRuleResource.of(rule) for rule in profile.tenant_rules],
+        rules=[TrustRuleResource.model_validate(rule) for rule in profile.rules],
+        tenant_rules=[TrustRuleResource.model_validate(rule) for rule in profile.tenant_rules],
         actions=[
             ActionModeResource(
                 action=entry.action,
@@ -288,11 +274,10 @@ def _trust(agent_id: UUID) -> TrustResource:
             for entry in action_modes(profile)
         ],
         suggestions=[
-            SuggestionResource(resource=suggestion.resource, approvals=suggestion.approvals)
-            for suggestion in suggestions_of(agent_id)
+            SuggestionResource.model_validate(suggestion) for suggestion in suggestions_of(agent_id)
         ],
     )
 
 
 def _shared_rules() -> TrustRulesResource:
-    return TrustRulesResource(rules=[TrustRuleResource.of(rule) for rule in tenant_rules()])
+    return TrustRulesResource(rules=[TrustRuleResource.model_validate(rule) for rule in tenant_rules()])

@@ -30,7 +30,7 @@ from arbor.errors import NotFound
 router = Router()
 
 _CONTENT_TYPE = "application/x-ndjson"
-#: Seals that one request verifies at most; the command verifies all.
+#: The most seals that one request verifies; the command verifies all.
 _MOST_SEALS = 10_000
 
 
@@ -52,7 +52,7 @@ class AuditResource(Schema):
 
 
 class AuditQuery(Schema):
-    """The wanted acts; what is left out does not filter."""
+    """The wanted acts; fields that are left out do not filter."""
 
     words: Annotated[
         str, Field(max_length=TERM_LENGTH, description="All words must be in the message, in any case.")
@@ -131,7 +131,7 @@ class HeadResource(Schema):
 def list_audit(request: HttpRequest, page: Paging, wanted: Query[AuditQuery]) -> ListPage[AuditResource]:
     """List or search what was done in the tenant and by whom, the latest first."""
     rows = wanted.filter().applied(AuditEvent.objects.all())
-    return page_of(rows, page, order="-at", view=AuditResource.model_validate)
+    return page_of(rows, page, order="-at", to_resource=AuditResource.model_validate)
 
 
 @router.get(
@@ -167,7 +167,7 @@ def verify(
         int, Query(ge=1, le=_MOST_SEALS, description="The seals to verify, counted from the last one.")
     ] = 1_000,
 ) -> ChainResource:
-    """Verify the latest seals and the rows under them: the first broken link, and what is not sealed yet."""
+    """Verify the latest seals and the rows under them; report the first broken link, and the rows that are not sealed yet."""
     report = verify_audit(AuditChain(tenant_id=access_of(request).tenant_id), latest=latest)
     return ChainResource.model_validate(report.as_json())
 
@@ -184,7 +184,7 @@ def show_head(request: HttpRequest) -> HeadResource:
 
 @router.get("/audit/{uuid:event_id}", response=AuditResource, summary="Show an audited act")
 def show_event(request: HttpRequest, event_id: UUID) -> AuditResource:
-    """Show one act with its detail and what it changed."""
+    """Show an act with its detail and its changes."""
     return AuditResource.model_validate(find_event(event_id))
 
 

@@ -77,7 +77,7 @@ class TextInput(Input):
 
 
 class BoundaryMatchResource(Schema):
-    """A boundary that a text touches."""
+    """A boundary that applies to a text."""
 
     name: str
     response: BoundaryResponse
@@ -85,7 +85,7 @@ class BoundaryMatchResource(Schema):
 
 
 class BoundaryMatches(Schema):
-    """The boundaries that a text touches."""
+    """The boundaries that apply to a text."""
 
     items: list[BoundaryMatchResource]
 

@@ -1,4 +1,4 @@
-"""The capabilities of an agent: granted, delegated, revoked and explained."""
+"""Grant, delegate, revoke and explain the capabilities of agents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CapabilityResource(Schema):
 
     @classmethod
     def of(cls, row: CapabilityGrant) -> Self:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         return cls(
             id=row.id,
             name=capability_name(row.id),
@@ -115,7 +115,7 @@ class CapabilityRevocation(Input):
 
 
 class RevokedCapabilities(Schema):
-    """The number of revoked grants, those delegated from the named one included."""
+    """The number of revoked grants, delegated ones included."""
 
     revoked: int
 
@@ -148,9 +148,9 @@ class CapabilityExplanation(Schema):
 def list_capabilities(
     request: HttpRequest, agent_id: UUID, page: Paging, revoked: bool = False
 ) -> ListPage[CapabilityResource]:
-    """List the capabilities of an agent, and those of all agents; revoked ones on request."""
+    """List the capabilities of an agent and of all agents; with `revoked`, revoked ones too."""
     rows = capabilities_of(agent_id, revoked=revoked)
-    return page_of(rows, page, order="resource", view=CapabilityResource.of)
+    return page_of(rows, page, order="resource", to_resource=CapabilityResource.of)
 
 
 @router.post(
@@ -197,7 +197,7 @@ def explain_capability(
 def create_delegation(
     request: HttpRequest, agent_id: UUID, capability_id: UUID, delegation: DelegationInput
 ) -> Status[CapabilityResource]:
-    """Delegate a capability of the agent, or a part of it, to another agent; it never has more than this one."""
+    """Delegate a capability of the agent, or a part of it, to another agent, within the limits of this capability."""
     own_row(CapabilityGrant, agent_id=agent_id, row_id=capability_id)
     row = delegate_capability(
         capability_id=capability_id,

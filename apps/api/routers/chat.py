@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from apps.api.growing_replies import FollowedTurn, event_response, wants_events
+from apps.api.reply_streams import FollowedTurn, event_response, wants_events
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row
 from apps.contacts.models import ChatMessage, ChatSession
@@ -53,7 +53,7 @@ class TurnResource(Schema):
 
     @classmethod
     def of(cls, turn: ChatMessage) -> TurnResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         return cls(
             id=turn.id,
             conversation=turn.session_id,

@@ -56,7 +56,7 @@ class MessageResource(Schema):
 
     @classmethod
     def of(cls, message: OutboxMessage) -> MessageResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(message, name) for name in cls.model_fields if name != "target"}
         return cls(**shown, target=redact_target(message))
 
@@ -88,7 +88,7 @@ class ChannelResource(Schema):
 
     @classmethod
     def of(cls, channel: Channel) -> ChannelResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(channel, name) for name in cls.model_fields if name != "target"}
         return cls(**shown, target=redact_target(channel))
 
@@ -116,7 +116,7 @@ def list_inbox(
 ) -> ListPage[MessageResource]:
     """List the messages from agents, the latest first."""
     rows = inbox(agent_id=agent_id, unread=unread)
-    return page_of(rows, page, order="-created_at", view=MessageResource.of)
+    return page_of(rows, page, order="-created_at", to_resource=MessageResource.of)
 
 
 @router.post("/inbox/{uuid:message_id}/read", response=MessageResource, summary="Read a message")
@@ -152,7 +152,7 @@ def list_outbox(
         rows = rows.filter(agent_id=agent_id)
     if status is not None:
         rows = rows.filter(status=status)
-    return page_of(rows, page, order="-created_at", view=MessageResource.of)
+    return page_of(rows, page, order="-created_at", to_resource=MessageResource.of)
 
 
 @router.get("/outbox/{uuid:message_id}", response=MessageResource, summary="Show a message")
@@ -167,7 +167,7 @@ def show_message(request: HttpRequest, message_id: UUID) -> MessageResource:
 def change_message(
     request: HttpRequest, message_id: UUID, verb: Literal["retry", "cancel"]
 ) -> MessageResource:
-    """Retry a failed message, or cancel one that was not sent."""
+    """Retry a failed message, or cancel an unsent one."""
     change = retry_message if verb == "retry" else cancel_message
     return MessageResource.of(change(message_id=message_id, actor=access_of(request).actor))
 
@@ -175,15 +175,15 @@ def change_message(
 @router.get("/channels", response=ListPage[ChannelResource], summary="List channels")
 def list_channels(request: HttpRequest, page: Paging) -> ListPage[ChannelResource]:
     """List the delivery channels of the tenant and its agents by name."""
-    return page_of(Channel.objects.defer("sealed_secret"), page, order="name", view=ChannelResource.of)
+    return page_of(Channel.objects.defer("sealed_secret"), page, order="name", to_resource=ChannelResource.of)
 
 
 @router.post("/channels", response={201: NewChannelResource}, auth=ADMINISTER, summary="Add a channel")
 @answers_secret
 def create_channel(request: HttpRequest, payload: ChannelInput) -> Status[NewChannelResource]:
     """Add a channel. The secret that signs a webhook's requests is shown once."""
-    made = add_channel(**payload.model_dump(), actor=access_of(request).actor)
-    return Status(201, NewChannelResource(channel=ChannelResource.of(made.channel), secret=made.secret))
+    created = add_channel(**payload.model_dump(), actor=access_of(request).actor)
+    return Status(201, NewChannelResource(channel=ChannelResource.of(created.channel), secret=created.secret))
 
 
 @router.post(
@@ -212,7 +212,7 @@ def try_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
 def change_channel(
     request: HttpRequest, channel_id: UUID, verb: Literal["enable", "disable"]
 ) -> ChannelResource:
-    """Enable or disable a channel. Waiting messages of a disabled one fail."""
+    """Enable or disable a channel. Waiting messages of a disabled channel fail."""
     enabled = verb == "enable"
     return ChannelResource.of(
         switch_channel(channel_id=channel_id, enabled=enabled, actor=access_of(request).actor)

@@ -1,10 +1,10 @@
-"""Documents that a tenant's agents share: added, published, read with their passages, withdrawn; categories of agents."""
+"""Documents that a tenant's agents share, with their versions and passages, and the categories that an agent finds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +14,7 @@ from pydantic import Field
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
-from apps.knowledge.models import Document, DocumentVersion, Passage
+from apps.knowledge.models import Document, DocumentVersion
 from apps.knowledge.services.categories import MOST_CATEGORIES, categories_of, set_categories
 from apps.knowledge.services.documents import (
     NewDocument,
@@ -71,11 +71,6 @@ class DocumentResource(Schema):
     created_at: datetime
     updated_at: datetime
 
-    @classmethod
-    def of(cls, document: Document) -> DocumentResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(document, name) for name in cls.model_fields})
-
 
 class AddedDocumentResource(Schema):
     """A document after a file was added."""
@@ -100,7 +95,7 @@ class DocumentVersionResource(Schema):
 
     @classmethod
     def of(cls, version: DocumentVersion) -> DocumentVersionResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         plain = {name: getattr(version, name) for name in cls.model_fields if name != "digest"}
         return cls(**plain, digest=bytes(version.digest).hex())
 
@@ -118,11 +113,6 @@ class PassageResource(Schema):
     tokens: int
     is_embedded: bool
     text: str
-
-    @classmethod
-    def of(cls, passage: Passage) -> PassageResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(passage, name) for name in cls.model_fields})
 
 
 class DocumentTextResource(Schema):
@@ -159,7 +149,7 @@ class AgentCategories(Schema):
 
 
 class AgentCategoriesInput(Input):
-    """The categories of documents that an agent is to find."""
+    """The categories of documents that an agent may find."""
 
     categories: Annotated[list[_Category], Field(max_length=MOST_CATEGORIES)] | None = Field(
         description='Null: all documents. "" means documents without a category; an empty list hides all documents.'
@@ -173,7 +163,7 @@ class DocumentPatch(Input):
 
 
 class AddedFile(Schema):
-    """The name and the fate of a file that is added."""
+    """The name of an added file, its category, and whether it is published."""
 
     name: Annotated[
         str,
@@ -210,21 +200,23 @@ def list_documents(
 ) -> ListPage[DocumentResource]:
     """List the tenant's documents, the last changed first."""
     rows = find_documents(DocumentFilter(**wanted.model_dump()))
-    return page_of(rows, page, order="-updated_at", view=DocumentResource.of)
+    return page_of(rows, page, order="-updated_at", to_resource=DocumentResource.model_validate)
 
 
 @router.post(
     "/documents", response={201: AddedDocumentResource}, summary="Add a document", openapi_extra=_READS_FILE
 )
 def add(request: HttpRequest, file: Query[AddedFile]) -> Status[AddedDocumentResource]:
-    """Add the file that is the body, `application/octet-stream`, as a document, or as the next version of the one of its name.
+    """Add the body, an `application/octet-stream`, as a document, or as the next version of the document of this name.
 
-    It is indexed in the background.
+    The document is indexed in the background.
     """
     new = NewDocument(name=file.name, content=request.body, category=file.category, publish=file.publish)
     added = add_document(new=new, actor=access_of(request).actor)
     resource = AddedDocumentResource(
-        document=DocumentResource.of(added.document), is_new=added.is_new, is_changed=added.is_changed
+        document=DocumentResource.model_validate(added.document),
+        is_new=added.is_new,
+        is_changed=added.is_changed,
     )
     return Status(201, resource)
 
@@ -232,40 +224,42 @@ def add(request: HttpRequest, file: Query[AddedFile]) -> Status[AddedDocumentRes
 @router.get("/document-categories", response=CategoryList, summary="List categories of documents")
 def list_categories(request: HttpRequest) -> CategoryList:
     """List the categories with the numbers of their documents."""
-    return CategoryList(items=[CategoryResource.model_validate(vars(count)) for count in count_categories()])
+    return CategoryList(items=[CategoryResource.model_validate(count) for count in count_categories()])
 
 
 @router.get("/documents/{uuid:document_id}", response=DocumentResource, summary="Show a document")
 def show_document(request: HttpRequest, document_id: UUID) -> DocumentResource:
     """Show a document."""
-    return DocumentResource.of(row_of_tenant(Document, document_id))
+    return DocumentResource.model_validate(row_of_tenant(Document, document_id))
 
 
 @router.patch("/documents/{uuid:document_id}", response=DocumentResource, summary="Change a document")
 def change_document(request: HttpRequest, document_id: UUID, change: DocumentPatch) -> DocumentResource:
     """Move a document to another category."""
     actor = access_of(request).actor
-    return DocumentResource.of(file_document(document_id=document_id, category=change.category, actor=actor))
+    return DocumentResource.model_validate(
+        file_document(document_id=document_id, category=change.category, actor=actor)
+    )
 
 
 @router.delete("/documents/{uuid:document_id}", response=DocumentResource, summary="Delete a document")
 def remove_document(request: HttpRequest, document_id: UUID) -> DocumentResource:
     """Delete a document with all its versions and passages for good."""
-    return _done(request, delete_document, document_id)
+    return _apply(request, delete_document, document_id)
 
 
 @router.post("/documents/{uuid:document_id}/publish", response=DocumentResource, summary="Publish a document")
 def publish(request: HttpRequest, document_id: UUID) -> DocumentResource:
     """Let agents find a document."""
-    return _done(request, publish_document, document_id)
+    return _apply(request, publish_document, document_id)
 
 
 @router.post(
     "/documents/{uuid:document_id}/withdraw", response=DocumentResource, summary="Withdraw a document"
 )
 def withdraw(request: HttpRequest, document_id: UUID) -> DocumentResource:
-    """Take a document from agents; its versions stay, and it can be published again."""
-    return _done(request, withdraw_document, document_id)
+    """Withdraw a document, so that agents do not find it; its versions stay, and it can be published again."""
+    return _apply(request, withdraw_document, document_id)
 
 
 @router.post(
@@ -273,11 +267,11 @@ def withdraw(request: HttpRequest, document_id: UUID) -> DocumentResource:
 )
 def reindex(request: HttpRequest, document_id: UUID) -> DocumentResource:
     """Index the latest version of a document again, in the background."""
-    return _done(request, reindex_document, document_id)
+    return _apply(request, reindex_document, document_id)
 
 
-def _done(request: HttpRequest, act: Callable[..., Document], document_id: UUID) -> DocumentResource:
-    return DocumentResource.of(act(document_id=document_id, actor=access_of(request).actor))
+def _apply(request: HttpRequest, change: Callable[..., Document], document_id: UUID) -> DocumentResource:
+    return DocumentResource.model_validate(change(document_id=document_id, actor=access_of(request).actor))
 
 
 @router.get(
@@ -288,7 +282,7 @@ def _done(request: HttpRequest, act: Callable[..., Document], document_id: UUID)
 def list_versions(request: HttpRequest, document_id: UUID, page: Paging) -> ListPage[DocumentVersionResource]:
     """List the versions of a document, the latest first."""
     document = row_of_tenant(Document, document_id)
-    return page_of(versions_of(document.id), page, order="-number", view=DocumentVersionResource.of)
+    return page_of(versions_of(document.id), page, order="-number", to_resource=DocumentVersionResource.of)
 
 
 @router.get(
@@ -299,7 +293,9 @@ def list_versions(request: HttpRequest, document_id: UUID, page: Paging) -> List
 def list_passages(request: HttpRequest, document_id: UUID, page: Paging) -> ListPage[PassageResource]:
     """List the passages of a document's indexed version, in order."""
     document = row_of_tenant(Document, document_id)
-    return page_of(passages_of(document.id), page, order="position", view=PassageResource.of)
+    return page_of(
+        passages_of(document.id), page, order="position", to_resource=PassageResource.model_validate
+    )
 
 
 @router.get("/documents/{uuid:document_id}/text", response=DocumentTextResource, summary="Read a document")
@@ -318,7 +314,7 @@ def read(request: HttpRequest, document_id: UUID, part: Query[TextPart]) -> Docu
 
 @router.get("/documents/{uuid:document_id}/file", summary="Download a document", openapi_extra=_ANSWERS_FILE)
 def download(request: HttpRequest, document_id: UUID, version: int | None = None) -> HttpResponse:
-    """Answer the file of a version, by default the latest, `application/octet-stream`."""
+    """Return the file of a version, by default of the latest version, as `application/octet-stream`."""
     found = version_of(row_of_tenant(Document, document_id).id, version)
     return HttpResponse(bytes(found.content), content_type=_CONTENT_TYPE)
 
@@ -342,7 +338,7 @@ def set_agent_categories(
     request: HttpRequest, agent_id: UUID, payload: AgentCategoriesInput
 ) -> AgentCategories:
     """Set the categories of documents that an agent finds."""
-    actor: Any = access_of(request).actor
-    return AgentCategories(
-        categories=set_categories(agent_id=agent_id, categories=payload.categories, actor=actor)
+    categories = set_categories(
+        agent_id=agent_id, categories=payload.categories, actor=access_of(request).actor
     )
+    return AgentCategories(categories=categories)

@@ -22,7 +22,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 router = Router()
 
 #: The most memories of an episode or a theme that are shown.
-SHOWN = 200
+_MEMORIES_SHOWN = 200
 
 
 class EpisodeResource(Schema):
@@ -88,7 +88,7 @@ class ConceptResource(Schema):
 
 
 class BufferResource(Schema):
-    """Something that an agent keeps for a while."""
+    """A buffer item: something that an agent has not decided to remember."""
 
     id: UUID
     content: str
@@ -99,7 +99,7 @@ class BufferResource(Schema):
 
 
 class SnippetResource(Schema):
-    """Code that was said in a conversation."""
+    """A code snippet of a conversation or message."""
 
     id: UUID
     language: str
@@ -109,7 +109,7 @@ class SnippetResource(Schema):
     created_at: datetime
 
 
-class MindResource(Schema):
+class WorkingMemoryResource(Schema):
     """An agent's working memory."""
 
     working_memory: dict[str, Any]
@@ -119,7 +119,7 @@ class MindResource(Schema):
 def list_episodes(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[EpisodeResource]:
     """List an agent's episodes, the latest first."""
     rows = rows_of(Episode, agent_id).defer("embedding", "lexical")
-    return page_of(rows, page, order="-last_at", view=EpisodeResource.model_validate)
+    return page_of(rows, page, order="-last_at", to_resource=EpisodeResource.model_validate)
 
 
 @router.get(
@@ -128,7 +128,7 @@ def list_episodes(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPag
 def show_episode(request: HttpRequest, agent_id: UUID, episode_id: UUID) -> EpisodeDetails:
     """Show an episode with its summary and its first memories."""
     episode = own_row(Episode, agent_id=agent_id, row_id=episode_id)
-    members = episode_memories(episode_id=episode_id, limit=SHOWN)
+    members = episode_memories(episode_id=episode_id, limit=_MEMORIES_SHOWN)
     return EpisodeDetails(
         **EpisodeResource.model_validate(episode).model_dump(),
         memories=[EpisodeMemory.model_validate(member) for member in members],
@@ -139,7 +139,7 @@ def show_episode(request: HttpRequest, agent_id: UUID, episode_id: UUID) -> Epis
 def list_clusters(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ClusterResource]:
     """List the themes of an agent's memories, the most important first."""
     rows = rows_of(Cluster, agent_id).defer("centroid")
-    return page_of(rows, page, order="-importance", view=ClusterResource.model_validate)
+    return page_of(rows, page, order="-importance", to_resource=ClusterResource.model_validate)
 
 
 @router.get(
@@ -148,7 +148,7 @@ def list_clusters(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPag
 def show_cluster(request: HttpRequest, agent_id: UUID, cluster_id: UUID) -> ClusterDetails:
     """Show a theme with the memories that fit it best."""
     cluster = own_row(Cluster, agent_id=agent_id, row_id=cluster_id)
-    members = cluster_members(cluster_id=cluster_id, limit=SHOWN)
+    members = cluster_members(cluster_id=cluster_id, limit=_MEMORIES_SHOWN)
     return ClusterDetails(
         **ClusterResource.model_validate(cluster).model_dump(),
         memories=[ClusterMemory.model_validate(member) for member in members],
@@ -158,30 +158,32 @@ def show_cluster(request: HttpRequest, agent_id: UUID, cluster_id: UUID) -> Clus
 @router.get("/agents/{uuid:agent_id}/concepts", response=ListPage[ConceptResource], summary="List concepts")
 def list_concepts(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ConceptResource]:
     """List an agent's concepts by name."""
-    return page_of(rows_of(Concept, agent_id), page, order="name", view=ConceptResource.model_validate)
+    return page_of(rows_of(Concept, agent_id), page, order="name", to_resource=ConceptResource.model_validate)
 
 
 @router.get("/agents/{uuid:agent_id}/buffer", response=ListPage[BufferResource], summary="List the buffer")
 def list_buffer(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[BufferResource]:
-    """List what an agent keeps for a while, the latest first."""
+    """List an agent's buffer items, the latest first."""
     rows = rows_of(BufferItem, agent_id).filter(promoted_to__isnull=True).defer("embedding", "lexical")
-    return page_of(rows, page, order="-created_at", view=BufferResource.model_validate)
+    return page_of(rows, page, order="-created_at", to_resource=BufferResource.model_validate)
 
 
 @router.get("/agents/{uuid:agent_id}/code", response=ListPage[SnippetResource], summary="List code snippets")
 def list_code(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[SnippetResource]:
-    """List the code of an agent's conversations, the latest first."""
+    """List an agent's code snippets, the latest first."""
     rows = rows_of(CodeSnippet, agent_id)
-    return page_of(rows, page, order="-created_at", view=SnippetResource.model_validate)
+    return page_of(rows, page, order="-created_at", to_resource=SnippetResource.model_validate)
 
 
 @router.get(
-    "/agents/{uuid:agent_id}/working-memory", response=MindResource, summary="Show the working memory"
+    "/agents/{uuid:agent_id}/working-memory",
+    response=WorkingMemoryResource,
+    summary="Show the working memory",
 )
-def show_mind(request: HttpRequest, agent_id: UUID) -> MindResource:
+def show_mind(request: HttpRequest, agent_id: UUID) -> WorkingMemoryResource:
     """Show an agent's working memory: its conversation partner, goals, thoughts, concerns and questions."""
     state = AgentState.objects.filter(agent_id=agent_id).first()
     if state is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     memory = WorkingMemory.model_validate(state.working_memory)
-    return MindResource(working_memory=memory.model_dump(mode="json"))
+    return WorkingMemoryResource(working_memory=memory.model_dump(mode="json"))

@@ -14,7 +14,7 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, own_row, rows_of
 from apps.api.times import Moment
-from apps.goals.models import Goal, Plan
+from apps.goals.models import Goal
 from apps.goals.services.acts import (
     GoalEdit,
     abandon_latest_plan,
@@ -121,13 +121,6 @@ class PlanResource(Schema):
     created_at: datetime
     steps: list[StepResource]
 
-    @classmethod
-    def of(cls, plan: Plan) -> PlanResource:
-        """Return the view of a row."""
-        steps = [StepResource.model_validate(step) for step in plan.steps.all()]
-        shown = {name: getattr(plan, name) for name in cls.model_fields if name != "steps"}
-        return cls(**shown, steps=steps)
-
 
 class PlanList(Schema):
     """The plans of a goal, the latest first."""
@@ -142,7 +135,7 @@ class PlanEnd(Input):
 
 
 class Dependency(Input):
-    """Something that a plan depends on, and that has come about."""
+    """A dependency of a plan that is met."""
 
     dependency: Annotated[str, Field(min_length=1, max_length=300)]
 
@@ -155,20 +148,20 @@ def list_goals(
     rows = rows_of(Goal, agent_id)
     if state is not None:
         rows = rows.filter(state=state)
-    return page_of(rows, page, order="-touched_at", view=GoalResource.model_validate)
+    return page_of(rows, page, order="-touched_at", to_resource=GoalResource.model_validate)
 
 
 @router.post("/agents/{uuid:agent_id}/goals", response={201: GoalResource}, summary="Add a goal")
 def create_goal(request: HttpRequest, agent_id: UUID, goal: GoalInput) -> Status[GoalResource]:
-    """Add a goal. When the wanted state is full, it gets the next lower state with room."""
-    made = add_goal(
+    """Add a goal. If the wanted state is full, the goal gets the next lower state with room."""
+    created = add_goal(
         agent_id=agent_id,
         **dict(goal),
         source=GoalSource.USER_REQUEST,
         blocked_by="",
         actor=access_of(request).actor,
     )
-    return Status(201, GoalResource.model_validate(made))
+    return Status(201, GoalResource.model_validate(created))
 
 
 @router.get("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Show a goal")
@@ -179,7 +172,7 @@ def show_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> GoalResour
 
 @router.patch("/agents/{uuid:agent_id}/goals/{uuid:goal_id}", response=GoalResource, summary="Change a goal")
 def patch_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: GoalPatch) -> GoalResource:
-    """Move a goal to another state, note progress, change its parent, deadline and what it waits for."""
+    """Move a goal to another state, add a progress note, or change its parent, deadline or obstacle."""
     changes = GoalEdit(**{name: getattr(change, name) for name in change.model_fields_set})
     goal = change_goal(agent_id=agent_id, goal_id=goal_id, change=changes, actor=access_of(request).actor)
     return GoalResource.model_validate(goal)
@@ -193,7 +186,7 @@ def patch_goal(request: HttpRequest, agent_id: UUID, goal_id: UUID, change: Goal
 def list_plans(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanList:
     """List the plans of a goal with their steps, the latest first."""
     own_row(Goal, agent_id=agent_id, row_id=goal_id)
-    return PlanList(items=[PlanResource.of(plan) for plan in plans_of(goal_id)[:50]])
+    return PlanList(items=[PlanResource.model_validate(plan) for plan in plans_of(goal_id)[:50]])
 
 
 @router.post(
@@ -209,14 +202,14 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
         risk=plan.risk,
         dependencies=plan.needs,
     )
-    made = plan_goal(
+    planned = plan_goal(
         agent_id=agent_id,
         goal_id=goal_id,
         draft=draft,
         as_draft=plan.draft,
         actor=access_of(request).actor,
     )
-    return Status(201, PlanResource.of(made))
+    return Status(201, PlanResource.model_validate(planned))
 
 
 @router.post(
@@ -227,7 +220,7 @@ def create_plan(request: HttpRequest, agent_id: UUID, goal_id: UUID, plan: PlanI
 def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
     """Activate the latest draft of a goal's plan."""
     actor = access_of(request).actor
-    return PlanResource.of(start_drafted_plan(agent_id=agent_id, goal_id=goal_id, actor=actor))
+    return PlanResource.model_validate(start_drafted_plan(agent_id=agent_id, goal_id=goal_id, actor=actor))
 
 
 @router.post(
@@ -238,7 +231,7 @@ def start(request: HttpRequest, agent_id: UUID, goal_id: UUID) -> PlanResource:
 def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -> PlanResource:
     """Abandon a goal's active plan and its open steps."""
     actor = access_of(request).actor
-    return PlanResource.of(
+    return PlanResource.model_validate(
         abandon_latest_plan(agent_id=agent_id, goal_id=goal_id, reason=end.reason, actor=actor)
     )
 
@@ -249,11 +242,11 @@ def abandon(request: HttpRequest, agent_id: UUID, goal_id: UUID, end: PlanEnd) -
     summary="Meet a dependency",
 )
 def meet(request: HttpRequest, agent_id: UUID, goal_id: UUID, met: Dependency) -> PlanResource:
-    """Record that something a goal's active plan depends on has come about."""
-    made = meet_dependency(
+    """Record that a dependency of a goal's active plan is met."""
+    changed = meet_dependency(
         agent_id=agent_id,
         goal_id=goal_id,
         dependency=met.dependency,
         actor=access_of(request).actor,
     )
-    return PlanResource.of(made)
+    return PlanResource.model_validate(changed)

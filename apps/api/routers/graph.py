@@ -27,7 +27,6 @@ from arbor.memory.relations import (
     GraphNodeKind,
     Relation,
     TraversalResult,
-    TraversedEdge,
     TraversedNode,
 )
 
@@ -58,16 +57,6 @@ class EdgeResource(Schema):
     target: NodeResource
     weight: float
 
-    @classmethod
-    def of(cls, edge: TraversedEdge) -> EdgeResource:
-        """Return the view of an edge."""
-        return cls(
-            source=NodeResource(kind=edge.source.kind, id=edge.source.id),
-            relation=edge.relation,
-            target=NodeResource(kind=edge.target.kind, id=edge.target.id),
-            weight=edge.weight,
-        )
-
 
 class FoundNode(NodeResource):
     """A node that was reached, and the path to it."""
@@ -78,13 +67,13 @@ class FoundNode(NodeResource):
 
     @classmethod
     def of(cls, node: TraversedNode) -> FoundNode:
-        """Return the view of a reached node."""
+        """Return the resource of a reached node."""
         return cls(
             kind=node.kind,
             id=node.id,
             text=node.label,
             hops=node.hops,
-            path=[EdgeResource.of(edge) for edge in node.path],
+            path=[EdgeResource.model_validate(edge) for edge in node.path],
         )
 
 
@@ -215,7 +204,7 @@ def add_relation(request: HttpRequest, agent_id: UUID, relation: RelationInput) 
         origin=actor,
     )
     related = relate_by_person(agent_id=agent_id, new=new, actor=actor)
-    return Status(201, EdgeResource.of(related.edge))
+    return Status(201, EdgeResource.model_validate(related.edge))
 
 
 @router.post("/agents/{uuid:agent_id}/relations/remove", response=Removed, summary="Remove relations")

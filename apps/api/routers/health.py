@@ -1,4 +1,4 @@
-"""The health of the process, and of what it needs."""
+"""The health of the process, the database and the broker."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def alive(_request: HttpRequest) -> HttpResponse:
 
 
 async def ready(_request: HttpRequest) -> HttpResponse:
-    """Answer whether database and broker answer; 503 if one of them does not."""
-    # Not in the API's threads, which a database that hangs occupies.
+    """Report whether the database and the broker answer; 503 if one of them does not."""
+    # Not in the API's threads, which may all wait for a database that hangs.
     found = await asyncio.to_thread(check_readiness)
     status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE
     return JsonResponse(found.as_json(), status=status)

@@ -1,4 +1,4 @@
-"""Heartbeats: listed, traced, replayed, asked for."""
+"""List, trace, replay and request heartbeats, and add events that agents perceive."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from apps.agents.services.percepts import perceive
 from apps.api.authentication import READ
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
-from apps.api.rows import Input, audit_act, own_row, rows_of
+from apps.api.rows import Input, own_row, rows_of
 from apps.api.scope import own_transactions
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services import schedule
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.heartbeats.services.reports.thoughts import thoughts_of
 from apps.heartbeats.services.reports.trace import steps_of
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.heartbeat.replay import replay
@@ -154,16 +154,15 @@ def list_heartbeats(
     rows = rows_of(Heartbeat, agent_id).defer("situation", "trace")
     if status is not None:
         rows = rows.filter(status=status)
-    return page_of(rows, page, order="-started_at", view=HeartbeatResource.model_validate)
+    return page_of(rows, page, order="-started_at", to_resource=HeartbeatResource.model_validate)
 
 
 @router.post(
     "/agents/{uuid:agent_id}/heartbeats", response={202: RequestedResource}, summary="Ask for a heartbeat now"
 )
 def request_heartbeat(request: HttpRequest, agent_id: UUID) -> Status[RequestedResource]:
-    """Ask for a heartbeat now; a worker runs it. An agent that has one under way is answered 409."""
-    epoch = claim_now(agent_id=agent_id)
-    audit_act(request, agent_id, "asked for a heartbeat now")
+    """Ask for a heartbeat now, which a worker runs. An agent with a heartbeat under way is answered 409."""
+    epoch = schedule.request_heartbeat(agent_id=agent_id, actor=access_of(request).actor)
     return Status(202, RequestedResource(agent_id=agent_id, epoch=epoch))
 
 
@@ -206,10 +205,7 @@ def replay_heartbeat(request: HttpRequest, agent_id: UUID, heartbeat_id: UUID) -
     return ReplayResource(
         id=heartbeat_id,
         same=result.is_same,
-        differences=[
-            DifferenceResource(where=part.where, recorded=part.recorded, replayed=part.replayed)
-            for part in result.differences
-        ],
+        differences=[DifferenceResource.model_validate(part) for part in result.differences],
         notes=list(result.notes),
     )
 
@@ -234,7 +230,7 @@ def add_event(request: HttpRequest, agent_id: UUID, event: EventInput) -> Status
         detail=event.detail,
         actor=access_of(request).actor,
     )
-    return Status(201, EventResource(id=percept.id, kind=percept.kind, urgent=percept.urgent))
+    return Status(201, EventResource.model_validate(percept))
 
 
 def _call(call: ExternalCall, entry: LedgerEntry | None) -> CallTrace:

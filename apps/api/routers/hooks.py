@@ -37,13 +37,12 @@ from arbor.contacts.hooks import (
     HookDeliveryStatus,
     HookKind,
     HookMapping,
-    HookMessage,
 )
 
 router = Router()
 
-#: Seconds for which the secret before is valid, and the most of them.
-OVERLAP_S, LONGEST_OVERLAP_S = int(OVERLAP.total_seconds()), int(LONGEST_OVERLAP.total_seconds())
+#: Seconds for which the previous secret is valid too: by default, and at most.
+_OVERLAP_S, _LONGEST_OVERLAP_S = int(OVERLAP.total_seconds()), int(LONGEST_OVERLAP.total_seconds())
 
 type Template = Annotated[str, Field(max_length=TEMPLATE_LENGTH)]
 type EventName = Annotated[str, Field(min_length=1, max_length=100)]
@@ -84,7 +83,7 @@ class HookResource(Schema):
 
     @classmethod
     def of(cls, hook: Hook) -> HookResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(hook, name) for name in cls.model_fields if name != "path"}
         return cls(**shown, path=f"{HOOKS_PATH}{hook.key}")
 
@@ -96,9 +95,9 @@ class HookSecretResource(Schema):
     secret: str = Field(description="The secret by which the sender signs, shown once.")
 
     @classmethod
-    def of(cls, made: HookWithSecret) -> HookSecretResource:
-        """Return the view of a hook with a new secret."""
-        return cls(hook=HookResource.of(made.hook), secret=made.secret)
+    def of(cls, created: HookWithSecret) -> HookSecretResource:
+        """Return the resource of a hook with a new secret."""
+        return cls(hook=HookResource.of(created.hook), secret=created.secret)
 
 
 class HookInput(Input):
@@ -117,7 +116,7 @@ class HookInput(Input):
 
 
 class HookPatch(Input):
-    """Changes of a hook; what is not given stays."""
+    """The changes of a hook; fields that are left out stay."""
 
     mapping: MappingInput | None = None
     events: list[EventName] | None = Field(default=None, max_length=MOST_EVENTS)
@@ -130,8 +129,8 @@ class HookSecretInput(Input):
     secret: Annotated[str, Field(max_length=LONGEST_SECRET)] = Field(
         default="", description="The secret that the sender generated; empty: Arbor generates one."
     )
-    overlap_s: Annotated[int, Field(ge=0, le=LONGEST_OVERLAP_S)] = Field(
-        default=OVERLAP_S, description="The seconds for which the secret before is valid too."
+    overlap_s: Annotated[int, Field(ge=0, le=_LONGEST_OVERLAP_S)] = Field(
+        default=_OVERLAP_S, description="The seconds for which the secret before is valid too."
     )
 
 
@@ -153,11 +152,6 @@ class TrialResource(Schema):
         description="Paths that the body does not have, and an importance that cannot be read."
     )
 
-    @classmethod
-    def of(cls, message: HookMessage) -> TrialResource:
-        """Return the view of a message."""
-        return cls(**{name: getattr(message, name) for name in cls.model_fields})
-
 
 class DeliveryResource(Schema):
     """A request at a hook, or of a webhook."""
@@ -174,11 +168,6 @@ class DeliveryResource(Schema):
     at: datetime
     tried_at: datetime = Field(description="The time of the last attempt.")
 
-    @classmethod
-    def of(cls, delivery: HookDelivery) -> DeliveryResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(delivery, name) for name in cls.model_fields})
-
 
 class DeliveryQuery(Schema):
     """The deliveries that are wanted."""
@@ -194,7 +183,7 @@ class DeliveryQuery(Schema):
 @router.get("/hooks", response=ListPage[HookResource], summary="List hooks")
 def list_hooks(request: HttpRequest, page: Paging) -> ListPage[HookResource]:
     """List the hooks of the tenant by name."""
-    return page_of(Hook.objects.defer("sealed_secret"), page, order="name", view=HookResource.of)
+    return page_of(Hook.objects.defer("sealed_secret"), page, order="name", to_resource=HookResource.of)
 
 
 @router.post("/hooks", response={201: HookSecretResource}, auth=ADMINISTER, summary="Create a hook")
@@ -204,14 +193,14 @@ def add_hook(request: HttpRequest, payload: HookInput) -> Status[HookSecretResou
     row_of_tenant(Agent, payload.agent_id)
     fields = payload.model_dump(exclude={"mapping"})
     mapping = payload.mapping.model_dump() if payload.mapping is not None else {}
-    made = create_hook(NewHook(**fields, mapping=mapping), actor=access_of(request).actor)
-    return Status(201, HookSecretResource.of(made))
+    created = create_hook(NewHook(**fields, mapping=mapping), actor=access_of(request).actor)
+    return Status(201, HookSecretResource.of(created))
 
 
 @router.post("/try-hook-mapping", response=TrialResource, summary="Try a mapping")
 def try_hook_mapping(request: HttpRequest, trial: TrialInput) -> TrialResource:
     """Show the message that a mapping would give for a body. Nothing is stored."""
-    return TrialResource.of(try_mapping(mapping=trial.mapping.model_dump(), sample=trial.sample))
+    return TrialResource.model_validate(try_mapping(mapping=trial.mapping.model_dump(), sample=trial.sample))
 
 
 @router.get("/hooks/{uuid:hook_id}", response=HookResource, summary="Show a hook")
@@ -222,7 +211,7 @@ def show_hook(request: HttpRequest, hook_id: UUID) -> HookResource:
 
 @router.patch("/hooks/{uuid:hook_id}", response=HookResource, auth=ADMINISTER, summary="Change a hook")
 def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookResource:
-    """Change the mapping, the events and the urgency of a hook. What is not given stays."""
+    """Change the mapping, the events and the urgency of a hook. Fields that are left out stay."""
     hook = row_of_tenant(Hook, hook_id)
     given = change.mapping.model_dump(exclude_unset=True) if change.mapping is not None else None
     changed = change_hook(
@@ -243,21 +232,21 @@ def patch_hook(request: HttpRequest, hook_id: UUID, change: HookPatch) -> HookRe
 )
 @answers_secret
 def rotate_secret(request: HttpRequest, hook_id: UUID, payload: HookSecretInput) -> HookSecretResource:
-    """Give a hook a new secret, which is shown once; the one before is valid for a while more."""
-    made = rotate_hook_secret(
+    """Give a hook a new secret, which is shown once; the previous secret is valid for `overlap_s` more seconds."""
+    created = rotate_hook_secret(
         hook_id=hook_id,
         actor=access_of(request).actor,
         secret=payload.secret,
         overlap=timedelta(seconds=payload.overlap_s),
     )
-    return HookSecretResource.of(made)
+    return HookSecretResource.of(created)
 
 
 @router.post(
     "/hooks/{uuid:hook_id}/{verb}", response=HookResource, auth=ADMINISTER, summary="Switch a hook on or off"
 )
 def change_state(request: HttpRequest, hook_id: UUID, verb: Literal["enable", "disable"]) -> HookResource:
-    """Switch a hook on or off. Deliveries to one that is off are refused, so that their senders repeat them."""
+    """Switch a hook on or off. Deliveries at a hook that is off are refused, so that their senders repeat them."""
     return HookResource.of(
         switch_hook(hook_id=hook_id, active=verb == "enable", actor=access_of(request).actor)
     )
@@ -279,7 +268,7 @@ def list_deliveries(
     rows = rows.filter(**{name: value for name, value in named.items() if value is not None})
     if wanted.direction is not None:
         rows = rows.filter(hook__isnull=wanted.direction == "out")
-    return page_of(rows, page, order="-at", view=DeliveryResource.of)
+    return page_of(rows, page, order="-at", to_resource=DeliveryResource.model_validate)
 
 
 @router.post(
@@ -290,4 +279,6 @@ def list_deliveries(
 )
 def resend(request: HttpRequest, delivery_id: UUID) -> DeliveryResource:
     """Send a delivery of a webhook again within seconds, with the same id and the same signals."""
-    return DeliveryResource.of(resend_delivery(delivery_id=delivery_id, actor=access_of(request).actor))
+    return DeliveryResource.model_validate(
+        resend_delivery(delivery_id=delivery_id, actor=access_of(request).actor)
+    )

@@ -1,4 +1,4 @@
-"""Identities of agents: shown, suspended, reinstated and revoked, and their keys rotated."""
+"""Show, suspend, reinstate and revoke the identities of agents, and rotate their keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IdentityReason(Input):
         Field(
             min_length=1,
             max_length=REASON_LENGTH,
-            description="It is signed, and shown to those who ask why the agent does not act.",
+            description="The reason is signed, and shown to everybody who asks why the agent does not act.",
             examples=["its key leaked"],
         ),
     ]
@@ -83,6 +83,6 @@ def revoke(request: HttpRequest, agent_id: UUID, why: IdentityReason) -> Identit
     "/agents/{uuid:agent_id}/identity/rotate", response=IdentityEntry, summary="Rotate an agent's keys"
 )
 def rotate(request: HttpRequest, agent_id: UUID) -> IdentityEntry:
-    """Replace an agent's keys. The new one is signed by the one before, and the public id stays."""
+    """Replace an agent's keys. The new signing key is signed by the previous key, and the public id stays."""
     rotate_agent_key(agent_id=agent_id, actor=access_of(request).actor)
     return identity_entry(agent_id)

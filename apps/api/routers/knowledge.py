@@ -1,4 +1,4 @@
-"""The upkeep of knowledge: pinned memories, quotas, and facts on their way into the self."""
+"""Pinned memories, memory quotas and promotion candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = Router()
 
 
 class PinChange(Input):
-    """The memories to pin or unpin, and why: the audit log has it."""
+    """The memories to pin or unpin, and the reason for the audit log."""
 
     ids: Annotated[list[UUID], Field(min_length=1, max_length=200)]
     reason: Annotated[str, Field(max_length=REASON_LENGTH)] = ""
@@ -64,7 +64,7 @@ class CandidateResource(Schema):
 
 
 class CandidateList(Schema):
-    """Facts on their way into the self, those that may be proposed first."""
+    """Promotion candidates, the nearest to a proposal first."""
 
     results: list[CandidateResource]
 
@@ -89,7 +89,7 @@ def unpin_memories(request: HttpRequest, agent_id: UUID, change: PinChange) -> C
 def show_quotas(request: HttpRequest, agent_id: UUID) -> QuotaList:
     """Compare an agent's memories of each type with the quotas."""
     usages = read_quotas(agent_id=agent_id)
-    return QuotaList(results=[QuotaResource.model_validate(usage, from_attributes=True) for usage in usages])
+    return QuotaList(results=[QuotaResource.model_validate(usage) for usage in usages])
 
 
 @router.get(
@@ -101,8 +101,6 @@ def show_quotas(request: HttpRequest, agent_id: UUID) -> QuotaList:
 def list_candidates(
     request: HttpRequest, agent_id: UUID, limit: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 50
 ) -> CandidateList:
-    """List the facts that consolidation may propose as parts of the self, and what each still lacks."""
+    """List the facts that consolidation may propose as parts of the self, with the conditions that each does not meet yet."""
     found = promotion_candidates(agent_id=agent_id, limit=limit)
-    return CandidateList(
-        results=[CandidateResource.model_validate(fact, from_attributes=True) for fact in found]
-    )
+    return CandidateList(results=[CandidateResource.model_validate(fact) for fact in found])

@@ -1,4 +1,4 @@
-"""Memories: remembered, listed, shown, archived, restored and purged."""
+"""Add, list, show, archive, restore and purge memories."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MemoryResource(Schema):
 
 
 class NeighborResource(Schema):
-    """A memory that another one brings to mind."""
+    """A memory that is associated with another one."""
 
     id: UUID
     weight: float
@@ -124,7 +124,10 @@ def list_memories(
     if wanted.pinned:
         rows = rows.filter(pin__isnull=False)
     return page_of(
-        rows.defer("embedding", "lexical"), page, order="-occurred_at", view=MemoryResource.model_validate
+        rows.defer("embedding", "lexical"),
+        page,
+        order="-occurred_at",
+        to_resource=MemoryResource.model_validate,
     )
 
 
@@ -196,7 +199,7 @@ def restore_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange)
     "/agents/{uuid:agent_id}/memories/purge", response=Changed, auth=ADMINISTER, summary="Purge memories"
 )
 def purge_memories(request: HttpRequest, agent_id: UUID, change: MemoryChange) -> Changed:
-    """Delete archived memories with all that depends on them. It cannot be undone."""
+    """Delete archived memories with all that depends on them, for good."""
     require_own_memories(agent_id, change.ids)
     done = purge(memory_ids=change.ids, reason=change.reason, actor=access_of(request).actor)
     return Changed(changed=done)

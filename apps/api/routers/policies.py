@@ -1,4 +1,4 @@
-"""The policy of an agent: its budget, hours, models and daily limits; and what it used."""
+"""The policy of an agent (budget, active hours, models, daily limits), its daily usage and its model calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PolicyResource(Schema):
 
 
 class PolicyChange(Input):
-    """The fields to change; what is left out stays, null removes a limit."""
+    """The fields to change; fields that are left out stay, null removes a limit."""
 
     budget: Annotated[str, Field(max_length=8)] = "energy"
     allowance: Annotated[int, Field(ge=0, le=256)] | None = None
@@ -108,10 +108,14 @@ def change_policy(request: HttpRequest, agent_id: UUID, change: PolicyChange) ->
 @router.get("/agents/{uuid:agent_id}/usage", response=ListPage[UsageResource], summary="List daily usage")
 def list_usage(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[UsageResource]:
     """List what an agent used by day (UTC), the latest first."""
-    return page_of(rows_of(DailyUsage, agent_id), page, order="-day", view=UsageResource.model_validate)
+    return page_of(
+        rows_of(DailyUsage, agent_id), page, order="-day", to_resource=UsageResource.model_validate
+    )
 
 
 @router.get("/agents/{uuid:agent_id}/ledger", response=ListPage[LedgerResource], summary="List model calls")
 def list_ledger(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[LedgerResource]:
     """List an agent's model calls with tokens and cost, the latest first."""
-    return page_of(rows_of(LedgerEntry, agent_id), page, order="-at", view=LedgerResource.model_validate)
+    return page_of(
+        rows_of(LedgerEntry, agent_id), page, order="-at", to_resource=LedgerResource.model_validate
+    )

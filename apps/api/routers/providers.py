@@ -35,7 +35,7 @@ class ProviderResource(Schema):
 
     @classmethod
     def of(cls, row: ProviderKey) -> ProviderResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(row, name) for name in cls.model_fields if name != "models"}
         return cls(**shown, models=row.listed)
 
@@ -74,13 +74,13 @@ class DefaultModelInput(Input):
 def list_providers(request: HttpRequest, page: Paging) -> ListPage[ProviderResource]:
     """List the providers that the tenant has keys of, without the keys."""
     rows = ProviderKey.objects.defer("sealed_key")
-    return page_of(rows, page, order="provider", view=ProviderResource.of)
+    return page_of(rows, page, order="provider", to_resource=ProviderResource.of)
 
 
 @router.put("/providers/{provider}", response=ProviderResource, auth=ADMINISTER, summary="Enter a key")
 @own_transactions
 def put_provider(request: HttpRequest, provider: str, payload: ProviderInput) -> ProviderResource:
-    """Try a key of a provider by a request, and store it encrypted, instead of an earlier one. Refused where it does not work."""
+    """Try a key of a provider by a request, and store it encrypted; it replaces an earlier key. A key that does not work is refused."""
     access = access_of(request)
     row = connect_provider(
         tenant_id=access.tenant_id,
@@ -105,7 +105,7 @@ def check_provider(request: HttpRequest, provider: str) -> ProviderResource:
 @router.delete("/providers/{provider}", response=ProviderResource, auth=ADMINISTER, summary="Remove a key")
 @own_transactions
 def remove_provider(request: HttpRequest, provider: str) -> ProviderResource:
-    """Remove a key. Calls by it end at once; a default model that needs it is the installation's again."""
+    """Remove a key. Calls with this key end at once; a default model that needs the key is replaced by the installation's."""
     access = access_of(request)
     return ProviderResource.of(
         disconnect_provider(tenant_id=access.tenant_id, provider=provider, actor=access.actor)
@@ -114,14 +114,14 @@ def remove_provider(request: HttpRequest, provider: str) -> ProviderResource:
 
 @router.get("/default-model", response=DefaultModel, summary="Show the default model")
 def show_default_model(request: HttpRequest) -> DefaultModel:
-    """Show the model of the tenant's agents without one of their own."""
+    """Show the model of the tenant's agents that have no model of their own."""
     return DefaultModel(model=Tenant.objects.get(id=access_of(request).tenant_id).default_model)
 
 
 @router.put("/default-model", response=DefaultModel, auth=ADMINISTER, summary="Choose the default model")
 @own_transactions
 def put_default_model(request: HttpRequest, payload: DefaultModelInput) -> DefaultModel:
-    """Choose the model of the tenant's agents without one of their own."""
+    """Choose the model of the tenant's agents that have no model of their own."""
     access = access_of(request)
     tenant = set_default_model(tenant_id=access.tenant_id, model=payload.model, actor=access.actor)
     return DefaultModel(model=tenant.default_model)

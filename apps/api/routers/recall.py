@@ -1,4 +1,4 @@
-"""Recall: memories about a question with the score components of each, and the reasons why one is not among them."""
+"""Recall memories with the score components of each, and explain why a memory is not among them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RecallInput(Input):
     min_trust: _Share = 0.0
 
 
-# The two are not made from rows, whose reading by `Schema` would cost a tenth of a recall.
+# `BaseModel`, because the reading of attributes by `Schema` would cost a tenth of a recall.
 class RecalledResource(BaseModel):
     """A recalled memory, with what each term adds to its score."""
 
@@ -158,7 +158,7 @@ def _request_of(agent_id: UUID, question: RecallInput) -> RecallRequest:
 
 
 def _rounded(terms: ScoreTerms) -> dict[str, float]:
-    # Numbers of a scan are those of numpy, which JSON does not know.
+    # A scan has numbers of numpy, which the JSON encoder refuses.
     return {name: round(float(value), 4) for name, value in terms.as_dict().items()}
 
 

@@ -1,10 +1,9 @@
-"""Seeds: agents exported, imported, restored, forked, compared and merged as signed files."""
+"""Export, import, restore, fork, compare and merge agents as signed files, seeds."""
 
 from __future__ import annotations
 
 import shutil
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -26,8 +25,8 @@ from apps.fleet.seeds.capture import CaptureOptions
 from apps.fleet.seeds.exporting import export_seed
 from apps.fleet.seeds.files import VerifiedSeed, compare_seeds
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
-from apps.fleet.seeds.merging import MergeOptions, MergeReport, merge_seed
-from apps.fleet.seeds.restoring import RestoreOptions, SeedReport, restore_seed
+from apps.fleet.seeds.merging import MergeOptions, merge_seed
+from apps.fleet.seeds.restoring import RestoreOptions, restore_seed
 from apps.fleet.seeds.saving import (
     delete_saved_seed,
     download_saved_seed,
@@ -37,13 +36,12 @@ from apps.fleet.seeds.saving import (
     verified_saved_seed,
 )
 from apps.fleet.seeds.sections import SeedGroup
-from arbor.seeds.diff import SectionDifference
 from arbor.seeds.saving import SeedReason
 
 router = Router()
 
 _BINARY = {"content": {FILE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
-#: The parts of the document of operations that answer or read a file.
+#: Parts of the OpenAPI document for operations that return or read a file.
 _ANSWERS_FILE = {"responses": {200: {"description": "The file.", **_BINARY}}}
 _READS_FILE = {"requestBody": {"required": True, **_BINARY}}
 
@@ -62,11 +60,6 @@ class SavedSeedResource(Schema):
     actor: str
     at: datetime = Field(description="When the agent was captured.")
 
-    @classmethod
-    def of(cls, seed: SavedSeed) -> SavedSeedResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(seed, name) for name in cls.model_fields})
-
 
 class SeedReportResource(Schema):
     """The result of an import, a fork or a restore."""
@@ -81,11 +74,6 @@ class SeedReportResource(Schema):
     dropped: dict[str, int] = Field(description="Rows left out because what they refer to is missing.")
     unknown: dict[str, list[str]] = Field(description="Columns that this Arbor does not have, by section.")
     requests: list[str] = Field(description="The capabilities that a new agent asks for; none is granted.")
-
-    @classmethod
-    def of(cls, report: SeedReport) -> SeedReportResource:
-        """Return the view of a report."""
-        return cls.model_validate(asdict(report))
 
 
 class SeedConflictResource(Schema):
@@ -112,11 +100,6 @@ class MergeReportResource(Schema):
     dry_run: bool
     saved_seed_id: UUID | None
 
-    @classmethod
-    def of(cls, report: MergeReport) -> MergeReportResource:
-        """Return the view of a report."""
-        return cls.model_validate(asdict(report))
-
 
 class RowDifferenceResource(Schema):
     """A difference of one row."""
@@ -135,11 +118,6 @@ class SectionDifferenceResource(Schema):
     changed: int
     same: int
     examples: list[RowDifferenceResource]
-
-    @classmethod
-    def of(cls, section: SectionDifference) -> SectionDifferenceResource:
-        """Return the view of the differences."""
-        return cls.model_validate(asdict(section))
 
 
 class SeedImport(Input):
@@ -206,7 +184,7 @@ def export(request: HttpRequest, agent_id: UUID, vectors: bool = True) -> Stream
 def save(request: HttpRequest, agent_id: UUID) -> Status[SavedSeedResource]:
     """Save a seed of the agent in the database."""
     saved = save_seed(agent_id=agent_id, reason=SeedReason.REQUESTED, actor=access_of(request).actor)
-    return Status(201, SavedSeedResource.of(saved))
+    return Status(201, SavedSeedResource.model_validate(saved))
 
 
 @router.post(
@@ -227,7 +205,7 @@ def restore(request: HttpRequest, agent_id: UUID, payload: SeedRestore) -> SeedR
             options=RestoreOptions(skip=frozenset(payload.skip), dry_run=payload.dry_run),
             actor=access.actor,
         )
-    return SeedReportResource.of(report)
+    return SeedReportResource.model_validate(report)
 
 
 @router.post(
@@ -248,7 +226,7 @@ def merge(request: HttpRequest, agent_id: UUID, payload: SeedMerge) -> MergeRepo
             options=MergeOptions(trust_foreign=payload.trust_foreign, dry_run=payload.dry_run),
             actor=access.actor,
         )
-    return MergeReportResource.of(report)
+    return MergeReportResource.model_validate(report)
 
 
 @router.post(
@@ -262,7 +240,7 @@ def fork(request: HttpRequest, agent_id: UUID, payload: AgentFork) -> Status[See
     """Create another agent with the same memories, goals and self, and an identity of its own."""
     access = access_of(request)
     report = fork_agent(tenant_id=access.tenant_id, agent_id=agent_id, name=payload.name, actor=access.actor)
-    return Status(201, SeedReportResource.of(report))
+    return Status(201, SeedReportResource.model_validate(report))
 
 
 @router.get("/seeds", response=ListPage[SavedSeedResource], summary="List saved seeds")
@@ -273,7 +251,7 @@ def list_seeds(
     seeds = SavedSeed.objects.all()
     if agent_id is not None:
         seeds = seeds.filter(agent_id=agent_id)
-    return page_of(seeds, page, order="-at", view=SavedSeedResource.of)
+    return page_of(seeds, page, order="-at", to_resource=SavedSeedResource.model_validate)
 
 
 @router.post(
@@ -290,13 +268,13 @@ def upload(request: HttpRequest) -> Status[SavedSeedResource]:
     with temporary_file() as file:
         shutil.copyfileobj(request, file)
         saved = save_upload(tenant_id=access.tenant_id, source=file, actor=access.actor)
-    return Status(201, SavedSeedResource.of(saved))
+    return Status(201, SavedSeedResource.model_validate(saved))
 
 
 @router.get("/seeds/{uuid:seed_id}", response=SavedSeedResource, summary="Show a saved seed")
 def show_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
     """Show a saved seed."""
-    return SavedSeedResource.of(row_of_tenant(SavedSeed, seed_id))
+    return SavedSeedResource.model_validate(row_of_tenant(SavedSeed, seed_id))
 
 
 @router.delete(
@@ -304,7 +282,9 @@ def show_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
 )
 def delete_seed(request: HttpRequest, seed_id: UUID) -> SavedSeedResource:
     """Delete a saved seed."""
-    return SavedSeedResource.of(delete_saved_seed(seed_id=seed_id, actor=access_of(request).actor))
+    return SavedSeedResource.model_validate(
+        delete_saved_seed(seed_id=seed_id, actor=access_of(request).actor)
+    )
 
 
 @router.get(
@@ -336,7 +316,7 @@ def import_one(request: HttpRequest, seed_id: UUID, payload: SeedImport) -> Stat
             options=ImportOptions(**payload.model_dump()),
             actor=access.actor,
         )
-    return Status(201, SeedReportResource.of(report))
+    return Status(201, SeedReportResource.model_validate(report))
 
 
 @router.get(
@@ -351,7 +331,7 @@ def diff(request: HttpRequest, seed_id: UUID, other_id: UUID) -> list[SectionDif
     access = access_of(request)
     with _opened(access, seed_id) as first, _opened(access, other_id) as second:
         sections = compare_seeds(first, second)
-    return [SectionDifferenceResource.of(section) for section in sections]
+    return [SectionDifferenceResource.model_validate(section) for section in sections]
 
 
 def _opened(access: TokenAccess, seed_id: UUID) -> AbstractContextManager[VerifiedSeed]:

@@ -1,4 +1,4 @@
-"""The history of a self: what an agent knows of itself, its growth log, its versions, and the way back to one."""
+"""The self-knowledge of an agent, its growth log, the versions of its self, and rollbacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pydantic import Field
 from apps.agents.services.lookup import agent_by_id
 from apps.api.requests import access_of
 from apps.api.rows import Input
-from apps.selves.models import SelfChange
 from apps.selves.services.history import (
     SelfVersion,
     diff_versions,
@@ -132,7 +131,7 @@ def list_changes(
 ) -> list[SelfChangeResource]:
     """Show the latest changes of an agent's self, at most 100, the latest first."""
     agent_by_id(agent_id)
-    return [_change(change) for change in growth_log(agent_id, limit=limit)]
+    return [SelfChangeResource.model_validate(change) for change in growth_log(agent_id, limit=limit)]
 
 
 @router.get(
@@ -178,14 +177,7 @@ def restore_version(request: HttpRequest, agent_id: UUID, wanted: RollbackInput)
 
 
 def _qualities(qualities: tuple[Quality, ...]) -> list[QualityResource]:
-    return [
-        QualityResource(name=quality.name, strength=quality.strength, questioned=quality.questioned)
-        for quality in qualities
-    ]
-
-
-def _change(change: SelfChange) -> SelfChangeResource:
-    return SelfChangeResource.model_validate(change)
+    return [QualityResource.model_validate(quality) for quality in qualities]
 
 
 def _version(version: SelfVersion) -> SelfVersionResource:

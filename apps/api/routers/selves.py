@@ -173,7 +173,7 @@ class InnerResource(Schema):
 
 
 class ExperienceResource(Schema):
-    """An action with its outcome and what it taught."""
+    """An action with its outcome and lesson."""
 
     id: UUID
     heartbeat_id: UUID
@@ -205,7 +205,7 @@ def list_beliefs(
 ) -> ListPage[BeliefResource]:
     """List an agent's beliefs, the oldest first."""
     rows = _rows(Belief, agent_id, status)
-    return page_of(rows, page, order="created_at", view=BeliefResource.model_validate)
+    return page_of(rows, page, order="created_at", to_resource=BeliefResource.model_validate)
 
 
 @router.post("/agents/{uuid:agent_id}/beliefs", response={201: BeliefResource}, summary="Add a belief")
@@ -246,7 +246,7 @@ def list_aspects(
 ) -> ListPage[AspectResource]:
     """List the aspects of an agent's identity, the oldest first."""
     rows = _rows(IdentityAspect, agent_id, status)
-    return page_of(rows, page, order="created_at", view=AspectResource.model_validate)
+    return page_of(rows, page, order="created_at", to_resource=AspectResource.model_validate)
 
 
 @router.post("/agents/{uuid:agent_id}/aspects", response={201: AspectResource}, summary="Add an aspect")
@@ -287,7 +287,9 @@ def remove_aspect(
 )
 def list_preferences(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[PreferenceResource]:
     """List an agent's preferences by key."""
-    return page_of(_rows(Preference, agent_id), page, order="key", view=PreferenceResource.model_validate)
+    return page_of(
+        _rows(Preference, agent_id), page, order="key", to_resource=PreferenceResource.model_validate
+    )
 
 
 @router.put(
@@ -307,7 +309,7 @@ def put_preference(
     summary="Remove a preference",
 )
 def delete_preference(request: HttpRequest, agent_id: UUID, key: str) -> PreferenceResource:
-    """Remove a preference, and return what it was."""
+    """Remove a preference, and return its last value."""
     row = unset_preference(agent_id=agent_id, key=key, actor=access_of(request).actor)
     return PreferenceResource.model_validate(row)
 
@@ -318,9 +320,9 @@ def delete_preference(request: HttpRequest, agent_id: UUID, key: str) -> Prefere
 def list_proposals(
     request: HttpRequest, agent_id: UUID, page: Paging, status: ProposalStatus | None = None
 ) -> ListPage[ProposalResource]:
-    """List proposals about an agent's self, the latest first; `status=pending`: those that wait for a decision."""
+    """List proposals about an agent's self, the latest first; `status=pending`: the undecided ones."""
     rows = _rows(Proposal, agent_id, status)
-    return page_of(rows, page, order="-created_at", view=ProposalResource.model_validate)
+    return page_of(rows, page, order="-created_at", to_resource=ProposalResource.model_validate)
 
 
 @router.post("/agents/{uuid:agent_id}/proposals", response={201: ProposalResource}, summary="Add a proposal")
@@ -349,7 +351,7 @@ def decide(
     verb: Literal["accept", "reject", "defer"],
     why: DecisionReason,
 ) -> ProposalResource:
-    """Decide a proposal, as a person does. A decided one is answered 409."""
+    """Decide a proposal on behalf of a person. A decided proposal is answered 409."""
     own_row(Proposal, agent_id=agent_id, row_id=proposal_id)
     decided = decide_proposal(
         proposal_id=proposal_id,
@@ -366,9 +368,7 @@ def show_inner_state(request: HttpRequest, agent_id: UUID) -> InnerResource:
     """Show an agent's drives and mood, now."""
     inner = read_inner_state(agent_id=agent_id, now=datetime.now(UTC))
     return InnerResource(
-        drives=[
-            DriveResource(name=drive.name, level=drive.level, urgent=drive.urgent) for drive in inner.drives
-        ],
+        drives=[DriveResource.model_validate(drive) for drive in inner.drives],
         valence=inner.mood.valence,
         arousal=inner.mood.arousal,
         next_urgent_at=inner.next_urgent_at,
@@ -380,13 +380,15 @@ def show_inner_state(request: HttpRequest, agent_id: UUID) -> InnerResource:
 )
 def list_experiences(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ExperienceResource]:
     """List an agent's actions with their outcomes and lessons, the latest first."""
-    return page_of(_rows(Experience, agent_id), page, order="-tick", view=ExperienceResource.model_validate)
+    return page_of(
+        _rows(Experience, agent_id), page, order="-tick", to_resource=ExperienceResource.model_validate
+    )
 
 
 @router.get("/agents/{uuid:agent_id}/peers", response=ListPage[PeerResource], summary="List peers")
 def list_peers(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[PeerResource]:
     """List the people and agents that an agent deals with, by name."""
-    return page_of(_rows(PeerModel, agent_id), page, order="name", view=PeerResource.model_validate)
+    return page_of(_rows(PeerModel, agent_id), page, order="name", to_resource=PeerResource.model_validate)
 
 
 def _rows(model: Any, agent_id: UUID, status: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Signals: what changed about agents, by a cursor or live."""
+"""Signals about agents: read by a cursor, or streamed live."""
 
 from __future__ import annotations
 
@@ -127,18 +127,17 @@ async def stream_signals(request: HttpRequest, wanted: Query[WantedSignals]) -> 
     return StreamingHttpResponse(
         _events(access, cursor, chosen),
         content_type="text/event-stream",
-        # Proxies would wait for the end of the answer.
+        # Proxies would buffer the events.
         headers={"X-Accel-Buffering": "no"},
     )
 
 
 async def _events(access: TokenAccess, cursor: Cursor, wanted: SignalFilter) -> AsyncIterator[str]:
-    hub = hub_of(access.tenant_id)
-    listener = hub.join(access)
-    # Sent at once, so that the client knows that the stream is open.
-    yield "retry: 2000\n\n"
-    async for record in live_signals(hub, listener, after=cursor, wanted=wanted):
-        yield ": alive\n\n" if record is None else event_of(record)
+    with hub_of(access.tenant_id).listen(access) as listener:
+        # Sent at once, so that the client knows that the stream is open.
+        yield "retry: 2000\n\n"
+        async for record in live_signals(listener, after=cursor, wanted=wanted):
+            yield ": alive\n\n" if record is None else event_of(record)
     yield 'event: end\ndata: {"reason": "the token was revoked or has expired"}\n\n'
 
 

@@ -49,11 +49,6 @@ class SkillResource(Schema):
     agents: int = Field(description="The number of the tenant's agents that use it.")
     updated_at: datetime
 
-    @classmethod
-    def of(cls, skill: FoundSkill) -> SkillResource:
-        """Return the view of a skill."""
-        return cls.model_validate(skill, from_attributes=True)
-
 
 class SkillVersionResource(Schema):
     """A version of a skill."""
@@ -116,7 +111,7 @@ class SkillCheck(Schema):
 @router.get("/skills", response=SkillList, summary="List skills")
 def list_all(request: HttpRequest) -> SkillList:
     """List the skills that the tenant's agents can use: its own, and the global ones."""
-    return SkillList(items=[SkillResource.of(skill) for skill in list_skills()])
+    return SkillList(items=[SkillResource.model_validate(skill) for skill in list_skills()])
 
 
 @router.get("/skills/{str:name}", response=SkillDetails, summary="Show a skill")
@@ -127,14 +122,14 @@ def show(request: HttpRequest, name: str) -> SkillDetails:
 
 @router.post("/check-skill", response=SkillCheck, auth=READ, summary="Check a skill")
 def check(request: HttpRequest, skill: SkillInput) -> SkillCheck:
-    """Check a SKILL.md file; the answer to a wrong one lists every fault with its line."""
+    """Check a SKILL.md file; the answer to a wrong file lists every fault with its line."""
     checked = parse_skill(skill.text)
     return SkillCheck(name=checked.name, version=checked.version)
 
 
 @router.post("/skills", response={201: SkillDetails}, summary="Add a skill")
 def add(request: HttpRequest, skill: SkillInput) -> Status[SkillDetails]:
-    """Add a skill of the tenant. One of its name is answered 409."""
+    """Add a skill of the tenant. A skill of the same name is answered 409."""
     return Status(201, _details(add_skill(text=skill.text, actor=access_of(request).actor)))
 
 
@@ -154,23 +149,20 @@ def delete(request: HttpRequest, name: str) -> SkillName:
 @router.get("/agents/{uuid:agent_id}/skills", response=SkillList, summary="List active skills")
 def list_active(request: HttpRequest, agent_id: UUID) -> SkillList:
     """List the skills that an agent follows, in the order of its prompts."""
-    return SkillList(items=[SkillResource.of(skill) for skill in active_skills(agent_id)])
+    return SkillList(items=[SkillResource.model_validate(skill) for skill in active_skills(agent_id)])
 
 
 @router.put("/agents/{uuid:agent_id}/skills", response=SkillList, summary="Choose active skills")
 def choose(request: HttpRequest, agent_id: UUID, choice: SkillChoice) -> SkillList:
     """Choose the skills that an agent follows. Those that do not fit the window of its models are answered 422 with their sizes."""
     chosen = choose_skills(agent_id=agent_id, names=choice.names, actor=access_of(request).actor)
-    return SkillList(items=[SkillResource.of(skill) for skill in chosen])
+    return SkillList(items=[SkillResource.model_validate(skill) for skill in chosen])
 
 
 def _details(skill: FoundSkill) -> SkillDetails:
     return SkillDetails(
-        **SkillResource.of(skill).model_dump(),
+        **SkillResource.model_validate(skill).model_dump(),
         text=text_of(skill),
-        versions=[
-            SkillVersionResource.model_validate(version, from_attributes=True)
-            for version in versions_of(skill)
-        ],
-        users=[SkillUser(id=agent.id, name=agent.name) for agent in agents_with(skill.name)],
+        versions=[SkillVersionResource.model_validate(version) for version in versions_of(skill)],
+        users=[SkillUser.model_validate(agent) for agent in agents_with(skill.name)],
     )

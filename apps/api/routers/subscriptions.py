@@ -41,7 +41,7 @@ class SubscriptionResource(Schema):
 
     @classmethod
     def of(cls, row: SignalSubscription) -> SubscriptionResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         source = source_of(row)
         return cls(
             id=row.id,

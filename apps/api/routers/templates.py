@@ -40,7 +40,7 @@ class TemplateResource(Schema):
 
     @classmethod
     def of(cls, template: FoundTemplate | UnreadableTemplate) -> TemplateResource:
-        """Return the view of a template."""
+        """Return the resource of a template."""
         return cls(**_shown(template))
 
 
@@ -84,14 +84,14 @@ def show(request: HttpRequest, name: str) -> TemplateDetails:
 
 @router.post("/check-template", response=TemplateCheck, auth=READ, summary="Check a template")
 def check(request: HttpRequest, template: TemplateInput) -> TemplateCheck:
-    """Check a template's text; the answer to a wrong one lists every fault with its line."""
+    """Check a template's text; the answer to a wrong text lists every fault with its line."""
     spec = read_template(template.source_text)
     return TemplateCheck(name=spec.name, version=spec.version)
 
 
 @router.post("/templates", response={201: TemplateDetails}, summary="Add a template")
 def add(request: HttpRequest, template: TemplateInput) -> Status[TemplateDetails]:
-    """Add a template of the tenant. One of its name is answered 409."""
+    """Add a template of the tenant. A template of the same name is answered 409."""
     stored = add_template(text=template.source_text, actor=access_of(request).actor)
     return Status(201, _details(find_template(stored.name)))
 

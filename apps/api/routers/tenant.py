@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Router, Schema
@@ -27,7 +28,7 @@ class Whoami(Schema):
 class TenantResource(Schema):
     """A tenant."""
 
-    id: str = Field(description="Its id.")
+    id: UUID = Field(description="Its id.")
     slug: str = Field(description="Its short name.", examples=["acme"])
     name: str = Field(description="Its name.", examples=["Acme Ltd."])
     status: str = Field(description="active or suspended.")
@@ -49,11 +50,4 @@ def show_token(request: HttpRequest) -> Whoami:
 @router.get("/tenant", response=TenantResource, auth=READ_OWN, summary="Show the tenant")
 def show_tenant(request: HttpRequest) -> TenantResource:
     """Show the tenant of the token."""
-    tenant = Tenant.objects.get(id=access_of(request).tenant_id)
-    return TenantResource(
-        id=str(tenant.id),
-        slug=tenant.slug,
-        name=tenant.name,
-        status=tenant.status,
-        created_at=tenant.created_at,
-    )
+    return TenantResource.model_validate(Tenant.objects.get(id=access_of(request).tenant_id))

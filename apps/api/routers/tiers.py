@@ -69,7 +69,7 @@ class TierChangeList(Schema):
 
 
 class TierInput(Input):
-    """The tier that an agent is to have."""
+    """The new tier of an agent."""
 
     tier: TrustTier
     reason: Annotated[str, Field(max_length=500, description="For the record.")] = ""
@@ -154,7 +154,7 @@ def show_calibration(request: HttpRequest, agent_id: UUID) -> CalibrationList:
 
 @router.get("/agents/{uuid:agent_id}/drift", response=SelfDriftResource, summary="Measure drift since birth")
 def show_drift(request: HttpRequest, agent_id: UUID) -> SelfDriftResource:
-    """Measure how far an agent's values and traits are from those of its birth."""
+    """Measure the drift of an agent's values and traits since its birth."""
     drift = measure_self_drift(agent_id)
     return SelfDriftResource(share=drift.share, values=_drift(drift.values), traits=_drift(drift.traits))
 

@@ -26,7 +26,7 @@ from arbor.tools.status import ToolStatus
 
 router = Router()
 
-_AGENTS_AT_MOST = 500
+_MOST_AGENTS = 500
 
 
 class ToolServerResource(Schema):
@@ -43,7 +43,7 @@ class ToolServerResource(Schema):
 
     @classmethod
     def of(cls, server: ToolServer) -> ToolServerResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         plain = {
             name: getattr(server, name) for name in cls.model_fields if name not in ("url", "has_secret")
         }
@@ -80,7 +80,7 @@ class ToolResource(Schema):
 
     @classmethod
     def of(cls, tool: Tool) -> ToolResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         plain = {name: getattr(tool, name) for name in cls.model_fields if name != "arguments"}
         return cls(**plain, arguments=tool.schema)
 
@@ -108,7 +108,7 @@ class AllowInput(Input):
     cost: Annotated[int, Field(ge=0, le=MOST_ENERGY)] | None = Field(
         default=None, description="The price in energy; null: as it is."
     )
-    agent_ids: Annotated[list[UUID], Field(max_length=_AGENTS_AT_MOST)] | None = Field(
+    agent_ids: Annotated[list[UUID], Field(max_length=_MOST_AGENTS)] | None = Field(
         default=None, description="The only agents that may call it; null: all."
     )
     fingerprint: Annotated[str, Field(max_length=64)] = Field(
@@ -119,7 +119,7 @@ class AllowInput(Input):
 @router.get("/tool-servers", response=ListPage[ToolServerResource], summary="List tool servers")
 def list_tool_servers(request: HttpRequest, page: Paging) -> ListPage[ToolServerResource]:
     """List the MCP servers of the tenant by name."""
-    return page_of(ToolServer.objects.all(), page, order="name", view=ToolServerResource.of)
+    return page_of(ToolServer.objects.all(), page, order="name", to_resource=ToolServerResource.of)
 
 
 @router.post("/tool-servers", response={201: ToolServerResource}, auth=OPERATE, summary="Add a tool server")
@@ -175,7 +175,7 @@ def list_tools(
         tools = tools.filter(server_id=row_of_tenant(ToolServer, server_id).id)
     if status is not None:
         tools = tools.filter(status=status)
-    return page_of(tools, page, order="name", view=ToolResource.of)
+    return page_of(tools, page, order="name", to_resource=ToolResource.of)
 
 
 @router.get("/tools/{uuid:tool_id}", response=AllowedToolResource, summary="Show a tool")

@@ -47,7 +47,7 @@ class WebhookResource(Schema):
 
     @classmethod
     def of(cls, webhook: SignalWebhook) -> WebhookResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(webhook, name) for name in cls.model_fields if name != "url"}
         return cls(**shown, url=redact_url(webhook.url))
 
@@ -73,7 +73,9 @@ class WebhookInput(Input):
 @router.get("/webhooks", response=ListPage[WebhookResource], summary="List webhooks")
 def list_webhooks(request: HttpRequest, page: Paging) -> ListPage[WebhookResource]:
     """List the webhooks of the tenant by name."""
-    return page_of(SignalWebhook.objects.defer("sealed_secret"), page, order="name", view=WebhookResource.of)
+    return page_of(
+        SignalWebhook.objects.defer("sealed_secret"), page, order="name", to_resource=WebhookResource.of
+    )
 
 
 @router.post("/webhooks", response={201: NewWebhookResource}, auth=ADMINISTER, summary="Create a webhook")
@@ -82,8 +84,8 @@ def add_webhook(request: HttpRequest, payload: WebhookInput) -> Status[NewWebhoo
     """Create a webhook for signals from now on. The secret that signs its requests is shown once."""
     if payload.agent_id is not None:
         row_of_tenant(Agent, payload.agent_id)
-    made = create_webhook(**payload.model_dump(), actor=access_of(request).actor)
-    return Status(201, NewWebhookResource(webhook=WebhookResource.of(made.webhook), secret=made.secret))
+    created = create_webhook(**payload.model_dump(), actor=access_of(request).actor)
+    return Status(201, NewWebhookResource(webhook=WebhookResource.of(created.webhook), secret=created.secret))
 
 
 @router.get("/webhooks/{uuid:webhook_id}", response=WebhookResource, summary="Show a webhook")
@@ -100,9 +102,9 @@ def show_webhook(request: HttpRequest, webhook_id: UUID) -> WebhookResource:
 )
 @answers_secret
 def rotate_secret(request: HttpRequest, webhook_id: UUID) -> NewWebhookResource:
-    """Give a webhook a new secret, which is shown once. For a day, its requests are signed by the one before too."""
-    made = rotate_webhook_secret(webhook_id=webhook_id, actor=access_of(request).actor)
-    return NewWebhookResource(webhook=WebhookResource.of(made.webhook), secret=made.secret)
+    """Give a webhook a new secret, which is shown once. For a day, its requests are signed with the previous secret too."""
+    created = rotate_webhook_secret(webhook_id=webhook_id, actor=access_of(request).actor)
+    return NewWebhookResource(webhook=WebhookResource.of(created.webhook), secret=created.secret)
 
 
 @router.post(

@@ -13,7 +13,7 @@ from pydantic import Field
 from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input
-from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
+from apps.workflows.models import Workflow, WorkflowRun
 from apps.workflows.services import answers, definitions
 from apps.workflows.services import runs as run_services
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule
@@ -51,11 +51,6 @@ class WorkflowResource(Schema):
     created_by: str
     created_at: datetime
 
-    @classmethod
-    def of(cls, row: Workflow) -> WorkflowResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
-
 
 class DefinitionResource(Schema):
     """A workflow with its definition in one version."""
@@ -89,11 +84,6 @@ class WorkflowStepResource(Schema):
     due_at: datetime | None
     completed_at: datetime | None
 
-    @classmethod
-    def of(cls, row: WorkflowStep) -> WorkflowStepResource:
-        """Return the view of a row."""
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
-
 
 class WorkflowRunResource(Schema):
     """A run of a workflow."""
@@ -115,7 +105,7 @@ class WorkflowRunResource(Schema):
 
     @classmethod
     def of(cls, row: WorkflowRun) -> WorkflowRunResource:
-        """Return the view of a row."""
+        """Return the resource of a row."""
         shown = {name: getattr(row, name) for name in cls.model_fields if name not in ("workflow", "version")}
         return cls(**shown, workflow=row.workflow.name, version=row.version.number)
 
@@ -153,7 +143,7 @@ class WorkflowInput(Input):
 
 
 class WorkflowChange(Input):
-    """The changes of a workflow; what is left out stays."""
+    """The changes of a workflow; fields that are left out stay."""
 
     source: _Source | None = None
     description: Annotated[str, Field(max_length=definitions.DESCRIPTION_LENGTH)] | None = None
@@ -202,7 +192,7 @@ class DefinitionCheck(Schema):
 @router.get("/workflows", response=ListPage[WorkflowResource], summary="List workflows")
 def list_workflows(request: HttpRequest, page: Paging) -> ListPage[WorkflowResource]:
     """List the workflows of the tenant by name."""
-    return page_of(Workflow.objects.all(), page, order="name", view=WorkflowResource.of)
+    return page_of(Workflow.objects.all(), page, order="name", to_resource=WorkflowResource.model_validate)
 
 
 @router.post("/workflows", response={201: WorkflowResource}, summary="Create a workflow")
@@ -211,12 +201,12 @@ def add_workflow(request: HttpRequest, payload: WorkflowInput) -> Status[Workflo
     row = definitions.create_workflow(
         request=_workflow_request(payload.name, payload), actor=access_of(request).actor
     )
-    return Status(201, WorkflowResource.of(row))
+    return Status(201, WorkflowResource.model_validate(row))
 
 
 @router.post("/workflows/check", response=DefinitionCheck, summary="Check a definition")
 def check_definition(request: HttpRequest, payload: DefinitionInput) -> DefinitionCheck:
-    """Check a definition, and name every fault; nothing is stored."""
+    """Check a definition; the answer to a wrong definition names every fault. Nothing is stored."""
     definition = read_definition(payload.source)
     return DefinitionCheck(
         steps=list(definition.steps), inputs=list(definition.inputs), agents=list(definition.agents)
@@ -230,7 +220,7 @@ def show_workflow(request: HttpRequest, workflow_id: UUID, version: int | None =
     chosen = definitions.version_of(row, version)
     definition = read_definition(chosen.source)
     return DefinitionResource(
-        workflow=WorkflowResource.of(row),
+        workflow=WorkflowResource.model_validate(row),
         number=chosen.number,
         source=chosen.source,
         inputs=list(definition.inputs),
@@ -240,18 +230,18 @@ def show_workflow(request: HttpRequest, workflow_id: UUID, version: int | None =
 
 @router.patch("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Change a workflow")
 def change_workflow(request: HttpRequest, workflow_id: UUID, change: WorkflowChange) -> WorkflowResource:
-    """Change a workflow. Another definition is a new version, which new runs use."""
+    """Change a workflow. A changed definition becomes a new version, which new runs use."""
     row = definitions.change_workflow(
         workflow_id=workflow_id, request=_workflow_request("", change), actor=access_of(request).actor
     )
-    return WorkflowResource.of(row)
+    return WorkflowResource.model_validate(row)
 
 
 @router.delete("/workflows/{uuid:workflow_id}", response=WorkflowResource, summary="Delete a workflow")
 def remove_workflow(request: HttpRequest, workflow_id: UUID) -> WorkflowResource:
-    """Delete a workflow with its versions and ended runs. One with open runs is answered 409."""
+    """Delete a workflow with its versions and ended runs. A workflow with open runs is answered 409."""
     row = definitions.delete_workflow(workflow_id=workflow_id, actor=access_of(request).actor)
-    return WorkflowResource.of(row)
+    return WorkflowResource.model_validate(row)
 
 
 @router.post(
@@ -279,7 +269,7 @@ def list_runs(
 ) -> ListPage[WorkflowRunResource]:
     """List runs, the latest first."""
     rows = run_services.runs(workflow_id=workflow_id, statuses=[status] if status else ())
-    return page_of(rows, page, order="-started_at", view=WorkflowRunResource.of)
+    return page_of(rows, page, order="-started_at", to_resource=WorkflowRunResource.of)
 
 
 @router.get("/workflow-runs/{uuid:run_id}", response=RunStepsResource, summary="Show a run with its steps")
@@ -287,13 +277,14 @@ def show_run(request: HttpRequest, run_id: UUID) -> RunStepsResource:
     """Show a run with its steps and their outputs."""
     run = run_services.run_by_id(run_id)
     return RunStepsResource(
-        run=WorkflowRunResource.of(run), steps=[WorkflowStepResource.of(step) for step in steps_of(run.id)]
+        run=WorkflowRunResource.of(run),
+        steps=[WorkflowStepResource.model_validate(step) for step in steps_of(run.id)],
     )
 
 
 @router.post("/workflow-runs/{uuid:run_id}/cancel", response=WorkflowRunResource, summary="Cancel a run")
 def cancel_run(request: HttpRequest, run_id: UUID, payload: CancelInput) -> WorkflowRunResource:
-    """Cancel an open run with its waiting step. One that has ended is answered 409."""
+    """Cancel an open run with its waiting step. A run that has ended is answered 409."""
     run_services.cancel_run(run_id=run_id, actor=access_of(request).actor, reason=payload.reason)
     return WorkflowRunResource.of(run_services.run_by_id(run_id))
 
@@ -306,7 +297,7 @@ def cancel_run(request: HttpRequest, run_id: UUID, payload: CancelInput) -> Work
 def list_waiting_steps(request: HttpRequest, page: Paging) -> ListPage[WorkflowStepResource]:
     """List the approval steps that wait for a person, the oldest first."""
     rows = answers.waiting_approvals().order_by()
-    return page_of(rows, page, order="started_at", view=WorkflowStepResource.of)
+    return page_of(rows, page, order="started_at", to_resource=WorkflowStepResource.model_validate)
 
 
 @router.post(
@@ -315,14 +306,14 @@ def list_waiting_steps(request: HttpRequest, page: Paging) -> ListPage[WorkflowS
 def decide_step(
     request: HttpRequest, step_id: UUID, verb: Literal["approve", "deny"], decision: StepDecision
 ) -> WorkflowStepResource:
-    """Approve or deny a waiting approval step. One that is decided is answered 409."""
+    """Approve or deny a waiting approval step. A decided step is answered 409."""
     step = answers.decide_step(
         step_id=step_id,
         approved=verb == "approve",
         actor=access_of(request).actor,
         reason=decision.reason,
     )
-    return WorkflowStepResource.of(step)
+    return WorkflowStepResource.model_validate(step)
 
 
 def _workflow_request(name: str, payload: WorkflowInput | WorkflowChange) -> WorkflowRequest:

@@ -41,7 +41,7 @@ class AgentKeyAdmin(AgentRowsAdmin):
     list_display = ("agent_link", "purpose", "number", "public_half", "created_at")
     ordering = ("-agent_id", "purpose", "-number")
     fields = ("agent", "purpose", "number", "public_half", "created_at")
-    unread = (*AgentRowsAdmin.unread, "sealed_private_key")
+    deferred = (*AgentRowsAdmin.deferred, "sealed_private_key")
 
     public_half = columns.cell("public key", lambda key: cells.mono(bytes(key.public_key).hex()))
 
@@ -75,7 +75,7 @@ class AgentPolicyAdmin(AgentRowsAdmin):
         f"All agents have the default policy: a budget of {BudgetKind.ENERGY}, heartbeats at all hours, slower while nothing"
         " happens, each agent's own model, and only the tenant's daily limits."
     )
-    when_empty_see = "arbor agent policy set NAME"
+    when_empty_command = "arbor agent policy set NAME"
     ordering = ("-agent_id",)
     search_fields = ("agent__name",)
     empty_value_display = "none of its own"

@@ -15,17 +15,16 @@ from django.utils.safestring import SafeString
 from apps.agents.models import Agent
 from apps.agents.services.energy import energy_terms_of
 from apps.console import cells, columns
-from apps.console.access import Right, actor_of, has_right, has_role
+from apps.console.access import Right, actor_of, has_right
 from apps.console.acts import carry_out
 from apps.console.forms import DestroyAgentForm, NewAgentForm
-from apps.console.listing import PageAdmin, filters, is_list
+from apps.console.listing import AddPageAdmin, PageAdmin, filters, is_list
 from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.views import console_page
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
 
-#: The most agents of one act; for more, use the command line.
+#: The most agents that one act changes; the command line changes more.
 SELECTED_AT_MOST = 200
 
 
@@ -40,8 +39,8 @@ def _act_of(verb: str, label: str) -> Any:
 
 
 @admin.register(Agent)
-class AgentAdmin(PageAdmin):
-    """Agents: a list with acts, and a page of their own."""
+class AgentAdmin(AddPageAdmin, PageAdmin):
+    """List agents with acts on them, and show each on its page."""
 
     list_display = (
         "name_and_id",
@@ -63,7 +62,7 @@ class AgentAdmin(PageAdmin):
     page_template = "console/agent.html"
     live_template = "console/parts/live_agent.html"
     read_parts = staticmethod(read_agent_overview)
-    actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
+    actions = ("run_now_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
         """Read what the list shows, or one agent's page, in one query."""
@@ -76,37 +75,26 @@ class AgentAdmin(PageAdmin):
 
     def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
         """Allow acts to operators."""
-        return has_role(request, Role.OPERATOR)
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to create agents."""
-        return has_role(request, Role.OPERATOR)
+        return has_right(request, Right.OPERATE)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Allow owners to destroy agents."""
-        return has_role(request, Role.OWNER)
+        return has_right(request, Right.OWN)
 
     # --- Pages -----------------------------------------------------------------------------------------
 
     def page_context(self, request: HttpRequest, row: Agent) -> dict[str, Any]:
-        """Return the agent's page and what the person may do there."""
+        """Return the agent's page, and whether the person may destroy the agent."""
         page = read_agent(
             row,
             may_operate=self.has_operate_permission(request),
             may_approve=has_right(request, Right.APPROVE),
-            may_own=has_role(request, Role.OWNER),
+            may_own=has_right(request, Right.OWN),
         )
         return {"title": row.name, "page": page, "may_destroy": self.has_delete_permission(request)}
 
-    def add_view(
-        self,
-        request: HttpRequest,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Create an agent from a form."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         form = NewAgentForm(request.POST if request.method == "POST" else None)
         if form.is_valid() and (agent := form.create(actor=actor_of(request))):
             messages.success(request, f"{agent.name} is {agent.status}.")
@@ -175,14 +163,14 @@ class AgentAdmin(PageAdmin):
 
     # --- Acts ------------------------------------------------------------------------------------------
 
-    beat_selected = _act_of("tick", "Run now")
+    run_now_selected = _act_of("tick", "Run now")
     start_selected = _act_of("start", "Start")
     pause_selected = _act_of("pause", "Pause")
     resume_selected = _act_of("resume", "Resume")
     stop_selected = _act_of("stop", "Stop")
 
     def act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
-        """Perform an act on the selected agents, each in a transaction."""
+        """Perform an act on the selected agents, each in a transaction of its own."""
         agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
         if len(agents) > SELECTED_AT_MOST:
             messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")

@@ -19,7 +19,7 @@ from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.console.windows import ROWS_FILTERED, latest_rows
 from apps.tenants.scope import OPS
 
-#: The looks of the levels' badges.
+#: The looks of the badges of levels.
 _LEVEL_LOOKS = {"info": "calm", "warning": "warn", "error": "bad"}
 
 
@@ -45,7 +45,7 @@ class _EventColumns:
 
 
 class LookUps(admin.SimpleListFilter):
-    """Filters look-ups of names and ids, which the command line makes often; hidden by default."""
+    """Hides look-ups of names and ids, which the command line makes often, unless they are chosen."""
 
     title = "look-ups"
     parameter_name = "look_ups"
@@ -73,7 +73,7 @@ class LookUps(admin.SimpleListFilter):
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(_EventColumns, ConsoleAdmin):
-    """Acts in the tenant."""
+    """List the audited acts in the tenant."""
 
     ordering = ("-at",)
     filters_latest = True
@@ -90,7 +90,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by words of the message, by actor or agent."""
+        """Search by words of the message, by actor, or by the id of an agent."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -104,7 +104,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
 
 @admin.register(PlatformEvent)
 class PlatformEventAdmin(_EventColumns, PlatformAdmin):
-    """Acts on the installation as a whole; only the operations role reads them. Look-ups are shown on demand."""
+    """List the audited acts on the whole installation, which only the operations role reads; look-ups on demand."""
 
     list_filter = (LookUps, *_EventColumns.list_filter)
     list_before_template = "console/parts/look_ups.html"

@@ -18,7 +18,7 @@ class CapabilityGrantAdmin(AgentRowsAdmin):
     """List capabilities; granted, delegated and revoked on the page of an agent's capabilities."""
 
     when_empty = "No agent has a capability."
-    when_empty_see = "arbor agent capability grant NAME ACTION"
+    when_empty_command = "arbor agent capability grant NAME ACTION"
     ordering = ("-id",)
     search_fields = ("resource",)
     list_filter = (filters_by_agent()[0],)

@@ -12,12 +12,12 @@ from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters_by_agent, is_list
 from apps.console.pages.call import read_call_page
 
-#: Calls that ended with an error, which each of them has.
+#: The statuses of calls that ended with an error.
 FAILED = frozenset((CallStatus.FAILED.value, CallStatus.RETRIED.value))
 
 
 class StatusOfCall(ChoicesDropdownFilter):  # type: ignore[misc]
-    """Filters calls by their status; the index of failed calls is found by their error."""
+    """Filters calls by their status; failed calls by their error too, which has an index."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[ExternalCall]) -> QuerySet[ExternalCall]:
         """Return the calls with the chosen status."""
@@ -27,7 +27,7 @@ class StatusOfCall(ChoicesDropdownFilter):  # type: ignore[misc]
 
 @admin.register(ExternalCall)
 class ExternalCallAdmin(OwnPageAdmin):
-    """Requests to models."""
+    """List requests to models, and show each with its prompt and reply."""
 
     list_display = (
         "requested",
@@ -45,7 +45,7 @@ class ExternalCallAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_call_page)
 
-    unread_in_list = ("request", "sections", "reply")
+    deferred_in_list = ("request", "sections", "reply")
 
     requested = columns.moment("requested_at", "asked")
     took = columns.cell(
@@ -97,7 +97,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         entries: QuerySet[LedgerEntry] = super().get_queryset(request)
         if not is_list(request):
             entries = entries.select_related("agent", "call").defer(
-                "call__request", "call__sections", "call__reply", *self.unread
+                "call__request", "call__sections", "call__reply", *self.deferred
             )
         return entries
 
@@ -110,7 +110,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
 
 @admin.register(DailyUsage)
 class DailyUsageAdmin(AgentRowsAdmin):
-    """Heartbeats, calls, tokens and money by agent and day (UTC)."""
+    """List the heartbeats, calls, tokens and costs by agent and day (UTC)."""
 
     list_display = ("day", "agent_link", "beats", "calls", "tokens", "cost", "level_badge")
     list_filter = filters_by_agent()
@@ -122,7 +122,7 @@ class DailyUsageAdmin(AgentRowsAdmin):
 
 @admin.register(TokenRatio)
 class TokenRatioAdmin(ConsoleAdmin):
-    """Tokens that models count for an estimated one; prompts are fitted by them."""
+    """List the ratios of tokens that models count to estimated ones, by which prompts are fitted."""
 
     list_display = ("model", "tokens", "calls", "learnt")
     ordering = ("model",)

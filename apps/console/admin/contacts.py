@@ -7,71 +7,56 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.console import cells, columns
-from apps.console.access import actor_of, has_role
+from apps.console.access import actor_of
 from apps.console.forms import NewChannelForm
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.listing import (
+    AddPageAdmin,
+    AgentRowsAdmin,
+    FoundByIdAdmin,
+    OwnPageAdmin,
+    filters,
+    filters_by_agent,
+)
 from apps.console.operator.hook_forms import NewWebhookForm
 from apps.console.pages.contacts import read_message
 from apps.console.pages.hooks import read_webhook_deliveries
 from apps.console.views import console_page
 from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage, SignalWebhook
 from apps.contacts.services.channels import redact_target
-from apps.tenants.models import Role
 from arbor.adapters.webhook import redact_url
 
 
 @admin.register(Channel)
-class ChannelAdmin(OwnPageAdmin):
+class ChannelAdmin(AddPageAdmin, OwnPageAdmin):
     """List a tenant's channels. The secrets of webhooks are never read from the database."""
 
     page_template = "console/channel.html"
-    list_display = ("name", "kind", "audience", "whose", "target_shown", "state")
+    list_display = ("name", "kind", "audience", "of_agent", "target_shown", "state")
     list_filter = filters("kind", "audience")
     ordering = ("name",)
-    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to add channels."""
-        return has_role(request, Role.OPERATOR)
-
-    def read_page(self, row: Channel) -> Channel:
-        """Return the channel, which is all data of its page."""
-        return row
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Add a channel. A webhook's secret is shown once, in the response."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
+    def add_page(self, request: HttpRequest) -> HttpResponse:
+        """Add a channel. A webhook's secret is shown once, in the response, which no admin view lets a browser cache."""
         form = NewChannelForm(request.POST if request.method == "POST" else None)
-        made = form.create(actor=actor_of(request)) if form.is_valid() else None
-        # The secret is not cached, because responses of the admin are never cached.
+        created = form.create(actor=actor_of(request)) if form.is_valid() else None
         return console_page(
             request,
             "console/channel_new.html",
             title="New channel",
             opts=self.opts,
             form=form,
-            made=made,
+            created=created,
         )
 
-    @admin.display(description="of")
-    def whose(self, channel: Channel) -> SafeString | str:
-        """Show the channel's agent, or that the channel is the tenant's."""
-        if channel.agent_id is None:
-            return "all agents"
-        return cells.link("agents_agent", channel.agent_id, channel.agent.name)
-
+    of_agent = columns.agent_or_all()
     target_shown = columns.cell(
         "to", lambda channel: cells.clipped(redact_target(channel) or "the inbox", 70)
     )
@@ -84,56 +69,38 @@ class ChannelAdmin(OwnPageAdmin):
 
 
 @admin.register(SignalWebhook)
-class SignalWebhookAdmin(OwnPageAdmin):
+class SignalWebhookAdmin(AddPageAdmin, OwnPageAdmin):
     """List a tenant's webhooks. Their secrets are never read from the database."""
 
     page_template = "console/webhook.html"
-    list_display = ("name", "whose", "wanted", "to", "state", "delivered", "failures", "problem")
+    list_display = ("name", "of_agent", "wanted", "to", "state", "delivered", "failures", "problem")
     list_filter = filters_by_agent()
     ordering = ("name",)
-    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         {"url": lambda webhook: redact_url(webhook.url)}
     )
     when_empty = "A webhook gets signals by signed requests."
-    when_empty_see = "arbor contact webhook create --help"
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to add webhooks."""
-        return has_role(request, Role.OPERATOR)
-
-    def read_page(self, row: SignalWebhook) -> SignalWebhook:
-        """Return the webhook; its deliveries are beside it."""
-        return row
+    when_empty_command = "arbor contact webhook create --help"
 
     def page_context(self, request: HttpRequest, row: SignalWebhook) -> dict[str, Any]:
         """Add the latest deliveries."""
         return super().page_context(request, row) | {"deliveries": read_webhook_deliveries(row)}
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Add a webhook. Its secret is shown once, in the response."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         form = NewWebhookForm(request.POST if request.method == "POST" else None)
-        made = form.create(actor=actor_of(request)) if form.is_valid() else None
+        created = form.create(actor=actor_of(request)) if form.is_valid() else None
         return console_page(
             request,
             "console/webhook_new.html",
             title="New webhook",
             opts=self.opts,
             form=form,
-            made=made,
+            created=created,
         )
 
-    @admin.display(description="of")
-    def whose(self, webhook: SignalWebhook) -> SafeString | str:
-        """Show the agent whose signals are sent, or that those of all are."""
-        if webhook.agent_id is None:
-            return "all agents"
-        return cells.link("agents_agent", webhook.agent_id, webhook.agent.name)
-
+    of_agent = columns.agent_or_all()
     wanted = columns.cell("signals", lambda webhook: cells.clipped(", ".join(webhook.signals) or "all", 60))
     to = columns.cell("to", lambda webhook: cells.clipped(redact_url(webhook.url), 60))
     state = columns.cell(
@@ -156,7 +123,7 @@ class OutboxMessageAdmin(OwnPageAdmin):
     text_fields = ("subject", "content")
 
     joined = (*OwnPageAdmin.joined, "channel")
-    unread = (*OwnPageAdmin.unread, "channel__sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "channel__sealed_secret")
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"target": redact_target})
 
     read_page = staticmethod(read_message)
@@ -206,7 +173,7 @@ class ChatMessageAdmin(FoundByIdAdmin):
     fields = ("content", "agent_named", "session_link", "speaker", "model", "error", "detail_shown", "at")
 
     joined = ("session__agent",)
-    unread = tuple(f"session__{name}" for name in AgentRowsAdmin.unread)
+    deferred = tuple(f"session__{name}" for name in AgentRowsAdmin.deferred)
 
     beginning = columns.cell("said", lambda turn: cells.clipped(turn.content or "–"))
     agent_named = columns.cell(

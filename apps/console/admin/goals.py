@@ -11,7 +11,7 @@ from apps.console.listing import (
     MEMORY_VECTORS,
     AgentRowsAdmin,
     FoundByIdAdmin,
-    NothingToEdit,
+    ReadOnly,
     filters,
     filters_by_agent,
 )
@@ -23,7 +23,7 @@ from arbor.goals.conditions import unmet
 BEGINNING = 100
 
 
-class NoteInline(NothingToEdit, BoundedInline):
+class NoteInline(ReadOnly, BoundedInline):
     """List the notes of a goal."""
 
     model = ProgressNote
@@ -39,7 +39,7 @@ class NoteInline(NothingToEdit, BoundedInline):
     )
 
 
-class IntentInline(NothingToEdit, BoundedInline):
+class IntentInline(ReadOnly, BoundedInline):
     """List the intents of a goal."""
 
     model = Intent
@@ -48,7 +48,7 @@ class IntentInline(NothingToEdit, BoundedInline):
     ordering = ("-id",)
 
 
-class MemoryInline(NothingToEdit, BoundedInline):
+class MemoryInline(ReadOnly, BoundedInline):
     """List the memories linked to a goal."""
 
     model = GoalMemoryLink
@@ -65,7 +65,7 @@ class MemoryInline(NothingToEdit, BoundedInline):
     memory_link = columns.memory(longest=BEGINNING)
 
 
-class PartInline(NothingToEdit, BoundedInline):
+class PartInline(ReadOnly, BoundedInline):
     """List the parts of a goal."""
 
     model = Goal
@@ -78,7 +78,7 @@ class PartInline(NothingToEdit, BoundedInline):
     part_link = columns.cell("goal", lambda part: cells.link("goals_goal", part.id, part.title))
 
 
-class PlanInline(NothingToEdit, BoundedInline):
+class PlanInline(ReadOnly, BoundedInline):
     """List the plans of a goal."""
 
     model = Plan
@@ -89,7 +89,7 @@ class PlanInline(NothingToEdit, BoundedInline):
     plan_link = columns.cell("plan", lambda plan: cells.link("goals_plan", plan.id, "steps"))
 
 
-class SatisfactionInline(NothingToEdit, BoundedInline):
+class SatisfactionInline(ReadOnly, BoundedInline):
     """List the satisfactions of a goal."""
 
     model = Satisfaction
@@ -99,7 +99,7 @@ class SatisfactionInline(NothingToEdit, BoundedInline):
     ordering = ("-at",)
 
 
-class StepInline(NothingToEdit, BoundedInline):
+class StepInline(ReadOnly, BoundedInline):
     """List the steps of a plan."""
 
     model = PlanStep
@@ -275,7 +275,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
     fields = ("goal", "memory", "kind", "created_at")
 
     joined = ("goal", "memory")
-    unread = MEMORY_VECTORS
+    deferred = MEMORY_VECTORS
 
     goal_link = columns.goal()
     memory_link = columns.memory(longest=BEGINNING)

@@ -73,7 +73,7 @@ class EpisodeAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_episode)
 
-    unread = (*OwnPageAdmin.unread, "embedding", "lexical")
+    deferred = (*OwnPageAdmin.deferred, "embedding", "lexical")
 
     beginning = columns.cell(
         "episode",
@@ -117,7 +117,7 @@ class ClusterAdmin(OwnPageAdmin):
 
     read_page = staticmethod(read_cluster)
 
-    unread = (*OwnPageAdmin.unread, "centroid")
+    deferred = (*OwnPageAdmin.deferred, "centroid")
 
     keywords_shown = columns.cell(
         "about", lambda cluster: cells.clipped(", ".join(str(word) for word in cluster.keywords) or "–", 70)
@@ -133,7 +133,7 @@ class ClusterAdmin(OwnPageAdmin):
 class ConceptAdmin(OwnPageAdmin):
     """List concepts, each with its broader one."""
 
-    list_display = ("name", "agent_link", "broader", "depth", "made")
+    list_display = ("name", "agent_link", "broader", "depth", "met")
     list_filter = filters_by_agent()
     text_fields = ("name", "description")
     page_template = "console/concept.html"
@@ -150,4 +150,4 @@ class ConceptAdmin(OwnPageAdmin):
         return cells.link("memories_concept", concept.parent.id, concept.parent.name)
 
     depth = columns.cell("depth", lambda concept: len(concept.ancestors))
-    made = columns.moment("created_at", "first met")
+    met = columns.moment("created_at", "first met")

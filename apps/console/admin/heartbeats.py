@@ -50,7 +50,7 @@ class HeartbeatAdmin(OwnPageAdmin):
     read_page = staticmethod(read_heartbeat)
     read_parts = staticmethod(read_heartbeat)
 
-    unread_in_list = ("checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped")
+    deferred_in_list = ("checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped")
 
     def live_interval(self, row: Heartbeat) -> int:
         """Return the seconds between two updates: none once the heartbeat has ended."""

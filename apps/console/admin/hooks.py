@@ -6,38 +6,38 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
 from apps.console import cells, columns
-from apps.console.access import actor_of, has_role
-from apps.console.listing import FoundByIdAdmin, OwnPageAdmin, PageAdmin, filters, filters_by_agent
+from apps.console.access import actor_of
+from apps.console.listing import (
+    AddPageAdmin,
+    FoundByIdAdmin,
+    OwnPageAdmin,
+    PageAdmin,
+    filters,
+    filters_by_agent,
+)
 from apps.console.operator.hook_forms import NewHookForm
 from apps.console.pages.hooks import latest_deliveries, read_hook
 from apps.console.views import console_page
 from apps.contacts.models import Hook, HookDelivery
-from apps.tenants.models import Role
 from arbor.contacts.hooks import HOOKS_PATH
 
 
 @admin.register(Hook)
-class HookAdmin(OwnPageAdmin):
+class HookAdmin(AddPageAdmin, OwnPageAdmin):
     """List a tenant's hooks. Their secrets are never read from the database."""
 
     page_template = "console/hook.html"
     list_display = ("name", "agent_link", "kind", "wanted", "state", "latest", "result", "refusal")
     list_filter = filters_by_agent("kind")
     ordering = ("name",)
-    unread = (*OwnPageAdmin.unread, "sealed_secret")
+    deferred = (*OwnPageAdmin.deferred, "sealed_secret")
     when_empty = "At a hook, another system such as GitHub posts what an agent should perceive."
-    when_empty_see = "arbor contact hook create --help"
+    when_empty_command = "arbor contact hook create --help"
     read_page = staticmethod(read_hook)
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to add hooks."""
-        return has_role(request, Role.OPERATOR)
 
     def complete(self, rows: Sequence[Any]) -> None:
         """Read the latest delivery at each hook, in one query."""
@@ -45,28 +45,24 @@ class HookAdmin(OwnPageAdmin):
         for hook in rows:
             hook.latest_delivery = found.get(hook.id)
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Add a hook, or try its mapping. The secret is shown once, in the response."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         form = NewHookForm(request.POST if request.method == "POST" else None)
-        made = trial = None
+        created = trial = None
         if form.is_valid():
             if request.POST.get("act") == "try":
                 trial = form.trial()
             else:
-                made = form.create(actor=actor_of(request))
+                created = form.create(actor=actor_of(request))
         return console_page(
             request,
             "console/hook_new.html",
             title="New hook",
             opts=self.opts,
             form=form,
-            made=made,
+            created=created,
             trial=trial,
-            path=f"{HOOKS_PATH}{made.hook.key}" if made is not None else "",
+            path=f"{HOOKS_PATH}{created.hook.key}" if created is not None else "",
         )
 
     wanted = columns.cell("events", lambda hook: cells.clipped(", ".join(hook.events) or "all", 60))
@@ -94,15 +90,11 @@ class HookDeliveryAdmin(PageAdmin, FoundByIdAdmin):
     ordering = ("-at",)
     sortable_by = ()
     joined = ("hook", "webhook")
-    unread = ("hook__sealed_secret", "webhook__sealed_secret")
-    unread_in_list = ("body",)
+    deferred = ("hook__sealed_secret", "webhook__sealed_secret")
+    deferred_in_list = ("body",)
     when_empty = (
         "Each request at a hook, and each request of a webhook, is listed here until it reaches its age."
     )
-
-    def read_page(self, row: HookDelivery) -> HookDelivery:
-        """Return the delivery, which is all data of its page."""
-        return row
 
     @admin.display(description="of")
     def of(self, delivery: HookDelivery) -> SafeString:

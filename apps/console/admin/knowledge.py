@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 
 from apps.console import cells, columns
-from apps.console.access import actor_of, has_role
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.access import actor_of
+from apps.console.listing import AddPageAdmin, AgentRowsAdmin, FoundByIdAdmin, PageAdmin, filters
 from apps.console.live import BUSY_REFRESH_S
 from apps.console.operator.documents import (
-    DocumentPage,
     NewDocumentsForm,
     added_as_json,
     is_under_way,
@@ -24,11 +22,11 @@ from apps.console.operator.documents import (
 )
 from apps.console.views import console_page
 from apps.knowledge.models import AgentKnowledge, Document
-from apps.tenants.models import Role
+from arbor.ids import read_id
 from arbor.knowledge.values import IndexingStatus
 
 _JSON = "application/json"
-#: Colors of statuses.
+#: The looks of the badges of statuses.
 _LOOKS = {"published": "good", "draft": "calm", "withdrawn": "warn"}
 _INDEXING_LOOKS = {"indexed": "good", "failed": "bad", "indexing": "busy", "pending": "calm"}
 
@@ -40,7 +38,7 @@ def _progress(document: Document) -> object:
 
 
 @admin.register(Document)
-class DocumentAdmin(PageAdmin, FoundByIdAdmin):
+class DocumentAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     """List the documents of a tenant with their status and progress."""
 
     page_template = "console/document.html"
@@ -59,12 +57,8 @@ class DocumentAdmin(PageAdmin, FoundByIdAdmin):
     list_filter = filters("status", "indexing", "kind")
     ordering = ("-updated_at", "-id")
     when_empty = "Documents that you add are shared by all agents: policies, manuals, notes."
-    when_empty_see = "arbor document add --help"
+    when_empty_command = "arbor document add --help"
     search_fields = ("name", "title")
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to add documents."""
-        return has_role(request, Role.OPERATOR)
 
     @property
     def search_help_text(self) -> str:
@@ -76,27 +70,20 @@ class DocumentAdmin(PageAdmin, FoundByIdAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         """Search by id, or by a part of the name or title: a tenant has thousands of documents, not millions."""
         term = search_term.strip()
-        if _is_id(term):
+        if read_id(term) is not None:
             return super().get_search_results(request, queryset, term)
         matches = queryset.filter(name__icontains=term) | queryset.filter(title__icontains=term)
         return matches if term else queryset, False
 
     def live_interval(self, row: Document) -> int:
-        """Return a short interval while the document is being indexed, and none afterwards."""
+        """Return the seconds between two updates while the document is being indexed; 0 afterwards."""
         return BUSY_REFRESH_S if is_under_way(row) else 0
 
-    def read_page(self, row: Document) -> DocumentPage:
-        """Return the document with its versions and passages."""
-        return read_document(row)
-
+    read_page = staticmethod(read_document)
     read_parts = staticmethod(read_document)
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Add files, and enqueue their indexing; answer as JSON where a script sends them one by one."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         posted = request.method == "POST"
         form = NewDocumentsForm(request.POST if posted else None, request.FILES if posted else None)
         added = form.add(actor=actor_of(request)) if form.is_valid() else []
@@ -126,10 +113,6 @@ class DocumentAdmin(PageAdmin, FoundByIdAdmin):
     changed = columns.moment("updated_at", "changed")
 
 
-def _is_id(text: str) -> bool:
-    return len(text) >= 32 and all(char in "0123456789abcdef-" for char in text.lower())
-
-
 @admin.register(AgentKnowledge)
 class AgentKnowledgeAdmin(AgentRowsAdmin):
     """List the agents that find documents of some categories only."""
@@ -138,7 +121,7 @@ class AgentKnowledgeAdmin(AgentRowsAdmin):
     fields = ("agent_link", "categories_shown", "changed", "changed_by")
     ordering = ("agent_id",)
     when_empty = "All agents find all published documents."
-    when_empty_see = "arbor document categories --help"
+    when_empty_command = "arbor document categories --help"
 
     categories_shown = columns.lines("categories", "categories")
     changed = columns.moment("changed_at", "changed")

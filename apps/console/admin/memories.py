@@ -41,16 +41,16 @@ class MemoryAdmin(OwnPageAdmin):
     read_page = staticmethod(read_memory)
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Return the order of creation, or that of the occurrences in one agent's memories, which has an index there."""
+        """Return the order of creation; for the memories of one agent the order of occurrence, which has an index."""
         return ("-occurred_at",) if request.GET.get("agent__id__exact") else tuple(self.ordering)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         """Defer the vectors, and join the counts of recalls."""
         memories: QuerySet[Memory] = super().get_queryset(request).select_related("access")
         if is_list(request):
-            return memories.defer("embedding", "lexical", *self.unread)
+            return memories.defer("embedding", "lexical", *self.deferred)
         return memories.select_related("agent", "episode", "pin").defer(
-            "embedding", "episode__embedding", "episode__lexical", *self.unread
+            "embedding", "episode__embedding", "episode__lexical", *self.deferred
         )
 
     beginning = columns.beginning("content", "memory")
@@ -85,7 +85,7 @@ class MemoryAccessAdmin(FoundByIdAdmin):
     fields = ("memory", "count", "last_at", "reinforced", "reinforced_at")
 
     joined = ("memory",)
-    unread = MEMORY_VECTORS
+    deferred = MEMORY_VECTORS
 
     memory_link = columns.memory()
 
@@ -100,7 +100,7 @@ class PinAdmin(AgentRowsAdmin):
     fields = ("memory", "agent", "pinned_by", "pinned_at", "retention", "decay_rate", "expires_at")
 
     joined = (*AgentRowsAdmin.joined, "memory")
-    unread = (*AgentRowsAdmin.unread, *MEMORY_VECTORS)
+    deferred = (*AgentRowsAdmin.deferred, *MEMORY_VECTORS)
 
     memory_link = columns.memory()
     pinned = columns.moment("pinned_at", "pinned")
@@ -117,7 +117,7 @@ class PracticeAdmin(FoundByIdAdmin):
     fields = ("memory", "successes", "failures", "last_at")
 
     joined = ("memory",)
-    unread = MEMORY_VECTORS
+    deferred = MEMORY_VECTORS
 
     memory_link = columns.memory("procedure")
 
@@ -151,8 +151,8 @@ class BufferItemAdmin(AgentRowsAdmin):
     )
 
     joined = (*AgentRowsAdmin.joined, "promoted_to")
-    unread = (
-        *AgentRowsAdmin.unread,
+    deferred = (
+        *AgentRowsAdmin.deferred,
         "embedding",
         "lexical",
         "promoted_to__embedding",

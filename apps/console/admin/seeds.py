@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
 from apps.console import cells, columns
 from apps.console.access import Right, has_right
 from apps.console.forms import agent_choices
-from apps.console.listing import PageAdmin
+from apps.console.listing import AddPageAdmin, PageAdmin
 from apps.console.pages.seeds import read_seed
 from apps.console.views import console_page
 from apps.fleet.models import SavedSeed
 
 
 @admin.register(SavedSeed)
-class SavedSeedAdmin(PageAdmin):
+class SavedSeedAdmin(AddPageAdmin, PageAdmin):
     """List the saved seeds of the tenant, those of destroyed agents among them."""
 
     page_template = "console/seed.html"
@@ -30,7 +28,7 @@ class SavedSeedAdmin(PageAdmin):
         "The installation saves a seed of an agent before a restore, a merge and a move to another embedding model, and when"
         " the agent is destroyed."
     )
-    when_empty_see = "arbor seed save --help"
+    when_empty_command = "arbor seed save --help"
 
     why = columns.cell("saved because of", lambda seed: cells.badge(seed.reason, "calm"))
     captured = columns.moment("at", "captured")
@@ -38,20 +36,12 @@ class SavedSeedAdmin(PageAdmin):
     kilobytes = columns.cell("kilobytes", lambda seed: f"{seed.bytes / 1000:,.1f}")
     beginning_of_digest = columns.cell("digest", lambda seed: seed.digest[:12])
 
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to save seeds."""
-        return has_right(request, Right.OPERATE)
-
     def page_context(self, request: HttpRequest, row: SavedSeed) -> dict[str, Any]:
         """Add whether the person may use seeds."""
         return super().page_context(request, row) | {"may_own": has_right(request, Right.OWN)}
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Show the forms that save a seed, fork an agent and send a seed."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         return console_page(
             request,
             "console/seed_new.html",

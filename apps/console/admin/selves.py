@@ -112,7 +112,7 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
     fields = ("belief", "memory", "supports", "strength_shown", "at")
 
     joined = ("belief", "memory")
-    unread = MEMORY_VECTORS
+    deferred = MEMORY_VECTORS
 
     belief_shown = columns.cell(
         "belief", lambda evidence: cells.link("selves_belief", evidence.belief_id, evidence.belief)
@@ -167,7 +167,7 @@ class BoundaryAdmin(AgentRowsAdmin):
     """List agents' own boundaries, without the default ones."""
 
     when_empty = f"No agent has a boundary of its own. Every agent has these: {_NAMES}."
-    when_empty_see = "arbor self boundary list NAME"
+    when_empty_command = "arbor self boundary list NAME"
     list_display = (
         "name",
         "agent_link",
@@ -198,7 +198,6 @@ class BoundaryAdmin(AgentRowsAdmin):
     flexibility_shown = columns.share("flexibility", "flexibility")
     importance_shown = columns.share("importance", "importance")
     came_from = columns.origin("source", "source")
-    #: The patterns and examples of the boundary.
     patterns_shown = columns.lines("patterns", "patterns")
     examples_shown = columns.lines("examples", "examples")
 

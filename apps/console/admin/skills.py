@@ -1,4 +1,4 @@
-"""Lists of skills and their versions, of active skills and subscriptions; changed on the page *Skills* and on those of agents."""
+"""Lists of skills, their versions, active skills and subscriptions, which change on the page *Skills* and on pages of agents."""
 
 from __future__ import annotations
 

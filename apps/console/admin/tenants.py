@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
@@ -19,9 +18,9 @@ from apps.agents.services.energy import energy_terms
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.console import cells, columns
-from apps.console.access import actor_of, has_role, is_platform_operator
+from apps.console.access import Right, actor_of, has_right, is_platform_operator
 from apps.console.account_views import current_session
-from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
+from apps.console.listing import AddPageAdmin, ConsoleAdmin, PageAdmin, PlatformAdmin
 from apps.console.views import console_page
 from apps.fleet.accounts import create_account, open_sessions
 from apps.tenants.models import Membership, Role, Tenant, User
@@ -45,7 +44,7 @@ class NewAccountForm(forms.Form):
     )
 
     def create(self, *, actor: str) -> User | None:
-        """Create the account; none, with the reason beside the form, when the service refuses."""
+        """Create the account; None, with the reason in the form's errors, if the service refuses."""
         try:
             return create_account(actor=actor, **self.cleaned_data)
         except (AlreadyExists, Invalid) as refusal:
@@ -60,7 +59,7 @@ admin.site.unregister(Group)
 
 @admin.register(Tenant)
 class TenantAdmin(PlatformAdmin):
-    """List the tenants of the installation. To see a tenant's data, an operator visits the tenant and gives a reason."""
+    """List the tenants of the installation. To see the data of a tenant, a superuser visits the tenant and gives a reason."""
 
     list_display = ("name", "slug", "status_badge", "created_at")
     search_fields = ("slug", "name")
@@ -148,7 +147,7 @@ class MembershipAdmin(ConsoleAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         """Read the tenant's members; their manager raises an error without a tenant."""
         members: QuerySet[Membership] = Membership.objects.select_related("user").order_by("user__username")
-        # Of an account the serving role may read nothing but the name.
+        # The serving role may read only the name of an account.
         return members.only("tenant", "user", "role", "created_at", "user__username")
 
     person = columns.cell("person", lambda membership: membership.user.get_username())
@@ -156,11 +155,11 @@ class MembershipAdmin(ConsoleAdmin):
 
 
 def _for_owners(request: HttpRequest, context: dict[str, Any] | None) -> dict[str, Any]:
-    return {**(context or {}), "may_own": has_role(request, Role.OWNER), "roles": Role.values}
+    return {**(context or {}), "may_own": has_right(request, Right.OWN), "roles": Role.values}
 
 
 @admin.register(User)
-class UserAdmin(PageAdmin, PlatformAdmin):
+class UserAdmin(AddPageAdmin, PageAdmin, PlatformAdmin):
     """List all accounts; superusers create, disable and sign out accounts here."""
 
     page_template = "console/user.html"
@@ -174,25 +173,17 @@ class UserAdmin(PageAdmin, PlatformAdmin):
         return User.objects.defer("password").order_by("username")
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Return whether the user may create accounts; only superusers may."""
+        """Allow superusers to create accounts."""
         return is_platform_operator(request)
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Create an account."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         form = NewAccountForm(request.POST if request.method == "POST" else None)
         account = form.create(actor=actor_of(request)) if form.is_valid() else None
         if account is not None:
             messages.success(request, f"Created account {account.username}.")
             return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[account.pk]))
         return console_page(request, "console/user_new.html", title="New account", opts=self.opts, form=form)
-
-    def read_page(self, row: User) -> User:
-        """Return the account; its sessions and memberships are added by `page_context`."""
-        return row
 
     def page_context(self, request: HttpRequest, row: User) -> dict[str, Any]:
         """Add the sessions and memberships of the account."""

@@ -7,60 +7,47 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
 from apps.console import cells, columns
-from apps.console.access import actor_of, has_role
-from apps.console.listing import FoundByIdAdmin, PageAdmin, filters
-from apps.console.operator.tools import NewToolServerForm, ServerPage, ToolPage, read_server, read_tool
+from apps.console.access import actor_of
+from apps.console.listing import AddPageAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.operator.tools import NewToolServerForm, read_server, read_tool
 from apps.console.views import console_page
-from apps.tenants.models import Role
 from apps.tools.models import Tool, ToolServer
 from arbor.adapters.webhook import redact_url
 
-#: Colors of statuses.
+#: The looks of the badges of statuses.
 _LOOKS = {"allowed": "good", "changed": "bad", "missing": "warn"}
 
 
 @admin.register(ToolServer)
-class ToolServerAdmin(PageAdmin, FoundByIdAdmin):
+class ToolServerAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     """List a tenant's MCP servers. Their secrets are never read from the database."""
 
     page_template = "console/tool_server.html"
     list_display = ("name", "to", "listed", "problem")
     ordering = ("name",)
-    unread = ("sealed_secret",)
+    deferred = ("sealed_secret",)
     exported_as: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         {"url": lambda server: redact_url(server.url)}
     )
     when_empty = "Tools of MCP servers become actions of agents, as far as you allow them."
-    when_empty_see = "arbor tool server add --help"
+    when_empty_command = "arbor tool server add --help"
 
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to add servers."""
-        return has_role(request, Role.OPERATOR)
+    read_page = staticmethod(read_server)
 
-    def read_page(self, row: ToolServer) -> ServerPage:
-        """Return the server with its tools."""
-        return read_server(row)
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Add a server, and enqueue the listing of its tools."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         form = NewToolServerForm(request.POST if request.method == "POST" else None)
-        made = form.create(actor=actor_of(request)) if form.is_valid() else None
+        created = form.create(actor=actor_of(request)) if form.is_valid() else None
         return console_page(
             request,
             "console/tool_server_new.html",
             title="New tool server",
             opts=self.opts,
             form=form,
-            made=made,
+            created=created,
         )
 
     to = columns.cell("to", lambda server: cells.clipped(redact_url(server.url), 70))
@@ -77,13 +64,11 @@ class ToolAdmin(PageAdmin, FoundByIdAdmin):
     list_filter = filters("status")
     ordering = ("server__name", "name")
     joined = ("server",)
-    unread = ("server__sealed_secret",)
+    deferred = ("server__sealed_secret",)
     when_empty = "Add a tool server; its tools appear here."
-    when_empty_see = "arbor tool server add --help"
+    when_empty_command = "arbor tool server add --help"
 
-    def read_page(self, row: Tool) -> ToolPage:
-        """Return the tool with the agents that may call it."""
-        return read_tool(row)
+    read_page = staticmethod(read_tool)
 
     action_shown = columns.cell("action", lambda tool: cells.mono(tool.action))
     status_shown = columns.cell(

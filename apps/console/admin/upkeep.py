@@ -28,7 +28,7 @@ class _PerMemoryAdmin(AgentRowsAdmin):
     ordering = ("-memory_id",)
 
     joined = (*AgentRowsAdmin.joined, "memory")
-    unread: ClassVar[tuple[str, ...]] = (*AgentRowsAdmin.unread, *MEMORY_VECTORS)
+    deferred: ClassVar[tuple[str, ...]] = (*AgentRowsAdmin.deferred, *MEMORY_VECTORS)
 
     memory_link = columns.memory()
 
@@ -71,7 +71,7 @@ class NextEmbeddingAdmin(_PerMemoryAdmin):
     list_display = ("memory_link", "agent_link", "embedding_model")
     fields = ("memory", "agent", "embedding_model")
 
-    unread = (*_PerMemoryAdmin.unread, "embedding", "lexical")
+    deferred = (*_PerMemoryAdmin.deferred, "embedding", "lexical")
 
 
 @admin.register(Mind)

@@ -5,59 +5,44 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from apps.console import cells, columns
-from apps.console.access import Right, actor_of, has_right, has_role
-from apps.console.listing import ConsoleAdmin, FoundByIdAdmin, PageAdmin, filters
+from apps.console.access import Right, actor_of, has_right
+from apps.console.listing import AddPageAdmin, ConsoleAdmin, FoundByIdAdmin, PageAdmin, filters
 from apps.console.live import BUSY_REFRESH_S
 from apps.console.operator.workflows import EXAMPLE, WorkflowForm
 from apps.console.pages.workflows import (
-    WorkflowPage,
-    WorkflowRunPage,
     read_run_page,
     read_workflow_page,
 )
 from apps.console.views import console_page
-from apps.tenants.models import Role
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
 from apps.workflows.services.answers import REASON_LENGTH
 from arbor.workflows.values import OPEN_RUNS
 
 
 @admin.register(Workflow)
-class WorkflowAdmin(PageAdmin, FoundByIdAdmin):
+class WorkflowAdmin(AddPageAdmin, PageAdmin, FoundByIdAdmin):
     """List the workflows of a tenant."""
 
     page_template = "console/workflow.html"
     list_display = ("name", "version", "agent_shown", "schedule", "next_run", "state")
     ordering = ("name",)
     joined = ("agent",)
-    unread = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred = ("agent__character", "agent__genome", "agent__pipeline")
     when_empty = "A workflow is a sequence of steps: prompts, approvals of people, steps that agents do."
-    when_empty_see = "arbor workflow create --help"
+    when_empty_command = "arbor workflow create --help"
 
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Allow operators to create workflows."""
-        return has_role(request, Role.OPERATOR)
+    read_page = staticmethod(read_workflow_page)
 
-    def read_page(self, row: Workflow) -> WorkflowPage:
-        """Return the workflow with its drawn definition."""
-        return read_workflow_page(row)
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_page(self, request: HttpRequest) -> HttpResponse:
         """Create a workflow."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
         form = WorkflowForm(request.POST if request.method == "POST" else None, initial={"source": EXAMPLE})
-        made = form.save(actor=actor_of(request)) if form.is_valid() else None
-        if made is not None:
-            return HttpResponseRedirect(reverse("admin:workflows_workflow_change", args=[made.id]))
+        created = form.save(actor=actor_of(request)) if form.is_valid() else None
+        if created is not None:
+            return HttpResponseRedirect(reverse("admin:workflows_workflow_change", args=[created.id]))
         return console_page(
             request, "console/workflow_form.html", title="New workflow", opts=self.opts, form=form
         )
@@ -85,16 +70,13 @@ class WorkflowRunAdmin(PageAdmin, FoundByIdAdmin):
     sortable_by: Any = ()
     joined = ("workflow",)
     when_empty = "No workflow has run yet."
-    when_empty_see = "arbor workflow start --help"
+    when_empty_command = "arbor workflow start --help"
 
-    def read_page(self, row: WorkflowRun) -> WorkflowRunPage:
-        """Return the run with its steps."""
-        return read_run_page(row)
-
+    read_page = staticmethod(read_run_page)
     read_parts = staticmethod(read_run_page)
 
     def live_interval(self, row: WorkflowRun) -> int:
-        """Update the page of an open run."""
+        """Return the seconds between two updates of an open run's page; 0 for an ended run."""
         return BUSY_REFRESH_S if row.status in OPEN_RUNS else 0
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
@@ -124,7 +106,7 @@ class WorkflowStepAdmin(FoundByIdAdmin):
     filters_latest = True
     sortable_by: Any = ()
     joined = ("run__workflow", "agent")
-    unread = ("agent__character", "agent__genome", "agent__pipeline")
+    deferred = ("agent__character", "agent__genome", "agent__pipeline")
     fields = (
         "name",
         "run_link",

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_http_methods
 
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.views import console_page, refuse
 from apps.knowledge.services.categories import categories_of, set_categories
 from apps.knowledge.services.reading import count_categories
 from apps.tenants.scope import APP
-from arbor.errors import ArborError, Invalid, PermissionDenied
+from arbor.errors import ArborError, Invalid
 
 #: The scopes that can be posted: documents of every category, or of the posted ones.
 _ALL, _CHOSEN = "all", "chosen"
@@ -35,7 +35,7 @@ class CategoryChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDocumentsPage:
-    """The categories of documents that an agent finds, and those that it could find."""
+    """The categories of documents that an agent finds, and the other categories."""
 
     agent: Agent
     finds_all: bool
@@ -46,8 +46,7 @@ class AgentDocumentsPage:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_agent_documents(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the categories of documents that an agent finds; set them to the posted ones."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents find")
+    require_member(request, to="see what its agents find")
     agent = agent_by_id(agent_id)
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):

@@ -8,12 +8,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.authority.services.approvals import approve, deny
-from apps.console.access import ROLES_WITH_RIGHT, Right, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right
 from apps.console.views import refuse
 from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
 
-#: The acts of the buttons, and what is said afterwards.
+#: The acts of the buttons, with the messages after them.
 _DONE = {
     "approve": "Approved: the next heartbeat, due now, executes it once.",
     "always": "Approved, and allowed without asking from now on.",
@@ -25,8 +25,7 @@ _DONE = {
 def decide_approval(request: HttpRequest) -> HttpResponse:
     """Decide the posted request, and return to its page. A button posts `one=ACT:ID`: approve, always or deny."""
     if not has_right(request, Right.APPROVE):
-        needed = ROLES_WITH_RIGHT[Right.APPROVE]
-        return refuse(request, agent_id=None, attempted="decide requests for approval", needed=needed)
+        return refuse(request, attempted="decide requests for approval", right=Right.APPROVE)
     act, _, named = request.POST.get("one", "").partition(":")
     approval_id = read_id(named)
     if act not in _DONE or approval_id is None:

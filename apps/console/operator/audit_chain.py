@@ -12,14 +12,12 @@ from apps.audit.services.chains import AuditChain
 from apps.audit.services.export import export_audit
 from apps.audit.services.search import AuditFilter
 from apps.audit.services.verification import ChainReport
-from apps.console.access import access_of, actor_of, has_role
+from apps.console.access import Right, access_of, actor_of, has_right, require_member
 from apps.console.pages.audit_chain import read_chain
 from apps.console.views import console_page, refuse
 from apps.fleet.audit_seals import verify_audit
-from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import Access
-from arbor.errors import PermissionDenied
 
 #: Seals that a page verifies at most: the command verifies all.
 SEALS_VERIFIED = 1_000
@@ -28,9 +26,7 @@ SEALS_VERIFIED = 1_000
 @require_safe
 def show_chain(request: HttpRequest) -> HttpResponse:
     """Show the latest seals."""
-    access = access_of(request)
-    if access is None:
-        raise PermissionDenied("only members of a tenant see its audit log")
+    access = require_member(request, to="see its audit log")
     return _page(request, access, report=None)
 
 
@@ -40,12 +36,10 @@ def verify_seals(request: HttpRequest) -> HttpResponse:
 
     The middleware opens no transaction for this view, which may read for long.
     """
-    access = access_of(request)
-    if access is None:
-        raise PermissionDenied("only members of a tenant see its audit log")
-    if not has_role(request, Role.OWNER):
+    access = require_member(request, to="see its audit log")
+    if not has_right(request, Right.OWN):
         with tenant_transaction(access.tenant_id):
-            return refuse(request, agent_id=None, attempted="verify the audit log", needed=Role.OWNER)
+            return refuse(request, attempted="verify the audit log", right=Right.OWN)
     report = verify_audit(AuditChain(tenant_id=access.tenant_id), latest=SEALS_VERIFIED)
     with tenant_transaction(access.tenant_id):
         # The navigation reads rows of the tenant, whose transaction ends here.
@@ -60,16 +54,16 @@ def _page(request: HttpRequest, access: Access, *, report: ChainReport | None) -
         page=read_chain(access.tenant_id),
         report=report,
         verified=SEALS_VERIFIED,
-        is_owner=has_role(request, Role.OWNER),
+        is_owner=has_right(request, Right.OWN),
     )
 
 
 @require_POST
-def export_lines(request: HttpRequest) -> HttpResponseBase:
+def export_audit_log(request: HttpRequest) -> HttpResponseBase:
     """Send the tenant's whole audit log as JSON lines; the export is audited."""
     access = access_of(request)
-    if access is None or not has_role(request, Role.OWNER):
-        return refuse(request, agent_id=None, attempted="export the audit log", needed=Role.OWNER)
+    if access is None or not has_right(request, Right.OWN):
+        return refuse(request, attempted="export the audit log", right=Right.OWN)
     answer = StreamingHttpResponse(
         export_audit(access.tenant_id, wanted=AuditFilter(), actor=actor_of(request)),
         content_type="application/x-ndjson",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from uuid import UUID
 
-from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -27,19 +25,19 @@ from apps.authority.services.explanations import (
     uses_of,
 )
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
+from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
-from apps.tenants.scope import APP
 from arbor.agents.capabilities import SCHEME
 from arbor.authority.constraints import Constraints, constraints_from_input
 from arbor.authority.grants import action_resource
-from arbor.errors import AlreadyExists, CapabilityDenied, Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.actions import ACTIONS
 from arbor.ids import read_id
 
-#: The longest time of a grant in the form; a date or none at all is entered by other doors.
+#: The longest time of a grant in the form, in days; the command line and the API take dates.
 _MOST_DAYS = 36_500
-#: Agents that the form of a delegation offers.
+#: The most agents that the form of a delegation offers.
 _AGENTS_OFFERED = 200
 
 
@@ -76,12 +74,11 @@ class CapabilityPage:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_capabilities(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show an agent's capabilities and, for `resource`, whether it may use it; apply a posted act."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents may do")
+    require_member(request, to="see what its agents may do")
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):
             return refuse(request, agent_id=agent_id, attempted="change the capabilities of an agent")
-        _apply(request, agent_id)
+        run_act(request, _ACTS, agent_id)
         return HttpResponseRedirect(reverse("admin:agent-capabilities", args=[agent_id]))
     page = _read(request, agent_by_id(agent_id))
     title = f"Capabilities of {page.agent.name}"
@@ -123,19 +120,6 @@ def _read(request: HttpRequest, agent: Agent) -> CapabilityPage:
     )
 
 
-def _apply(request: HttpRequest, agent_id: UUID) -> None:
-    act = _ACTS.get(request.POST.get("act", ""))
-    if act is None:
-        raise NotFound(f"the act must be one of {', '.join(_ACTS)}")
-    try:
-        with transaction.atomic(using=APP):
-            done = act(request, agent_id)
-    except (Invalid, AlreadyExists, CapabilityDenied) as refusal:
-        messages.error(request, f"Nothing was done: {refusal}.")
-    else:
-        messages.success(request, done)
-
-
 def _grant(request: HttpRequest, agent_id: UUID) -> str:
     resource = request.POST.get("resource", "").strip()
     row = grant_capability(
@@ -152,7 +136,7 @@ def _delegate(request: HttpRequest, agent_id: UUID) -> str:
     if other is None:
         raise Invalid("choose the agent that receives the capability")
     row = delegate_capability(
-        capability_id=_own(request, agent_id),
+        capability_id=_posted_capability(request, agent_id),
         to_agent_id=other,
         constraints=_constraints(request),
         actor=actor_of(request),
@@ -162,20 +146,18 @@ def _delegate(request: HttpRequest, agent_id: UUID) -> str:
 
 def _revoke(request: HttpRequest, agent_id: UUID) -> str:
     revoked = revoke_capability(
-        capability_id=_own(request, agent_id),
+        capability_id=_posted_capability(request, agent_id),
         reason=request.POST.get("reason", ""),
         actor=actor_of(request),
     )
     return "The capability is revoked." if revoked == 1 else f"{revoked} capabilities are revoked."
 
 
-_ACTS: Mapping[str, Callable[[HttpRequest, UUID], str]] = MappingProxyType(
-    {"grant": _grant, "delegate": _delegate, "revoke": _revoke}
-)
+_ACTS: Mapping[str, RowAct] = MappingProxyType({"grant": _grant, "delegate": _delegate, "revoke": _revoke})
 
 
-def _own(request: HttpRequest, agent_id: UUID) -> UUID:
-    """Return the posted capability, which must be the agent's. Raises NotFound."""
+def _posted_capability(request: HttpRequest, agent_id: UUID) -> UUID:
+    """Return the id of the posted capability of the agent. Raises NotFound for a capability of another agent."""
     capability_id = read_id(request.POST.get("capability"))
     rows = CapabilityGrant.objects.filter(agent_id=agent_id)
     if capability_id is None or not rows.filter(id=capability_id).exists():

@@ -17,7 +17,7 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
 
-from apps.console.access import access_of, actor_of
+from apps.console.access import actor_of, require_member
 from apps.console.row_acts import RowAct, apply_act
 from apps.knowledge.models import Document, DocumentVersion, Passage
 from apps.knowledge.services.documents import (
@@ -32,7 +32,7 @@ from apps.knowledge.services.documents import (
 )
 from apps.knowledge.services.reading import count_categories, passages_of, version_of, versions_of
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, PermissionDenied
+from arbor.errors import Invalid
 from arbor.knowledge.files import ENDINGS
 from arbor.knowledge.values import CATEGORY_LENGTH, DocumentStatus, IndexingStatus
 
@@ -51,7 +51,7 @@ class DocumentPage:
     more_passages: int
     categories: list[str]
     is_published: bool
-    #: Passages that wait for no vector any more, and their share in percent.
+    #: The number of passages that do not wait for a vector, and their share in percent.
     settled: int
     percent: int
 
@@ -100,7 +100,7 @@ class NewDocumentsForm(forms.Form):
     )
 
     def add(self, *, actor: str) -> list[Document]:
-        """Add the files, each in a transaction of its own; what is refused is in the form's errors."""
+        """Add the files, each in a transaction of its own; refused files are among the form's errors."""
         added = []
         for file in self.cleaned_data["chosen"]:
             new = NewDocument(
@@ -198,9 +198,8 @@ def act_on_document(request: HttpRequest, document_id: UUID) -> HttpResponse:
 
 @require_GET
 def download_document(request: HttpRequest, document_id: UUID, number: int) -> HttpResponse:
-    """Send the file of a version as a download: a browser must never show a file of others as a page of the console."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant read its documents")
+    """Send the file of a version as a download, because a browser must not render an uploaded file as a page of the console."""
+    require_member(request, to="read its documents")
     version = version_of(document_id, number)
     name = version.document.name.rpartition("/")[2]
     response = HttpResponse(bytes(version.content), content_type="application/octet-stream")

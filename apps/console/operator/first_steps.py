@@ -1,4 +1,4 @@
-"""Views of the first steps, and of the first of them: a tenant."""
+"""Views of the first steps, and of the form that creates a tenant."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NAME_LENGTH, _SLUG_LENGTH = 200, 63
 
 @require_safe
 def show_first_steps(request: HttpRequest) -> HttpResponse:
-    """Show the steps to a talking agent, done or not."""
+    """Show the first steps, done or not."""
     steps = read_first_steps(read_fleet() if access_of(request) else None)
     return console_page(request, "console/first_steps.html", title="First steps", steps=steps)
 
 
 @require_POST
 def create_tenant(request: HttpRequest) -> HttpResponse:
-    """Create a tenant of which the person, who runs the installation, is the owner, and work in it."""
+    """Create a tenant, make the superuser its owner, and switch to it."""
     if not is_platform_operator(request):
         raise PermissionDenied("only superusers create tenants")
     name = " ".join(request.POST.get("name", "").split())

@@ -6,10 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db import transaction
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from apps.console.forms import agent_choices
+from apps.console.forms import ServiceForm, agent_choices, agent_or_all_choices
 from apps.console.pages.hooks import latest_body
 from apps.contacts.models import Hook
 from apps.contacts.services.hooks import (
@@ -21,11 +20,10 @@ from apps.contacts.services.hooks import (
     try_mapping,
 )
 from apps.contacts.services.signal_webhooks import NewSignalWebhook, create_webhook
-from apps.tenants.scope import APP
 from arbor.contacts.hook_signatures import LONGEST_SECRET
 from arbor.contacts.hook_templates import TEMPLATE_LENGTH
 from arbor.contacts.hooks import HookKind, HookMapping, HookMessage
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.errors import AlreadyExists, Invalid, NotFound
 
 #: Characters of a sample body.
 SAMPLE_LENGTH = 100_000
@@ -51,11 +49,11 @@ def _line(label: str, *, required: bool = False, length: int = 200, **options: A
 
 
 def _names(text: str) -> list[str]:
-    """Return names that are separated by commas or line breaks."""
+    """Split a text at commas and line breaks into names."""
     return [name.strip() for name in text.replace("\n", ",").split(",") if name.strip()]
 
 
-class MappingForm(forms.Form):
+class MappingForm(ServiceForm):
     """The events of a hook, its urgency, and the mapping of JSON, with a sample to try it."""
 
     events = _line(
@@ -98,26 +96,21 @@ class MappingForm(forms.Form):
 
     def trial(self) -> HookMessage | None:
         """Return the message that the sample would give; None, with the reason in the form's errors."""
-        try:
+        with self.refusals(Invalid):
             return try_mapping(mapping=self.mapping(), sample=self.cleaned_data["sample"])
-        except Invalid as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        return None
 
     def change(self, hook: Hook, *, actor: str) -> Hook | None:
         """Change the hook; None, with the reason in the form's errors, if the service refuses."""
-        try:
-            with transaction.atomic(using=APP):
-                return change_hook(
-                    hook_id=hook.id,
-                    actor=actor,
-                    mapping=self.mapping() if hook.kind == HookKind.JSON else None,
-                    events=_names(self.cleaned_data["events"]),
-                    urgent_from=self.cleaned_data["urgent_from"],
-                )
-        except Invalid as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        with self.refusals(Invalid):
+            return change_hook(
+                hook_id=hook.id,
+                actor=actor,
+                mapping=self.mapping() if hook.kind == HookKind.JSON else None,
+                events=_names(self.cleaned_data["events"]),
+                urgent_from=self.cleaned_data["urgent_from"],
+            )
+        return None
 
     @staticmethod
     def values_of(hook: Hook) -> dict[str, Any]:
@@ -133,7 +126,9 @@ class NewHookForm(MappingForm):
 
     name = _line("Name", required=True, length=NAME_LENGTH)
     agent = forms.ChoiceField(
-        widget=UnfoldAdminSelectWidget(), help_text="Perceives each delivery, as text of others."
+        choices=agent_choices,
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Perceives each delivery, as text of others.",
     )
     kind = forms.ChoiceField(choices=_KINDS, widget=UnfoldAdminSelectWidget())
     signature_header = _line(
@@ -151,9 +146,6 @@ class NewHookForm(MappingForm):
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, initial=HookMapping().as_json())
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = agent_choices()
 
     def create(self, *, actor: str) -> HookWithSecret | None:
         """Create the hook; None, with the reason in the form's errors, if the service refuses."""
@@ -169,15 +161,12 @@ class NewHookForm(MappingForm):
             urgent_from=wanted["urgent_from"],
             secret=wanted["secret"],
         )
-        try:
-            with transaction.atomic(using=APP):
-                return create_hook(new, actor=actor)
-        except (Invalid, AlreadyExists, LimitReached, NotFound) as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        with self.refusals(Invalid, AlreadyExists, NotFound):
+            return create_hook(new, actor=actor)
+        return None
 
 
-class NewWebhookForm(forms.Form):
+class NewWebhookForm(ServiceForm):
     """The form of a new webhook."""
 
     name = _line("Name", required=True, length=60)
@@ -188,27 +177,21 @@ class NewWebhookForm(forms.Form):
         help_text="Separated by commas; memory.goal_* means all that begin so. Empty: all signals.",
     )
     agent = forms.ChoiceField(
-        required=False, widget=UnfoldAdminSelectWidget(), help_text="Empty: the signals of all agents."
+        choices=agent_or_all_choices,
+        required=False,
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Empty: the signals of all agents.",
     )
-
-    def __init__(self, data: Any = None) -> None:
-        super().__init__(data)
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "all agents"), *agent_choices()]
 
     def create(self, *, actor: str) -> NewSignalWebhook | None:
         """Create the webhook; None, with the reason in the form's errors, if the service refuses."""
         wanted = self.cleaned_data
-        try:
-            with transaction.atomic(using=APP):
-                return create_webhook(
-                    name=wanted["name"],
-                    url=wanted["url"],
-                    signals=_names(wanted["signals"]),
-                    agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
-                    actor=actor,
-                )
-        except (Invalid, AlreadyExists, LimitReached) as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        with self.refusals(Invalid, AlreadyExists):
+            return create_webhook(
+                name=wanted["name"],
+                url=wanted["url"],
+                signals=_names(wanted["signals"]),
+                agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
+                actor=actor,
+            )
+        return None

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.operator.hook_forms import MappingForm
 from apps.console.row_acts import apply_act
 from apps.console.views import console_page, refuse
@@ -21,7 +21,7 @@ from apps.contacts.services.signal_webhooks import NewSignalWebhook, rotate_webh
 from apps.contacts.services.webhook_deliveries import resend_delivery
 from apps.tenants.scope import APP
 from arbor.contacts.hooks import HookKind
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, NotFound
 
 
 def _switch_on(request: HttpRequest, hook_id: UUID) -> str:
@@ -89,7 +89,7 @@ def _rotate(
     request: HttpRequest, rotate: Callable[[], tuple[str, str]], *, noun: str, back: str
 ) -> HttpResponse:
     if not has_right(request, Right.OPERATE):
-        return refuse(request, agent_id=None, attempted=f"rotate the secret of a {noun}")
+        return refuse(request, attempted=f"rotate the secret of a {noun}")
     try:
         with transaction.atomic(using=APP):
             name, secret = rotate()
@@ -110,10 +110,9 @@ def _rotate(
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_hook(request: HttpRequest, hook_id: UUID) -> HttpResponse:
     """Show the events and the mapping of a hook; try or save what is posted."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see its hooks")
+    require_member(request, to="see its hooks")
     if not has_right(request, Right.OPERATE):
-        return refuse(request, agent_id=None, attempted=f"change the hook {hook_id}")
+        return refuse(request, attempted=f"change the hook {hook_id}")
     hook: Hook | None = Hook.objects.select_related("agent").defer("sealed_secret").filter(id=hook_id).first()
     if hook is None:
         raise NotFound(f"there is no hook {hook_id} in this tenant")

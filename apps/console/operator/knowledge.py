@@ -1,31 +1,39 @@
-"""View of quotas and of facts on their way into the self, and the form that pins memories."""
+"""View of memory quotas and promotion candidates, and of the form that pins memories."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from uuid import UUID
 
-from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.access import access_of, actor_of, has_role
+from apps.console.access import actor_of, require_member
 from apps.console.pages.knowledge import read_knowledge
-from apps.console.views import console_page, refuse
+from apps.console.row_acts import RowAct, apply_act
+from apps.console.views import console_page
 from apps.memories.services.retention.pins import pin, unpin
-from apps.tenants.models import Role
-from apps.tenants.scope import APP
-from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 
-_ACTS = {"pin": pin, "unpin": unpin}
+
+def _pin(request: HttpRequest, memory_id: UUID) -> str:
+    changed = pin(memory_ids=[memory_id], actor=actor_of(request))
+    return "The memory is pinned." if changed else "The memory was pinned already."
+
+
+def _unpin(request: HttpRequest, memory_id: UUID) -> str:
+    changed = unpin(memory_ids=[memory_id], actor=actor_of(request))
+    return "The memory is unpinned." if changed else "The memory was unpinned already."
+
+
+_ACTS: Mapping[str, RowAct] = MappingProxyType({"pin": _pin, "unpin": _unpin})
 
 
 @require_safe
 def show_quotas(request: HttpRequest) -> HttpResponse:
     """Show an agent's memories of each type with the quotas, and the facts nearest to a proposal."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents remember")
+    require_member(request, to="see what its agents remember")
     page = read_knowledge(request.GET)
     return console_page(request, "console/knowledge.html", title="Memory quotas", page=page)
 
@@ -33,18 +41,5 @@ def show_quotas(request: HttpRequest) -> HttpResponse:
 @require_POST
 def act_on_memory(request: HttpRequest, memory_id: UUID) -> HttpResponse:
     """Pin or unpin a memory, and return to its page."""
-    verb = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} memory {memory_id}")
-    if verb not in _ACTS:
-        raise NotFound(f"the act must be one of {', '.join(_ACTS)}, got {verb!r}")
-    try:
-        with transaction.atomic(using=APP):
-            changed = _ACTS[verb](memory_ids=[memory_id], actor=actor_of(request))
-    except (Invalid, LimitReached) as refusal:
-        messages.error(request, f"Nothing was done: {refusal}.")
-    else:
-        messages.success(
-            request, f"The memory is {verb}ned." if changed else f"The memory was {verb}ned already."
-        )
-    return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[memory_id]))
+    refusal = apply_act(request, _ACTS, memory_id, "memory")
+    return refusal or HttpResponseRedirect(reverse("admin:memories_memory_change", args=[memory_id]))

@@ -6,18 +6,16 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from apps.console.access import access_of
+from apps.console.access import require_member
 from apps.console.export import answer_with_rows
 from apps.console.pages.ledger import read_ledger
 from apps.console.views import console_page
-from arbor.errors import PermissionDenied
 
 
 @require_safe
 def show_ledger(request: HttpRequest) -> HttpResponseBase:
-    """Show what models cost by model, agent, purpose or day, and what is left of the day's budgets."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see what its agents cost")
+    """Show the costs of calls by model, agent, purpose or day, and the rest of the day's budgets."""
+    require_member(request, to="see what its agents cost")
     page = read_ledger(request.GET)
     if (export := request.GET.get("export")) is not None:
         return answer_with_rows([group.as_row(page.by) for group in page.groups], kind=export, name="usage")

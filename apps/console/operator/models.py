@@ -15,13 +15,12 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.calls.models import ProviderKey
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.models import read_models
 from apps.console.views import console_page, refuse
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
-from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, NotFound
 
 #: The fields of the form for a key that are filled in again after an error; never the key.
 _REPEATED = ("provider", "base_url", "model")
@@ -30,8 +29,7 @@ _REPEATED = ("provider", "base_url", "model")
 @require_safe
 def show_models(request: HttpRequest) -> HttpResponse:
     """Show the tenant's default model and its keys of providers."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see its models")
+    require_member(request, to="see its models")
     page = read_models(request.GET)
     return console_page(
         request, "console/models.html", title="Models", page=page, may_own=has_right(request, Right.OWN)
@@ -77,7 +75,7 @@ def _listed(row: ProviderKey) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _ModelsAct:
-    """An act on the tenant's models: its service, and its words in the audit log where it is refused."""
+    """An act on the tenant's models, and its description in the audit log where it is refused."""
 
     run: Callable[[HttpRequest, UUID], str]
     attempted: str
@@ -100,14 +98,12 @@ def act_on_models(request: HttpRequest) -> HttpResponse:
 
     The middleware opens no transaction for this view, because a provider is asked.
     """
-    access, verb = access_of(request), request.POST.get("act", "")
-    if access is None:
-        raise PermissionDenied("only members of a tenant change its models")
+    access, verb = require_member(request, to="change its models"), request.POST.get("act", "")
     if verb not in _ACTS:
         raise NotFound(f"the act must be one of {', '.join(_ACTS)}, got {verb!r}")
     if not has_right(request, Right.OWN):
         with tenant_transaction(access.tenant_id):
-            return refuse(request, agent_id=None, attempted=_ACTS[verb].attempted, needed=Role.OWNER)
+            return refuse(request, attempted=_ACTS[verb].attempted, right=Right.OWN)
     page = reverse("admin:models")
     try:
         done = _ACTS[verb].run(request, access.tenant_id)

@@ -1,4 +1,4 @@
-"""Views of the operations page: retries of what failed, and pauses of everything, confirmed by a name."""
+"""Views of the operations page: retry failed calls and messages, and pause agents or suspend tenants after a confirmation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import Right, access_of, actor_of, has_right, is_platform_operator
-from apps.console.live import is_own_request, live_page
+from apps.console.live import live_page
 from apps.console.pages.operations import read_operations
 from apps.console.views import refuse
 from apps.contacts.services.outbox import retry_message
@@ -21,6 +21,7 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.pauses import pause_all_agents, resume_all_agents, resume_all_tenants, suspend_all_tenants
 from apps.maintenance.services.recovery import retry_failed_maintenance_calls
 from apps.tenants.scope import APP
+from apps.tenants.sessions import is_own_request
 from arbor.errors import Invalid, NotFound, PermissionDenied
 from arbor.ids import read_id
 
@@ -116,43 +117,43 @@ def _confirm(request: HttpRequest, name: str) -> None:
         raise Invalid(f"type {name!r} to confirm")
 
 
-def _may_operate(request: HttpRequest) -> bool:
-    return has_right(request, Right.OPERATE)
-
-
 @dataclass(frozen=True, kw_only=True)
 class _OperationsAct:
-    """An act of the operations page: its function, which returns the message for the person, and its permission."""
+    """An act of the operations page, which returns the message for the person."""
 
-    carry_out: Callable[[HttpRequest], str]
-    allowed: Callable[[HttpRequest], bool] = _may_operate
+    run: Callable[[HttpRequest], str]
+    #: Whether the act is on tenants of the installation, and so for superusers only.
+    is_for_superusers: bool = False
 
 
 OPERATIONS_ACTS: Mapping[str, _OperationsAct] = MappingProxyType(
     {
-        "retry-calls": _OperationsAct(carry_out=_retry_calls),
-        "retry-messages": _OperationsAct(carry_out=_retry_messages),
-        "pause-all": _OperationsAct(carry_out=_pause_all),
-        "resume-all": _OperationsAct(carry_out=_resume_all),
-        "suspend-tenant": _OperationsAct(carry_out=_suspend_one, allowed=is_platform_operator),
-        "resume-tenant": _OperationsAct(carry_out=_resume_one, allowed=is_platform_operator),
-        "suspend-all": _OperationsAct(carry_out=_suspend_installation, allowed=is_platform_operator),
-        "resume-all-tenants": _OperationsAct(carry_out=_resume_installation, allowed=is_platform_operator),
+        "retry-calls": _OperationsAct(run=_retry_calls),
+        "retry-messages": _OperationsAct(run=_retry_messages),
+        "pause-all": _OperationsAct(run=_pause_all),
+        "resume-all": _OperationsAct(run=_resume_all),
+        "suspend-tenant": _OperationsAct(run=_suspend_one, is_for_superusers=True),
+        "resume-tenant": _OperationsAct(run=_resume_one, is_for_superusers=True),
+        "suspend-all": _OperationsAct(run=_suspend_installation, is_for_superusers=True),
+        "resume-all-tenants": _OperationsAct(run=_resume_installation, is_for_superusers=True),
     }
 )
 
 
 @require_POST
 def act_on_operations(request: HttpRequest) -> HttpResponse:
-    """Carry out the posted act, and return to the page with its result."""
+    """Run the posted act, and return to the page with its result."""
     name = request.POST.get("act", "")
     act = OPERATIONS_ACTS.get(name)
     if act is None:
         raise NotFound(f"the act must be one of {', '.join(OPERATIONS_ACTS)}")
-    if not act.allowed(request):
-        return refuse(request, agent_id=None, attempted=f"{name} on the operations page")
+    attempted = f"{name} on the operations page"
+    if act.is_for_superusers and not is_platform_operator(request):
+        return refuse(request, attempted=attempted, message="Only superusers suspend and resume tenants.")
+    if not act.is_for_superusers and not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=attempted)
     try:
-        messages.success(request, act.carry_out(request))
+        messages.success(request, act.run(request))
     except (Invalid, NotFound) as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
     return HttpResponseRedirect(reverse("admin:operations"))

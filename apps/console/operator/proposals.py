@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from apps.console.access import ROLES_WITH_RIGHT, Right, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right
 from apps.console.views import refuse
 from apps.selves.services.decisions import ProposalVerdict, decide_proposals
 from arbor.errors import Invalid, NotFound
@@ -22,8 +22,7 @@ def decide_posted(request: HttpRequest) -> HttpResponse:
     A button decides one proposal, `one=DECISION:ID`, or all that are checked, `decision=DECISION`.
     """
     if not has_right(request, Right.APPROVE):
-        needed = ROLES_WITH_RIGHT[Right.APPROVE]
-        return refuse(request, agent_id=None, attempted="decide proposals", needed=needed)
+        return refuse(request, attempted="decide proposals", right=Right.APPROVE)
     single, _, named = request.POST.get("one", "").partition(":")
     verb = single or request.POST.get("decision", "")
     if verb not in ProposalVerdict:

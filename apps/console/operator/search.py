@@ -5,17 +5,14 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from apps.console.access import access_of
+from apps.console.access import require_member
 from apps.console.pages.search import read_search
 from apps.console.views import console_page
-from arbor.errors import PermissionDenied
 
 
 @require_safe
 def search_all(request: HttpRequest) -> HttpResponse:
     """Show what a search finds for an agent, with the score components of each result."""
-    access = access_of(request)
-    if access is None:
-        raise PermissionDenied("only members of a tenant search what its agents know")
+    access = require_member(request, to="search what its agents know")
     page = read_search(request.GET, tenant_id=access.tenant_id)
     return console_page(request, "console/search.html", title="Search", page=page)

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console import cells
-from apps.console.access import ROLES_WITH_RIGHT, Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.views import console_page, refuse
 from apps.fleet.seeds.files import VerifiedSeed, compare_seeds
 from apps.fleet.seeds.importing import ImportOptions, fork_agent, import_seed
@@ -31,7 +31,7 @@ from apps.fleet.seeds.saving import (
 from apps.fleet.seeds.sections import SeedGroup
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import Access
-from arbor.errors import AlreadyExists, IdentityRefused, Invalid, NotFound, PermissionDenied
+from arbor.errors import AlreadyExists, IdentityRefused, Invalid, NotFound
 from arbor.ids import read_id
 from arbor.seeds.diff import SectionDifference
 from arbor.seeds.merging import MergeConflict
@@ -44,7 +44,7 @@ _REFUSALS = (Invalid, AlreadyExists, NotFound, IdentityRefused)
 
 @dataclass(frozen=True, kw_only=True)
 class SeedAnswer:
-    """The result of an act: a text, with the page to go to, or with what a report shows."""
+    """The result of an act: a text, with the address to redirect to or the details of a report."""
 
     text: str
     address: str = ""
@@ -54,7 +54,7 @@ class SeedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class _SeedAct[Subject]:
-    """An act of a form, its words in the audit log where it is refused, and the right that it needs."""
+    """An act of a form, its description in the audit log where it is refused, and the right that it needs."""
 
     run: Callable[[HttpRequest, Access, Subject], SeedAnswer]
     attempted: str
@@ -65,50 +65,39 @@ class _SeedAct[Subject]:
 def download_seed(request: HttpRequest, seed_id: UUID) -> HttpResponse | FileResponse:
     """Answer with the file of a saved seed."""
     if not has_right(request, Right.OWN):
-        needed = ROLES_WITH_RIGHT[Right.OWN]
-        return refuse(request, agent_id=None, attempted=f"download the seed {seed_id}", needed=needed)
+        return refuse(request, attempted=f"download the seed {seed_id}", right=Right.OWN)
     file = download_saved_seed(seed_id=seed_id, actor=actor_of(request))
     return FileResponse(file, as_attachment=True, filename=f"{seed_id}.seed")
 
 
 @require_POST
 def make_seed(request: HttpRequest) -> HttpResponse:
-    """Save a seed of an agent, fork an agent, or save a seed that was sent."""
+    """Save a seed of an agent, fork an agent, or save an uploaded seed."""
     back = reverse("admin:fleet_savedseed_add")
-    return _answer(request, _MAKING, lambda act, access: act.run(request, access, None), back=back)
+    return _answer(request, _CREATING_ACTS, None, back=back)
 
 
 @require_POST
 def act_on_seed(request: HttpRequest, seed_id: UUID) -> HttpResponse:
     """Apply the posted act to a saved seed.
 
-    The middleware opens no transaction for these views: a seed is verified outside of one, and a refusal is audited in its own.
+    The middleware opens no transaction for this view and `make_seed`: a seed is verified outside of a transaction.
     """
-
-    def carry_out(act: _SeedAct[UUID], access: Access) -> SeedAnswer:
-        return act.run(request, access, seed_id)
-
-    return _answer(request, _ACTS, carry_out, back=cells.page_of("fleet_savedseed", seed_id))
+    return _answer(request, _ACTS, seed_id, back=cells.page_of("fleet_savedseed", seed_id))
 
 
 def _answer[Subject](
-    request: HttpRequest,
-    acts: Mapping[str, _SeedAct[Subject]],
-    carry_out: Callable[[_SeedAct[Subject], Access], SeedAnswer],
-    *,
-    back: str,
+    request: HttpRequest, acts: Mapping[str, _SeedAct[Subject]], subject: Subject, *, back: str
 ) -> HttpResponse:
-    access, verb = access_of(request), request.POST.get("act", "")
-    if access is None:
-        raise PermissionDenied("only members of a tenant use the seeds of its agents")
+    access = require_member(request, to="use the seeds of its agents")
+    verb = request.POST.get("act", "")
     if (act := acts.get(verb)) is None:
         raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")
     if not has_right(request, act.right):
         with tenant_transaction(access.tenant_id):
-            needed = ROLES_WITH_RIGHT[act.right]
-            return refuse(request, agent_id=None, attempted=act.attempted, needed=needed)
+            return refuse(request, attempted=act.attempted, right=act.right)
     try:
-        answer = carry_out(act, access)
+        answer = act.run(request, access, subject)
     except _REFUSALS as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
         return HttpResponseRedirect(back)
@@ -121,7 +110,7 @@ def _answer[Subject](
         return cast("HttpResponse", page.render())  # type: ignore[attr-defined]
 
 
-# --- What makes seeds ------------------------------------------------------------------------------------
+# --- Acts that save a seed or fork an agent --------------------------------------------------------------
 
 
 def _save(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
@@ -157,7 +146,7 @@ def _send(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
     )
 
 
-# --- What uses seeds -------------------------------------------------------------------------------------
+# --- Acts on a saved seed --------------------------------------------------------------------------------
 
 
 def _restore(request: HttpRequest, access: Access, seed_id: UUID) -> SeedAnswer:
@@ -226,7 +215,7 @@ def _delete(request: HttpRequest, access: Access, seed_id: UUID) -> SeedAnswer:
     )
 
 
-_MAKING: Mapping[str, _SeedAct[None]] = MappingProxyType(
+_CREATING_ACTS: Mapping[str, _SeedAct[None]] = MappingProxyType(
     {
         "save": _SeedAct(run=_save, attempted="save a seed", right=Right.OPERATE),
         "fork": _SeedAct(run=_fork, attempted="fork an agent"),
@@ -274,7 +263,7 @@ def _created(report: SeedReport) -> SeedAnswer:
 
 
 def _rows_of(report: SeedReport) -> str:
-    """Return the rows of a report, and those that were left out, as sentences."""
+    """Return the rows of a report, and the rows that were left out, as sentences."""
     rows = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.rows.items() if count)
     dropped = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in report.dropped.items())
     left_out = f" Left out, because what they refer to is missing: {dropped}." if dropped else ""

@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.access import ROLES_WITH_RIGHT, Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.self_versions import read_self_versions
 from apps.console.views import console_page, refuse
 from apps.selves.services.rollback import ALL_PARTS, roll_back
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
 from arbor.selves.history import PartKind
 
@@ -22,9 +22,8 @@ _REASON_LENGTH = 500
 
 @require_safe
 def show_self_versions(request: HttpRequest) -> HttpResponse:
-    """Show an agent's traits, values and capabilities, its versions, and one of them compared with today."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see the selves of its agents")
+    """Show an agent's traits, values and capabilities, its versions, and one version compared with today."""
+    require_member(request, to="see the selves of its agents")
     page = read_self_versions(request.GET)
     return console_page(
         request,
@@ -40,8 +39,7 @@ def roll_back_posted(request: HttpRequest) -> HttpResponse:
     """Roll the posted agent's self back to the posted version, and return to its page."""
     agent_id = read_id(request.POST.get("agent", ""))
     if not has_right(request, Right.APPROVE):
-        needed = ROLES_WITH_RIGHT[Right.APPROVE]
-        return refuse(request, agent_id=agent_id, attempted="roll a self back", needed=needed)
+        return refuse(request, agent_id=agent_id, attempted="roll a self back", right=Right.APPROVE)
     version, parts = request.POST.get("version", ""), request.POST.getlist("part")
     if agent_id is None or not (version.isascii() and version.isdigit()) or not set(parts) <= set(PartKind):
         raise NotFound("a rollback names an agent, a version, and parts of its self")

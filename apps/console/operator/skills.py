@@ -13,9 +13,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.skills import SkillEditorPage, check_skill_text, open_skill
-from apps.console.views import console_page, refuse
+from apps.console.views import console_page, posted_text, refuse
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.skills import (
     FoundSkill,
@@ -25,13 +25,13 @@ from apps.knowledge.services.skills import (
     replace_skill,
 )
 from apps.tenants.scope import APP
-from arbor.errors import AlreadyExists, ArborError, Invalid, NotFound, PermissionDenied
+from arbor.errors import AlreadyExists, ArborError, Invalid, NotFound
 from arbor.knowledge.skills import MOST_SKILLS
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSkillsPage:
-    """The skills that an agent follows, by place, and those that it can follow."""
+    """The skills that an agent follows, by place, and the skills that it can follow."""
 
     agent: Agent
     #: The active skill of each of the five places; empty for none.
@@ -54,7 +54,7 @@ class AgentSkillsPage:
 @require_safe
 def show_skills(request: HttpRequest) -> HttpResponse:
     """List the skills that the tenant's agents can use."""
-    _require_member(request)
+    require_member(request, to="see its skills")
     return console_page(
         request,
         "console/skills.html",
@@ -67,16 +67,15 @@ def show_skills(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_skill(request: HttpRequest) -> HttpResponse:
     """Show the editor of a skill; check, save or delete what was posted."""
-    _require_member(request)
+    require_member(request, to="see its skills")
     if request.method != "POST":
         return _editor(request, open_skill(request.GET.get("name", "")))
     if not has_right(request, Right.OPERATE):
-        return refuse(request, agent_id=None, attempted="change a skill")
+        return refuse(request, attempted="change a skill")
     name, act = request.POST.get("name", ""), request.POST.get("act")
     if act == "delete":
         return _delete(request, name)
-    # A browser sends line breaks as two characters.
-    text = request.POST.get("text", "").replace("\r\n", "\n")
+    text = posted_text(request)
     page = check_skill_text(text, name=name)
     if page.skill is not None and act == "save":
         saved = _save(request, text, replaces=page.replaces)
@@ -88,7 +87,7 @@ def edit_skill(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_agent_skills(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the skills that an agent follows; set them to the posted ones."""
-    _require_member(request)
+    require_member(request, to="see its skills")
     agent = agent_by_id(agent_id)
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):
@@ -146,8 +145,3 @@ def _editor(request: HttpRequest, page: SkillEditorPage) -> HttpResponse:
     title = f"Skill {page.found.name}" if page.found else "New skill"
     may_operate = has_right(request, Right.OPERATE)
     return console_page(request, "console/skill_editor.html", title=title, page=page, may_operate=may_operate)
-
-
-def _require_member(request: HttpRequest) -> None:
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see its skills")

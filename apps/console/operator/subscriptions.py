@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_id
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.views import console_page, refuse
 from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services.subscriptions import (
@@ -24,12 +24,12 @@ from apps.knowledge.services.subscriptions import (
     unsubscribe,
 )
 from apps.tenants.scope import APP
-from arbor.errors import ArborError, NotFound, PermissionDenied
+from arbor.errors import ArborError, NotFound
 from arbor.ids import read_id
 from arbor.knowledge.subscriptions import SignalSource
 from arbor.signals import CATALOGUE
 
-#: Agents that the form offers.
+#: The most agents that the form offers.
 _AGENTS_OFFERED = 200
 
 
@@ -56,8 +56,7 @@ class SubscriptionsPage:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_subscriptions(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the signals that an agent is subscribed to; add or end a posted subscription."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see the subscriptions of its agents")
+    require_member(request, to="see the subscriptions of its agents")
     agent = agent_by_id(agent_id)
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):

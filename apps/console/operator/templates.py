@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.agents.services.templates import add_template, update_template
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
 from apps.console.pages.template_editor import (
     TemplateEditorPage,
     check_text,
@@ -19,22 +19,20 @@ from apps.console.pages.template_editor import (
     own_template_exists,
     template_names,
 )
-from apps.console.views import console_page, refuse
+from apps.console.views import console_page, posted_text, refuse
 from apps.tenants.scope import APP
-from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied
+from arbor.errors import AlreadyExists, Invalid, NotFound
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_template(request: HttpRequest) -> HttpResponse:
     """Show the editor; check the posted text, and save it where that was asked and it has no fault."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see its templates")
+    require_member(request, to="see its templates")
     if request.method != "POST":
         return _page(request, open_editor(request.GET.get("name", "")))
     if not has_right(request, Right.OPERATE):
-        return refuse(request, agent_id=None, attempted="change a template")
-    # A browser sends line breaks as two characters.
-    text = request.POST.get("text", "").replace("\r\n", "\n")
+        return refuse(request, attempted="change a template")
+    text = posted_text(request)
     name = request.POST.get("name", "")
     page = check_text(text, name=name)
     if page.spec is not None and request.POST.get("act") == "save":

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from uuid import UUID
 
 from django import forms
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -16,18 +15,18 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from apps.agents.models import Agent
 from apps.console.access import actor_of
+from apps.console.forms import ServiceForm
 from apps.console.row_acts import RowAct, apply_act
-from apps.tenants.scope import APP
 from apps.tools.models import Tool, ToolServer
 from apps.tools.services.servers import add_server, enqueue_refresh, remove_server
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
-from arbor.errors import AlreadyExists, Invalid, LimitReached
+from arbor.errors import AlreadyExists, Invalid
 from arbor.ids import read_id
 from arbor.tools.names import SERVER_LENGTH
 from arbor.tools.schemas import arguments_in_short
 from arbor.tools.status import SUSPENDED, ToolStatus
 
-#: Agents that the form of a tool offers.
+#: The most agents that the form of a tool offers.
 _AGENTS_OFFERED = 200
 
 
@@ -53,7 +52,7 @@ class ToolPage:
     may_be_allowed: bool
 
 
-class NewToolServerForm(forms.Form):
+class NewToolServerForm(ServiceForm):
     """The form of a new server."""
 
     name = forms.CharField(
@@ -76,14 +75,11 @@ class NewToolServerForm(forms.Form):
 
     def create(self, *, actor: str) -> ToolServer | None:
         """Add the server and enqueue the listing of its tools; None, with the reason in the form's errors, if refused."""
-        try:
-            with transaction.atomic(using=APP):
-                server = add_server(**self.cleaned_data, actor=actor)
-                enqueue_refresh(server_id=server.id, actor=actor)
-                return server
-        except (Invalid, AlreadyExists, LimitReached) as refusal:
-            self.add_error(None, str(refusal))
-            return None
+        with self.refusals(Invalid, AlreadyExists):
+            server = add_server(**self.cleaned_data, actor=actor)
+            enqueue_refresh(server_id=server.id, actor=actor)
+            return server
+        return None
 
 
 def read_server(server: ToolServer) -> ServerPage:

@@ -1,14 +1,12 @@
-"""The page of the trust in an agent: preset, rules, tier, and how far its self is from its birth."""
+"""The page of the trust in an agent: preset, rules, tier, and the drift of its self since birth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from uuid import UUID
 
-from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -26,16 +24,16 @@ from apps.authority.services.modes import (
     trust_of,
 )
 from apps.authority.services.trust_tiers import read_trust_score, set_tier
-from apps.console.access import Right, access_of, actor_of, has_right
+from apps.console.access import Right, actor_of, has_right, require_member
+from apps.console.row_acts import RowAct, run_act
 from apps.console.views import console_page, refuse
 from apps.selves.services.drift import SelfDrift, measure_self_drift
-from apps.tenants.scope import APP
 from arbor.agents.capabilities import SCHEME
 from arbor.agents.template import TrustTier
 from arbor.authority.approvals import Suggestion
 from arbor.authority.grants import action_resource
 from arbor.authority.modes import TrustMode, TrustPreset, TrustProfile
-from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.errors import Invalid
 from arbor.heartbeat.actions import ACTIONS
 
 _REASON_LENGTH = 500
@@ -63,12 +61,11 @@ class TrustPage:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_trust(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the trust in an agent; apply a posted act."""
-    if access_of(request) is None:
-        raise PermissionDenied("only members of a tenant see the trust in its agents")
+    require_member(request, to="see the trust in its agents")
     if request.method == "POST":
         if not has_right(request, Right.OPERATE):
             return refuse(request, agent_id=agent_id, attempted="change the trust in an agent")
-        _apply(request, agent_id)
+        run_act(request, _ACTS, agent_id)
         return HttpResponseRedirect(reverse("admin:agent-trust", args=[agent_id]))
     agent = agent_by_id(agent_id)
     profile = trust_of(agent.id)
@@ -84,19 +81,6 @@ def show_trust(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     return console_page(request, "console/trust.html", title=f"Trust in {agent.name}", page=page)
 
 
-def _apply(request: HttpRequest, agent_id: UUID) -> None:
-    act = _ACTS.get(request.POST.get("act", ""))
-    if act is None:
-        raise NotFound(f"the act must be one of {', '.join(_ACTS)}")
-    try:
-        with transaction.atomic(using=APP):
-            done = act(request, agent_id)
-    except Invalid as refusal:
-        messages.error(request, f"Nothing was done: {refusal}.")
-    else:
-        messages.success(request, done)
-
-
 def _preset(request: HttpRequest, agent_id: UUID) -> str:
     preset = request.POST.get("preset", "")
     if preset not in TrustPreset:
@@ -109,14 +93,16 @@ def _rule(request: HttpRequest, agent_id: UUID) -> str:
     mode = request.POST.get("mode", "")
     if mode not in TrustMode:
         raise Invalid(f"a mode is one of {', '.join(TrustMode)}, got {mode[:60]!r}")
-    whose = _whose(request, agent_id)
-    row = set_mode(agent_id=whose, prefix=_prefix(request), mode=TrustMode(mode), actor=actor_of(request))
-    return f"{row.prefix} is set to {mode}{'' if whose else ' for all agents'}."
+    rule_agent_id = _rule_agent_id(request, agent_id)
+    row = set_mode(
+        agent_id=rule_agent_id, prefix=_prefix(request), mode=TrustMode(mode), actor=actor_of(request)
+    )
+    return f"{row.prefix} is set to {mode}{'' if rule_agent_id else ' for all agents'}."
 
 
 def _clear(request: HttpRequest, agent_id: UUID) -> str:
     prefix = _prefix(request)
-    clear_mode(agent_id=_whose(request, agent_id), prefix=prefix, actor=actor_of(request))
+    clear_mode(agent_id=_rule_agent_id(request, agent_id), prefix=prefix, actor=actor_of(request))
     return f"The rule for {prefix} is removed."
 
 
@@ -129,7 +115,7 @@ def _tier(request: HttpRequest, agent_id: UUID) -> str:
     return f"The tier is {tier} now; no score lowers it."
 
 
-_ACTS: Mapping[str, Callable[[HttpRequest, UUID], str]] = MappingProxyType(
+_ACTS: Mapping[str, RowAct] = MappingProxyType(
     {"preset": _preset, "rule": _rule, "clear": _clear, "tier": _tier}
 )
 
@@ -139,6 +125,6 @@ def _prefix(request: HttpRequest) -> str:
     return resource if resource.startswith(SCHEME) else action_resource(resource)
 
 
-def _whose(request: HttpRequest, agent_id: UUID) -> UUID | None:
+def _rule_agent_id(request: HttpRequest, agent_id: UUID) -> UUID | None:
     """Return the agent that the posted rule is for; None for all agents."""
     return None if "all" in request.POST else agent_id

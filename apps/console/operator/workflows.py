@@ -16,9 +16,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from apps.console.access import ROLES_WITH_RIGHT, Right, actor_of, has_right, has_role
+from apps.console.access import Right, actor_of, has_right
+from apps.console.forms import ServiceForm
 from apps.console.views import console_page, refuse
-from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from apps.workflows.models import Workflow
 from apps.workflows.services.answers import decide_step, step_by_id
@@ -48,11 +48,10 @@ digraph report {
     review -> denied [condition="outcome=failure"];
 }
 """
-_REFUSALS = (Invalid, AlreadyExists, NotFound)
 
 
-class WorkflowForm(forms.Form):
-    """The form of a new workflow, and of the changes of one."""
+class WorkflowForm(ServiceForm):
+    """The form of a new workflow, and of changes of a workflow."""
 
     name = forms.CharField(
         max_length=NAME_LENGTH,
@@ -94,7 +93,7 @@ class WorkflowForm(forms.Form):
     def save(self, *, actor: str, workflow_id: UUID | None = None) -> Workflow | None:
         """Create or change the workflow; None, with the reason in the form's errors, if refused."""
         data = self.cleaned_data
-        try:
+        with self.refusals(Invalid, AlreadyExists, NotFound):
             request = WorkflowRequest(
                 name=data["name"] if workflow_id is None else "",
                 source=data["source"].replace("\r\n", "\n"),
@@ -104,13 +103,10 @@ class WorkflowForm(forms.Form):
                     cron=data["cron"], zone=data["zone"], input=read_values(data["scheduled_input"])
                 ),
             )
-            with transaction.atomic(using=APP):
-                if workflow_id is None:
-                    return create_workflow(request=request, actor=actor)
-                return change_workflow(workflow_id=workflow_id, request=request, actor=actor)
-        except _REFUSALS as refusal:
-            self.add_error(None, str(refusal))
-            return None
+            if workflow_id is None:
+                return create_workflow(request=request, actor=actor)
+            return change_workflow(workflow_id=workflow_id, request=request, actor=actor)
+        return None
 
 
 def read_values(text: str) -> dict[str, Any]:
@@ -126,8 +122,8 @@ def read_values(text: str) -> dict[str, Any]:
 
 def edit_workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
     """Show the form of a workflow; a valid one is stored, another definition as a new version."""
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"change workflow {workflow_id}")
+    if not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=f"change workflow {workflow_id}")
     workflow = find_workflow(workflow_id)
     form = WorkflowForm(request.POST if request.method == "POST" else None, initial=_values_of(workflow))
     form.fields["name"].disabled = True
@@ -184,7 +180,7 @@ def _cancel(request: HttpRequest, run_id: UUID) -> str:
     return reverse("admin:workflows_workflowrun_change", args=[run_id])
 
 
-#: Acts with the message after them; each returns the address of the next page.
+#: Acts, each with its message afterwards; an act returns the address of the next page.
 _WORKFLOW_ACTS: Mapping[str, tuple[Callable[[HttpRequest, UUID], str], str]] = MappingProxyType(
     {
         "start": (_start, "A run has started."),
@@ -199,8 +195,8 @@ _WORKFLOW_ACTS: Mapping[str, tuple[Callable[[HttpRequest, UUID], str], str]] = M
 def act_on_workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
     """Apply the posted act to a workflow, and redirect to the page that shows the result."""
     act = request.POST.get("act", "")
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{act} workflow {workflow_id}")
+    if not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=f"{act} workflow {workflow_id}")
     if act not in _WORKFLOW_ACTS:
         raise NotFound(f"the act must be one of {', '.join(_WORKFLOW_ACTS)}, got {act!r}")
     run, success = _WORKFLOW_ACTS[act]
@@ -211,8 +207,8 @@ def act_on_workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
 @require_POST
 def cancel_workflow_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Cancel a run, and return to its page."""
-    if not has_role(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"cancel run {run_id}")
+    if not has_right(request, Right.OPERATE):
+        return refuse(request, attempted=f"cancel run {run_id}")
     here = reverse("admin:workflows_workflowrun_change", args=[run_id])
     return _apply(request, lambda: _cancel(request, run_id), success="The run is canceled.", here=here)
 
@@ -221,8 +217,7 @@ def cancel_workflow_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
 def decide_workflow_step(request: HttpRequest, step_id: UUID) -> HttpResponse:
     """Approve or deny a waiting step, and return to its run. A button posts `verdict=approve` or `verdict=deny`."""
     if not has_right(request, Right.APPROVE):
-        needed = ROLES_WITH_RIGHT[Right.APPROVE]
-        return refuse(request, agent_id=None, attempted=f"decide step {step_id}", needed=needed)
+        return refuse(request, attempted=f"decide step {step_id}", right=Right.APPROVE)
     verdict = request.POST.get("verdict", "")
     if verdict not in ("approve", "deny"):
         raise NotFound(f"the verdict must be approve or deny, got {verdict!r}")
@@ -241,7 +236,7 @@ def decide_workflow_step(request: HttpRequest, step_id: UUID) -> HttpResponse:
 
 
 def _apply(request: HttpRequest, act: Callable[[], str], *, success: str, here: str) -> HttpResponse:
-    """Apply an act and redirect to the page that it returns; a refused one returns to where it was posted."""
+    """Apply an act, and redirect to the page that the act returns, or back to `here` if the act is refused."""
     try:
         with transaction.atomic(using=APP):
             there = act()

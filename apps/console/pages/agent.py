@@ -1,4 +1,4 @@
-"""Read an agent's page by a fixed number of queries, which change nothing: no access is counted."""
+"""Read an agent's page by a fixed number of queries, without changes, access counts included."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from apps.agents.services.publication import card_path
 from apps.authority.models import TrustScore
 from apps.authority.services.explanations import action_names
 from apps.authority.services.trust_tiers import read_trust_score
+from apps.console.access import Right
 from apps.console.acts import Act, identity_acts, possible_acts, publication_act
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
@@ -27,7 +28,6 @@ from apps.memories.models import Memory
 from apps.selves.models import Proposal
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from apps.selves.services.self_knowledge import system_prompt_of
-from apps.tenants.models import Role
 from arbor.agents.keys import KeyPurpose
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
@@ -35,7 +35,7 @@ from arbor.models.handles import is_reflex
 from arbor.selves.proposals import MAX_PENDING, ProposalStatus
 
 STRIP_CELLS = 60
-BEATS_LISTED = 8
+HEARTBEATS_LISTED = 8
 MEMORIES_LISTED = 8
 GOALS_LISTED = 60
 INTENTS_LISTED = 12
@@ -57,7 +57,7 @@ class ThoughtRow:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkingMemoryView:
-    """The working memory."""
+    """The working memory of an agent, the latest entries first."""
 
     thoughts: Sequence[ThoughtRow] = ()
     concerns: Sequence[str] = ()
@@ -88,7 +88,7 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOverview:
-    """The data of the live parts of an agent's page, which are read again and again."""
+    """The data of the parts of an agent's page that update."""
 
     agent: Agent
     state: AgentState | None
@@ -96,8 +96,8 @@ class AgentOverview:
     model: str
     own_model: bool
     strip: Sequence[Heartbeat]
-    beats: Sequence[Heartbeat]
-    mind: WorkingMemoryView
+    heartbeats: Sequence[Heartbeat]
+    working_memory: WorkingMemoryView
     energy: float
     energy_max: float
     figures: DayFigures
@@ -134,9 +134,9 @@ class AgentPage(AgentOverview):
     """The data of an agent's page."""
 
     identity: IdentityPanel
-    #: Its tier and score.
+    #: The agent's trust tier and score.
     trust: TrustScore
-    #: The names of the actions that it has a grant of.
+    #: The names of the actions that the agent has a grant of.
     actions: Sequence[str]
     columns: Sequence[GoalColumn]
     tree: Sequence[Branch]
@@ -145,7 +145,7 @@ class AgentPage(AgentOverview):
     memories: Sequence[Memory]
     memory: MemoryPanel
     inner: InnerState | None
-    rhythm: SchedulePanel
+    schedule_panel: SchedulePanel
     messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
@@ -159,7 +159,7 @@ class AgentPage(AgentOverview):
 
 
 def read_agent_overview(agent: Agent) -> AgentOverview:
-    """Read the live parts, in five queries at most; the agent's state and schedule are joined already."""
+    """Read the parts that update, in five queries at most; the agent was read with its state and schedule."""
     state: AgentState | None = getattr(agent, "state", None)
     energy = state.energy if state else 0.0
     energy_max = energy_terms_of(agent).maximum
@@ -169,9 +169,9 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
         schedule=getattr(agent, "schedule", None),
         model=model_in_use(agent.model),
         own_model=bool(agent.model),
-        strip=last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, []),
-        beats=_latest_heartbeats(agent),
-        mind=_mind(state.working_memory if state else {}),
+        strip=last_heartbeats([agent.id], limit=STRIP_CELLS).get(agent.id, []),
+        heartbeats=_latest_heartbeats(agent),
+        working_memory=_working_memory(state.working_memory if state else {}),
         energy=energy,
         energy_max=energy_max,
         figures=day_figures(agent.id),
@@ -180,7 +180,7 @@ def read_agent_overview(agent: Agent) -> AgentOverview:
 
 
 def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: bool) -> AgentPage:
-    """Read the agent's page in the current tenant; its state and schedule are joined already."""
+    """Read the agent's page in the current tenant; the agent was read with its state and schedule."""
     overview = read_agent_overview(agent)
     state = overview.state
     goals = _goals(agent)
@@ -204,7 +204,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
         memory=read_memory_panel(agent.id),
         inner=read_inner_state(agent_id=agent.id, now=datetime.now(UTC)) if state else None,
-        rhythm=read_schedule_panel(
+        schedule_panel=read_schedule_panel(
             agent.id,
             notices=state.notices if state else [],
             idle_heartbeats=state.idle_beats if state else 0,
@@ -218,7 +218,7 @@ def read_agent(agent: Agent, *, may_operate: bool, may_approve: bool, may_own: b
         identity_acts=[
             act
             for act in identity_acts(identity.status)
-            if may_operate and (may_own or act.role is not Role.OWNER)
+            if may_operate and (may_own or act.right is not Right.OWN)
         ],
         card_path=card_path(agent) if agent.published else "",
         proposals=list(
@@ -246,7 +246,7 @@ def _latest_heartbeats(agent: Agent) -> list[Heartbeat]:
             "energy_start",
             "energy_end",
         )
-        .order_by("-started_at")[:BEATS_LISTED]
+        .order_by("-started_at")[:HEARTBEATS_LISTED]
     )
 
 
@@ -283,7 +283,7 @@ def _goals(agent: Agent) -> list[Goal]:
 
 
 def _tree(goals: Sequence[Goal]) -> list[Branch]:
-    """Return the goals with parts and their parts, each part below its parent."""
+    """Return the goals that have parts, and their parts, each part below its parent."""
     known = {goal.id: goal for goal in goals}
     parts: dict[Any, list[Goal]] = {}
     for goal in goals:
@@ -311,7 +311,7 @@ def _columns(goals: Sequence[Goal]) -> list[GoalColumn]:
     return [*columns, GoalColumn(state=GoalState.ABANDONED, goals=abandoned)] if abandoned else columns
 
 
-def _mind(stored: Any) -> WorkingMemoryView:
+def _working_memory(stored: Any) -> WorkingMemoryView:
     # Values of other versions of Arbor are skipped, so that the page opens in any case.
     if not isinstance(stored, dict):
         return WorkingMemoryView()

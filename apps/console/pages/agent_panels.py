@@ -26,7 +26,7 @@ CLUSTERS_SHOWN = 6
 
 @dataclass(frozen=True, kw_only=True)
 class PanelCount:
-    """A labeled count; `more` means that there are more rows than were counted."""
+    """A labeled count of rows; `more`: there are more rows than were counted."""
 
     name: str
     count: int
@@ -40,7 +40,7 @@ class MemoryPanel:
     figures: Sequence[PanelCount]
     #: Clusters with recently recalled memories.
     active: Sequence[ActiveCluster]
-    #: The weightiest clusters, shown if none is active.
+    #: The most important clusters, shown if none is active.
     clusters: Sequence[Cluster]
 
 
@@ -70,14 +70,14 @@ def read_memory_panel(agent_id: UUID) -> MemoryPanel:
     counts = Agent.objects.filter(id=agent_id).values_list(
         *(RowCount(rows.order_by()[: ROWS_COUNTED + 1].values("pk")) for rows in counted.values())
     )
-    weightiest = Cluster.objects.filter(agent_id=agent_id).only("tenant_id", "name", "size")
+    most_important = Cluster.objects.filter(agent_id=agent_id).only("tenant_id", "name", "size")
     return MemoryPanel(
         figures=[
             PanelCount(name=name, count=min(count, ROWS_COUNTED), more=count > ROWS_COUNTED)
             for name, count in zip(counted, counts.get(), strict=True)
         ],
         active=activated_clusters(agent_id=agent_id, limit=CLUSTERS_SHOWN),
-        clusters=list(weightiest.order_by("-importance", "-size")[:CLUSTERS_SHOWN]),
+        clusters=list(most_important.order_by("-importance", "-size")[:CLUSTERS_SHOWN]),
     )
 
 
@@ -87,7 +87,7 @@ class SchedulePanel:
 
     #: [(kind, text)].
     notices: Sequence[tuple[str, str]]
-    idle_beats: int
+    idle_heartbeats: int
     usage: DailyUsage | None
     policy: AgentPolicy | None
 
@@ -105,7 +105,7 @@ def read_schedule_panel(agent_id: UUID, *, notices: Any, idle_heartbeats: int) -
             for notice in (notices if isinstance(notices, list) else [])
             if isinstance(notice, Mapping)
         ],
-        idle_beats=idle_heartbeats,
+        idle_heartbeats=idle_heartbeats,
         usage=DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first(),
         policy=AgentPolicy.objects.filter(agent_id=agent_id).first(),
     )

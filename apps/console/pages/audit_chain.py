@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.audit.services.chains import AuditChain
 from arbor.audit.chain import Seal
 
-#: Seals shown.
+#: The latest seals that the page shows.
 SEALS_SHOWN = 20
 
 
@@ -22,12 +22,12 @@ class ChainPage:
 
     @property
     def head(self) -> Seal | None:
-        """The last seal."""
+        """Return the last seal."""
         return self.seals[0] if self.seals else None
 
 
 def read_chain(tenant_id: UUID) -> ChainPage:
-    """Read the page."""
+    """Read the latest seals of a tenant."""
     chain = AuditChain(tenant_id=tenant_id)
     seals = [chain.seal_of(row) for row in chain.seals().order_by("-number")[:SEALS_SHOWN]]
     return ChainPage(

@@ -45,7 +45,7 @@ class Call:
     repairs: Sequence[str]
     unreadable: str
     seconds: float | None
-    #: Whether the reply is a heartbeat's, which is parsed for the page.
+    #: Whether the call is a heartbeat's, whose reply is parsed for the page.
     readable: bool
 
 
@@ -54,7 +54,7 @@ class CallPage:
     """The data of a model call's page."""
 
     call: Call
-    #: The asker, with a link.
+    #: A link to what asked the model.
     asked_by: SafeString
     #: Parts of the reply that were not used, one line each.
     dropped: Sequence[str]
@@ -85,7 +85,7 @@ def _asked_by(row: ExternalCall) -> SafeString:
 
 
 def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
-    """Read prompt and reply of a call; the reply is parsed like in the heartbeat."""
+    """Read the prompt and the reply of a call; the reply of a heartbeat's call is parsed as in the heartbeat."""
     parsed, unreadable = "", ""
     repairs: Sequence[str] = ()
     # Replies to other calls have other formats.
@@ -117,7 +117,7 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     )
 
 
-#: Colors of the palette, which sections use in turn.
+#: The number of colors of the palette, which sections use in turn.
 _HUES = 8
 
 
@@ -131,8 +131,8 @@ def _sections(stored: Any) -> list[SectionView]:
             text=text_of(row.get("text")),
             tokens=tokens,
             share=round(tokens / total * 100, 2),
-            hue=place % _HUES,
+            hue=index % _HUES,
             cut=row["cut"] if isinstance(row.get("cut"), int) else 0,
         )
-        for place, (row, tokens) in enumerate(zip(rows, sizes, strict=True))
+        for index, (row, tokens) in enumerate(zip(rows, sizes, strict=True))
     ]

@@ -52,7 +52,7 @@ class ChatPage:
 def read_chat(
     agent: Agent, *, person: str, may_talk: bool, conversation: UUID | None = None, draft: str = ""
 ) -> ChatPage:
-    """Read the latest turns with the agent, or those of one conversation, in the current tenant."""
+    """Read the latest turns with the agent, or the turns of one conversation, in the current tenant."""
     session: ChatSession | None = ChatSession.objects.filter(
         agent_id=agent.id, person=person, ended_at__isnull=True
     ).first()
@@ -72,7 +72,7 @@ def read_chat(
     )
 
 
-def read_growing_reply(agent: Agent, *, person: str) -> str | None:
+def read_partial_reply(agent: Agent, *, person: str) -> str | None:
     """Return the sentences of the person's pending answer so far; None when none is pending."""
     session = ChatSession.objects.filter(agent_id=agent.id, person=person, ended_at__isnull=True).first()
     turn = waiting_turn(session.id) if session is not None else None

@@ -29,9 +29,9 @@ from arbor.models.handles import is_reflex
 from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
-#: Figures are computed from this number of latest rows at most, because 100,000 agents write too many in a day.
+#: The most latest rows that figures are computed from, because 100,000 agents write too many rows in a day.
 SAMPLE = 20_000
-RECENT_BEATS = 12
+RECENT_HEARTBEATS = 12
 #: Agents whose last heartbeats are drawn, and heartbeats drawn of each.
 STRIPS = 8
 CELLS = 40
@@ -42,12 +42,12 @@ class Strip:
     """An agent and its last heartbeats, oldest first."""
 
     agent: Agent
-    beats: Sequence[Heartbeat]
+    heartbeats: Sequence[Heartbeat]
 
     @property
     def latest(self) -> Heartbeat:
-        """Return the last of them."""
-        return self.beats[-1]
+        """Return the last heartbeat."""
+        return self.heartbeats[-1]
 
     @property
     def energy_max(self) -> float:
@@ -59,8 +59,10 @@ class Strip:
 class FleetPage:
     """The first page of a tenant."""
 
+    #: The numbers of agents by status.
     agents: dict[str, int]
-    beats: dict[str, int]
+    #: The numbers of heartbeats of the last 24 hours by status.
+    heartbeats: dict[str, int]
     hours: Sequence[Hour]
     sampled: bool
     due: int
@@ -79,7 +81,7 @@ class FleetPage:
     outbox: OutboxFigures
     #: Tools that their servers have changed or removed since they were allowed.
     suspended_tools: int
-    #: Agents whose daily budget runs low, and those of them that are halted.
+    #: The numbers of agents whose daily budget runs low, and of halted ones among them.
     low_budget: int
     halted: int
 
@@ -96,21 +98,21 @@ class FleetPage:
     @property
     def done(self) -> int:
         """Return the number of completed heartbeats."""
-        return self.beats.get(HeartbeatStatus.DONE, 0)
+        return self.heartbeats.get(HeartbeatStatus.DONE, 0)
 
     @property
     def failed(self) -> int:
         """Return the number of failed heartbeats."""
-        return self.beats.get(HeartbeatStatus.FAILED, 0)
+        return self.heartbeats.get(HeartbeatStatus.FAILED, 0)
 
     @property
     def skipped(self) -> int:
         """Return the number of skipped heartbeats."""
-        return self.beats.get(HeartbeatStatus.SKIPPED, 0)
+        return self.heartbeats.get(HeartbeatStatus.SKIPPED, 0)
 
     @property
     def is_reflex(self) -> bool:
-        """Return whether agents without a model of their own decide by rules."""
+        """Return whether agents without a model of their own decide by the reflex policy."""
         return is_reflex(self.model)
 
 
@@ -118,7 +120,7 @@ def read_fleet() -> FleetPage:
     """Read the current tenant's fleet."""
     now = timezone.now()
     agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
-    beats, hours, sampled = _heartbeats_of_day(now)
+    heartbeats, hours, sampled = _heartbeats_of_day(now)
     # `next_due_at` is repeated because it has an index; `DUE_AT` excludes agents in a conversation.
     waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
         in_flight=False, next_due_at__lte=now, claimable_at__lte=now
@@ -130,10 +132,10 @@ def read_fleet() -> FleetPage:
     levels = _low_budgets()
     processes = list(Process.objects.order_by("kind", "name")[:200])
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
-    recent = list(_heartbeats().order_by("-started_at", "-id")[:RECENT_BEATS])
+    recent = list(_heartbeats().order_by("-started_at", "-id")[:RECENT_HEARTBEATS])
     return FleetPage(
         agents=agents,
-        beats=beats,
+        heartbeats=heartbeats,
         hours=hours,
         sampled=sampled,
         due=due["count"],
@@ -164,7 +166,7 @@ def _low_budgets() -> Counter[str]:
 
 def _heartbeats() -> QuerySet[Heartbeat]:
     """Return heartbeats without their wide columns."""
-    beats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
+    heartbeats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
         "tenant_id",
         "number",
         "status",
@@ -182,7 +184,7 @@ def _heartbeats() -> QuerySet[Heartbeat]:
         "agent__name",
         "agent__tenant_id",
     )
-    return beats
+    return heartbeats
 
 
 def _heartbeats_of_day(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
@@ -231,26 +233,26 @@ def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
     shown = list(agents.filter(id__in=agent_ids)) if agent_ids else []
     if len(shown) < STRIPS:
         shown += list(agents.exclude(id__in=agent_ids).order_by("name")[: STRIPS - len(shown)])
-    beats = last_heartbeats([agent.id for agent in shown], each=CELLS)
+    heartbeats = last_heartbeats([agent.id for agent in shown], limit=CELLS)
     place = {agent_id: position for position, agent_id in enumerate(agent_ids)}
     shown.sort(key=lambda agent: (place.get(agent.id, STRIPS), agent.name))
-    return [Strip(agent=agent, beats=beats.get(agent.id, [])) for agent in shown]
+    return [Strip(agent=agent, heartbeats=heartbeats.get(agent.id, [])) for agent in shown]
 
 
-def last_heartbeats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heartbeat]]:
-    """Return the last heartbeats of each agent, oldest first. One query, through the index by agent."""
+def last_heartbeats(agent_ids: Sequence[UUID], *, limit: int) -> dict[UUID, list[Heartbeat]]:
+    """Return the last heartbeats of each agent, `limit` at most, oldest first. One query, through the index by agent."""
     if not agent_ids:
         return {}
     parts = [
         Heartbeat.objects.filter(agent_id=agent_id)
         .order_by("-started_at")
-        .only("tenant_id", "agent_id", "number", "status", "mode", "started_at", "reason")[:each]
+        .only("tenant_id", "agent_id", "number", "status", "mode", "started_at", "reason")[:limit]
         for agent_id in agent_ids
     ]
     rows = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
-    beats: dict[UUID, list[Heartbeat]] = {}
+    by_agent: dict[UUID, list[Heartbeat]] = {}
     for heartbeat in rows:
-        beats.setdefault(heartbeat.agent_id, []).append(heartbeat)
-    for of_agent in beats.values():
-        of_agent.sort(key=lambda heartbeat: heartbeat.started_at)
-    return beats
+        by_agent.setdefault(heartbeat.agent_id, []).append(heartbeat)
+    for heartbeats in by_agent.values():
+        heartbeats.sort(key=lambda heartbeat: heartbeat.started_at)
+    return by_agent

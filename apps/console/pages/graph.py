@@ -169,7 +169,7 @@ def read_concept(concept: Concept) -> ConceptPage:
 
 
 def _ids(stored: Any) -> list[UUID]:
-    # Other values are skipped, so that the page opens in any case.
+    # Values of other versions of Arbor are skipped, so that the page opens in any case.
     ids = []
     for item in stored if isinstance(stored, list) else []:
         try:

@@ -1,4 +1,4 @@
-"""Read one node of the knowledge graph with its relations, as a picture from which other nodes are reached."""
+"""Read a node of the knowledge graph with its relations, as a picture that links the other nodes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from apps.agents.models import Agent
-from apps.console.forms import agent_choices
-from apps.console.nodes import NamedNode, find_nodes, name_nodes
+from apps.console.forms import agent_choices, chosen_agent
+from apps.console.nodes import NamedNode, find_nodes, name_nodes, other_end
 from apps.console.pictures.neighborhood import DrawnNeighborhood, Neighbor, draw_neighborhood
 from apps.memories.models import Edge
 from arbor.ids import read_id
@@ -21,7 +21,7 @@ from arbor.memory.neighborhood import HIGHEST_WEIGHT
 #: Nodes drawn around the middle, and relations listed.
 NODES_DRAWN = 16
 RELATIONS_READ = 60
-#: The latest relations whose nodes are offered as beginnings.
+#: The latest relations, whose nodes the page offers to begin with.
 BEGINNINGS_READ = 30
 BEGINNINGS_SHOWN = 12
 
@@ -59,8 +59,7 @@ class GraphPage:
 
 def read_graph(parameters: Mapping[str, Any]) -> GraphPage:
     """Read the page for the parameters of its address."""
-    agent_id = read_id(parameters.get("agent", ""))
-    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    agent = chosen_agent(parameters)
     node_id = read_id(parameters.get("node", ""))
     nodes = find_nodes(agent.id, [node_id]) if agent and node_id else []
     node = nodes[0] if nodes else None
@@ -83,7 +82,7 @@ def _address(agent: Agent, node_id: UUID) -> str:
 def _relations(agent: Agent, node: NamedNode) -> list[GraphRelation]:
     ends = Q(source_id=node.id) | Q(target_id=node.id)
     edges = list(Edge.objects.filter(ends, agent_id=agent.id).order_by("-weight", "-id")[:RELATIONS_READ])
-    others = {edge.id: _other_end(edge, node.id) for edge in edges}
+    others = {edge.id: other_end(edge, node.id) for edge in edges}
     named = name_nodes(agent.id, list(others.values()))
     lines = []
     for edge in edges:
@@ -98,12 +97,6 @@ def _relations(agent: Agent, node: NamedNode) -> list[GraphRelation]:
             )
         )
     return lines
-
-
-def _other_end(edge: Edge, node_id: UUID) -> tuple[str, UUID]:
-    if edge.source_id == node_id:
-        return edge.target_kind, edge.target_id
-    return edge.source_kind, edge.source_id
 
 
 def _neighbors(relations: Sequence[GraphRelation]) -> list[Neighbor]:

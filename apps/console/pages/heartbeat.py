@@ -147,7 +147,7 @@ def _mode_reason(heartbeat: Heartbeat) -> str:
     except ValidationError:
         # The heartbeat ended before it had a situation, or another version of Arbor stored it.
         return ""
-    # A differing mode was chosen by rules of another version, which are unknown here.
+    # Another version of Arbor chose a different mode, by rules that are unknown here.
     return explain_mode(situation) if mode_of(situation) == heartbeat.mode else ""
 
 
@@ -163,7 +163,7 @@ def _goals(heartbeat: Heartbeat) -> dict[str, Goal]:
 
 
 def _named(heartbeat: Heartbeat, actions: Sequence[Mapping[str, Any]]) -> dict[str, NamedNode]:
-    """Return the agent's nodes whose ids occur in parameters of actions, by id. One query."""
+    """Return the nodes of the agent whose ids are parameters of actions, by id. One query."""
     ids = {
         row_id
         for action in actions

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.agents.models import Agent
-from apps.console.forms import agent_choices
+from apps.console.forms import agent_choices, chosen_agent
 from apps.heartbeats.services.reports.promotion_candidates import PromotionCandidate, promotion_candidates
 from apps.memories.services.retention.quotas import QuotaUsage, read_quotas
-from arbor.ids import read_id
 
 #: Facts shown at most.
 CANDIDATES_SHOWN = 50
@@ -27,9 +26,7 @@ class KnowledgePage:
 
 def read_knowledge(parameters: Mapping[str, str]) -> KnowledgePage:
     """Read the page for the parameters of its address. Reading changes nothing."""
-    agent_id = read_id(parameters.get("agent", ""))
-    agents = agent_choices()
-    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    agents, agent = agent_choices(), chosen_agent(parameters)
     if agent is None:
         return KnowledgePage(agents=agents, agent=None)
     return KnowledgePage(

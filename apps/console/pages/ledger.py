@@ -16,14 +16,13 @@ from django.db.models.functions import TruncDay, TruncHour
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.calls.services.usage import tenant_used
-from apps.console.forms import agent_choices
+from apps.console.forms import agent_choices, chosen_agent
 from apps.console.pages.fleet import SAMPLE
 from apps.console.pictures.bars import Bar, draw_bars
 from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
 from arbor.heartbeat.pace import used_up_at
 from arbor.heartbeat.usage import Amounts, Degradation
-from arbor.ids import read_id
 
 #: The choices of the page: days back, and what calls are grouped by.
 DAYS: Mapping[str, str] = {"1": "24 hours", "7": "7 days", "30": "30 days"}
@@ -52,14 +51,14 @@ class LedgerGroup:
     slowest_ms: float
 
     def as_row(self, by: str) -> dict[str, Any]:
-        """Return the group as a row of an export, with its title under the name of what it is grouped by."""
+        """Return the group as a row of an export; `by`, such as `model`, names the column of its title."""
         values = asdict(self)
         return {by: values.pop("title"), **values}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetLine:
-    """A daily limit, what is used of it, and when it ends at the pace of today."""
+    """A daily limit, the used amount, and the time when the limit is reached at the pace of today."""
 
     what: str
     unit: str
@@ -119,8 +118,7 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
     now = now or datetime.now(UTC)
     days = parameters.get("days", "") if parameters.get("days", "") in DAYS else "7"
     by = parameters.get("by", "") if parameters.get("by", "") in GROUPS else "model"
-    agent_id = read_id(parameters.get("agent", ""))
-    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    agent = chosen_agent(parameters)
     entries = _latest(now - timedelta(days=int(days)), agent)
     bars, priced = _bars(entries, now=now, days=int(days))
     total = _group("all", None, entries.aggregate(**_SUMS))

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.console import cells
-from apps.console.nodes import NamedNode, name_nodes
+from apps.console.nodes import NamedNode, name_nodes, other_end
 from apps.console.pictures.neighborhood import DrawnNeighborhood, Neighbor, draw_neighborhood
 from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Pin, Practice, Upkeep
 from apps.memories.services.store.appraisal import word_lists
@@ -24,7 +24,7 @@ from arbor.memory.importance import Appraisal, appraise, appraised_role
 from arbor.memory.neighborhood import NEIGHBORHOOD_SIZE
 from arbor.memory.values import MemoryType
 
-#: Members of the episode shown before the memory, and after it.
+#: The memories of the episode that are shown before the memory, and after it.
 BESIDE_SHOWN = 4
 RELATIONS_SHOWN = 30
 LINKS_SHOWN = 20
@@ -72,7 +72,7 @@ class MemoryPage:
     weight: WeightRow
     details: Sequence[tuple[str, Sequence[str]]]
     upkeep: Upkeep | None
-    #: The heaviest first.
+    #: The neighborhood, the heaviest neighbor first.
     neighbors: Sequence[Neighbor]
     picture: DrawnNeighborhood | None
     beside: Sequence[Memory]
@@ -80,7 +80,7 @@ class MemoryPage:
     clusters: Sequence[ClusterMember]
     concepts: Sequence[MemoryConcept]
     terms: int
-    #: SHA-256 of its content, in hexadecimal.
+    #: The SHA-256 of the memory's content, in hexadecimal.
     hash: str
 
 
@@ -128,7 +128,7 @@ def _edges(memory: Memory) -> list[Edge]:
 
 
 def _relations(edges: Sequence[Edge], memory: Memory) -> list[RelationLine]:
-    others = {edge.id: _other_end(edge, memory.id) for edge in edges}
+    others = {edge.id: other_end(edge, memory.id) for edge in edges}
     nodes = name_nodes(memory.agent_id, list(others.values()))
     return [
         RelationLine(
@@ -141,12 +141,6 @@ def _relations(edges: Sequence[Edge], memory: Memory) -> list[RelationLine]:
         )
         for edge in edges
     ]
-
-
-def _other_end(edge: Edge, memory_id: UUID) -> tuple[str, UUID]:
-    if edge.source_id == memory_id:
-        return edge.target_kind, edge.target_id
-    return edge.source_kind, edge.source_id
 
 
 def _weight(memory: Memory, access: Any) -> WeightRow:
@@ -181,7 +175,7 @@ def _weight(memory: Memory, access: Any) -> WeightRow:
 
 
 def _details(detail: Any) -> list[tuple[str, Sequence[str]]]:
-    # Values of any version of Arbor: lists line by line, others as they are.
+    # Another version of Arbor may have stored the values: lists are shown line by line, others as they are.
     if not isinstance(detail, Mapping):
         return []
     return [(str(name).replace("_", " "), _lines(value)) for name, value in detail.items()]
@@ -211,7 +205,7 @@ def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) ->
     weights = _weights(upkeep.neighbors if upkeep else None)
     related: dict[UUID, list[str]] = {}
     for edge in edges:
-        related.setdefault(_other_end(edge, memory_id)[1], []).append(edge.relation.replace("_", " "))
+        related.setdefault(other_end(edge, memory_id)[1], []).append(edge.relation.replace("_", " "))
     rows = Memory.objects.filter(id__in=weights, status="active").values_list("id", "content", "type")
     neighbors = [
         Neighbor(

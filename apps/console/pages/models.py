@@ -49,7 +49,7 @@ class ModelsPage:
     providers: Sequence[ProviderChoice]
     #: Handles that the fields for models suggest.
     suggestions: Sequence[str]
-    #: What a person entered before in the form for a key, without the key.
+    #: The values that a person entered in the form for a key, without the key.
     base_url: str = ""
     model: str = ""
 
@@ -60,12 +60,12 @@ class ModelsPage:
 
     @property
     def is_reflex(self) -> bool:
-        """Return whether agents without a model of their own decide by rules."""
+        """Return whether agents without a model of their own decide by the reflex policy."""
         return is_reflex(self.in_use)
 
 
 def read_models(parameters: Mapping[str, str]) -> ModelsPage:
-    """Read the page of the current tenant; the parameters of its address fill the form for a key in."""
+    """Read the page of the current tenant; the parameters of its address fill in the form for a key."""
     chosen, keys = parameters.get("provider", ""), list(ProviderKey.objects.defer("sealed_key"))
     return ModelsPage(
         default=default_of_tenant(),
@@ -88,11 +88,11 @@ def default_of_tenant() -> str:
 
 
 def model_suggestions() -> list[str]:
-    """Return the handles that the fields for models suggest: those that the tenant's providers list, and the rules."""
+    """Return the handles that fields for models suggest: of models that the tenant's providers list, and of the reflex policy."""
     listed = listed_handles(ProviderKey.objects.values_list("provider", "listed"))
     return [*listed, str(REFLEX_HANDLE)]
 
 
 def model_in_use(model: str) -> str:
-    """Return the model of an agent whose own model is given: its own, the tenant's default, or the installation's."""
+    """Return the model that an agent uses: its own, `model`, or else the tenant's default or the installation's."""
     return model or default_of_tenant() or fleet_model()

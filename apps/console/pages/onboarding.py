@@ -10,7 +10,7 @@ from apps.console.pages.fleet import FleetPage
 from apps.contacts.models import ChatSession
 from apps.heartbeats.models import HeartbeatStatus
 
-#: The first page of a tenant with more agents shows no steps.
+#: The most agents of a tenant whose first page shows the steps.
 FEW_AGENTS = 3
 
 
@@ -22,18 +22,18 @@ class OnboardingStep:
     title: str
     text: str
     done: bool
-    #: The address's name, its argument if any, and the label of the link; empty where no page does it.
+    #: The URL name of the page, its argument if any, and the label of the link; empty if no page does the step.
     page: str = ""
     argument: str = ""
     label: str = ""
-    #: The role that does it, for those who have less.
+    #: The least role of a member who can do the step.
     role: str = "operator"
-    #: Whether it is the first one that is not done.
+    #: Whether the step is the first one that is not done.
     is_next: bool = False
 
 
 def read_first_steps(fleet: FleetPage | None) -> Sequence[OnboardingStep]:
-    """Return all steps of the current tenant; without a tenant, those until there is one."""
+    """Return all steps of the current tenant; without a tenant, the steps until there is one."""
     signed_in = OnboardingStep(key="sign-in", title="Sign in", text="", done=True)
     if fleet is None:
         return (
@@ -53,15 +53,15 @@ def read_first_steps(fleet: FleetPage | None) -> Sequence[OnboardingStep]:
 
 
 def read_onboarding(fleet: FleetPage) -> Sequence[OnboardingStep]:
-    """Return the steps for the first page of the tenant; none once an agent talked and beat, or there are many agents."""
+    """Return the steps for the first page of the tenant; none once an agent has talked and had a heartbeat, or with many agents."""
     talked = ChatSession.objects.exists()
-    if fleet.agent_count > FEW_AGENTS or (talked and _has_beaten(fleet)):
+    if fleet.agent_count > FEW_AGENTS or (talked and _has_had_heartbeat(fleet)):
         return ()
     return read_first_steps(fleet)
 
 
-def _has_beaten(fleet: FleetPage) -> bool:
-    return fleet.done > 0 or any(beat.status == HeartbeatStatus.DONE for beat in fleet.recent)
+def _has_had_heartbeat(fleet: FleetPage) -> bool:
+    return fleet.done > 0 or any(heartbeat.status == HeartbeatStatus.DONE for heartbeat in fleet.recent)
 
 
 def _steps_of_installation(fleet: FleetPage) -> Sequence[OnboardingStep]:
@@ -115,7 +115,7 @@ def _steps_of_agent(fleet: FleetPage, agent: Agent | None, *, talked: bool) -> S
             key="heartbeat",
             title="See a heartbeat",
             text="At each heartbeat an agent looks at its situation, decides and acts by itself; its page shows why.",
-            done=_has_beaten(fleet),
+            done=_has_had_heartbeat(fleet),
             page="agents_agent_change" if agent else "",
             argument=str(agent.id) if agent else "",
             label="Open its page",

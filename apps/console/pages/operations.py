@@ -106,7 +106,7 @@ class OperationsPage:
 
 
 def read_operations(*, tenant_id: UUID | None, for_installation: bool) -> OperationsPage:
-    """Read the page by a fixed number of queries."""
+    """Read the page by a fixed number of queries: of a tenant, of the installation, or of both."""
     now = timezone.now()
     processes = [
         ProcessLine(process=process, alive=process.seen_at >= now - SILENT_AFTER)
@@ -162,7 +162,7 @@ _BACKLOGS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _rows() -> dict[str, QuerySet[Any]]:
+def _counted_rows() -> dict[str, QuerySet[Any]]:
     schedules = HeartbeatSchedule.objects
     return {
         "due": schedules.filter(in_flight=False, next_due_at__lte=Now()),
@@ -182,7 +182,7 @@ def _rows() -> dict[str, QuerySet[Any]]:
 
 def _counts(tenant_id: UUID) -> dict[str, int]:
     """Count all backlogs in one statement, each up to the limit of lists."""
-    rows = _rows()
+    rows = _counted_rows()
     counted = Tenant.objects.filter(id=tenant_id).values_list(
         *(RowCount(backlog.order_by()[: ROWS_COUNTED + 1].values("pk")) for backlog in rows.values())
     )

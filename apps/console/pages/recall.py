@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.console.forms import agent_choices
+from apps.console.forms import agent_choices, chosen_agent
 from apps.memories.services.recall.explanation import Absence, Explanation, explain_recall
 from arbor.errors import Invalid
 from arbor.ids import read_id
@@ -76,8 +76,7 @@ class RecallPage:
 
 def read_recall(parameters: Any, *, tenant_id: UUID) -> RecallPage:
     """Read the explorer for the parameters of its address, a QueryDict."""
-    agent_id = read_id(parameters.get("agent", ""))
-    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    agent = chosen_agent(parameters)
     asked: dict[str, Any] = {
         "agents": agent_choices(),
         "agent": agent,

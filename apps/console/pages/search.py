@@ -8,10 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.console.forms import agent_choices
+from apps.console.forms import agent_choices, chosen_agent
 from apps.knowledge.services.search import search_my_memories
 from arbor.errors import Invalid
-from arbor.ids import read_id
 from arbor.knowledge.merging import MemorySearch
 from arbor.knowledge.search_terms import TERM_LENGTH
 from arbor.memory.recall.recall_request import QUERY_LENGTH
@@ -38,8 +37,7 @@ class SearchPage:
 
 def read_search(parameters: Any, *, tenant_id: UUID) -> SearchPage:
     """Read the page for the parameters of its address, a QueryDict."""
-    agent_id = read_id(parameters.get("agent", ""))
-    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    agent = chosen_agent(parameters)
     limit = parameters.get("limit", "")
     asked: dict[str, Any] = {
         "agents": agent_choices(),

@@ -1,4 +1,4 @@
-"""Read an agent's self-knowledge, its versions, and what differs between one of them and today."""
+"""Read an agent's self-knowledge, its versions, and the differences from one version to today."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.agents.models import Agent
-from apps.console.forms import agent_choices
+from apps.console.forms import agent_choices, chosen_agent
 from apps.selves.services.history import (
     SelfVersion,
     VersionDiff,
@@ -16,7 +16,6 @@ from apps.selves.services.history import (
 )
 from apps.selves.services.self_knowledge import load_self_knowledge
 from arbor.errors import NotFound
-from arbor.ids import read_id
 from arbor.selves.history import BIRTH, PartKind
 from arbor.selves.self_knowledge import Quality
 
@@ -37,9 +36,7 @@ class SelfVersionsPage:
 
 def read_self_versions(parameters: Mapping[str, str]) -> SelfVersionsPage:
     """Read the page for the parameters of its address; a version that is not offered is not compared."""
-    agent_id = read_id(parameters.get("agent", ""))
-    agents = agent_choices()
-    agent = Agent.objects.filter(id=agent_id).only("tenant_id", "name").first() if agent_id else None
+    agents, agent = agent_choices(), chosen_agent(parameters)
     if agent is None:
         return SelfVersionsPage(agents=agents, agent=None)
     knowledge = load_self_knowledge(agent.id)

@@ -55,7 +55,7 @@ class SignalsPage:
 
 
 def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> SignalsPage:
-    """Read a page of signals, of one agent (a name or an id) and of names that begin so.
+    """Read a page of signals; `agent` is the name or id of an agent, `name` a name of signals or a pattern.
 
     Raises Invalid for an unknown agent, name or cursor. Three queries at most.
     """

@@ -90,7 +90,7 @@ def check_text(text: str, *, name: str, templates: Sequence[tuple[str, bool]] = 
 def template_names() -> list[tuple[str, bool]]:
     """Return the names of the templates that the tenant can use, and whether each is built in.
 
-    Only names are read, so that a template stored by another version of Arbor does no harm.
+    Only names are read, because a template that another version of Arbor stored may be unreadable.
     """
     own = list(Template.objects.order_by("name").values_list("name", flat=True))
     hidden = {name.casefold() for name in own}

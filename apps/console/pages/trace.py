@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -27,35 +27,44 @@ _ENDED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One line of the waterfall; `left` and `width` are percent of the whole."""
+    """A line of the waterfall: a step, or the wait for a model; `left` and `width` are percent of the whole."""
 
     name: str
-    note: str
     kind: str
     look: str
     milliseconds: float
-    left: float
-    width: float
+    note: str = ""
     changed: Sequence[str] = ()
+    left: float = 0.0
+    width: float = 0.0
 
 
 def read_stages(
     heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]
 ) -> tuple[list[Stage], float]:
     """Return the steps and the waits for models, in the order of their beginnings, and the total time in milliseconds."""
-    entries: list[tuple[datetime, float, Stage]] = []
+    entries = sorted([*_steps(steps), *_waits(steps, calls)], key=lambda entry: entry[0])
+    if not entries:
+        return [], 0.0
+    start = min(heartbeat.started_at, entries[0][0])
+    placed = [(stage, (began_at - start).total_seconds() * 1000) for began_at, stage in entries]
+    total = max(offset + stage.milliseconds for stage, offset in placed) or 1.0
+    return [_with_position(stage, offset, total) for stage, offset in placed], total
+
+
+def _steps(steps: Sequence[Step]) -> Iterator[tuple[datetime, Stage]]:
     for step in steps:
         stage = Stage(
             name=step.node,
-            note="",
             kind="step",
             look=step.outcome,
             milliseconds=step.duration_ms,
-            left=0,
-            width=0,
             changed=[str(line) for line in step.changed if line],
         )
-        entries.append((step.started_at, step.duration_ms, stage))
+        yield step.started_at, stage
+
+
+def _waits(steps: Sequence[Step], calls: Sequence[ExternalCall]) -> Iterator[tuple[datetime, Stage]]:
     # `requested_at` is the beginning of the transaction, as the database's `now()` is constant; the step ended later.
     asked = [
         step.started_at + timedelta(milliseconds=step.duration_ms)
@@ -63,26 +72,16 @@ def read_stages(
         if step.outcome == _WAITING
     ]
     for call, after in zip_longest(calls, asked[: len(calls)]):
-        begin = max(call.requested_at, after) if after else call.requested_at
-        waited = max((call.ended_at - begin).total_seconds() * 1000, 0.0) if call.ended_at else 0.0
+        began_at = max(call.requested_at, after) if after else call.requested_at
+        waited_ms = max((call.ended_at - began_at).total_seconds() * 1000, 0.0) if call.ended_at else 0.0
         stage = Stage(
             name=f"{call.purpose}: {call.model}",
-            note="waiting for the model",
             kind="wait",
             look=call.status,
-            milliseconds=waited,
-            left=0,
-            width=0,
+            milliseconds=waited_ms,
+            note="waiting for the model",
         )
-        entries.append((begin, waited, stage))
-    if not entries:
-        return [], 0.0
-    entries.sort(key=lambda entry: entry[0])
-    start = min(heartbeat.started_at, entries[0][0])
-    total = max((at - start).total_seconds() * 1000 + duration_ms for at, duration_ms, _ in entries) or 1.0
-    return [
-        _with_position(stage, (at - start).total_seconds() * 1000, total) for at, _, stage in entries
-    ], total
+        yield began_at, stage
 
 
 def _with_position(stage: Stage, offset: float, total: float) -> Stage:
@@ -113,7 +112,7 @@ def draw_run(heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[Extern
         last = visited[path[-1]]
         visited[path[-1]] = NodeVisit(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
     return draw_pipeline(
-        text, passed=visited, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
+        text, visits=visited, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
     )
 
 

@@ -66,7 +66,7 @@ def read_workflow_page(row: Workflow) -> WorkflowPage:
     return WorkflowPage(
         workflow=row,
         source=source,
-        picture=draw_pipeline(source, passed={}, path=[], ended=""),
+        picture=draw_pipeline(source, visits={}, path=[], ended=""),
         steps=list(definition.steps.values()),
         inputs=definition.inputs,
         runs=list(runs(workflow_id=row.id)[:LATEST]),
@@ -88,7 +88,7 @@ def read_run_page(row: WorkflowRun) -> WorkflowRunPage:
         input_text=pretty(run.input),
         picture=draw_pipeline(
             run.version.source,
-            passed=_visits(steps),
+            visits=_visits(steps),
             path=[step.name for step in steps],
             ended=_ENDED.get(WorkflowRunStatus(run.status), ""),
         ),

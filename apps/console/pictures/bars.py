@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: Width of a bar with its gap, and height of the chart, in units of the drawing.
-BAR, HIGH = 20.0, 100.0
-#: The least height of a value above zero.
-_LEAST = 1.5
+BAR_WIDTH, CHART_HEIGHT = 20.0, 100.0
+#: The least height of a bar whose value is above zero.
+_LEAST_HEIGHT = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,14 @@ def draw_bars(values: Sequence[tuple[float, str]]) -> list[Bar]:
     """Return the bars of (value, title), scaled so that the highest has the chart's height."""
     most = max((value for value, _ in values), default=0.0) or 1.0
     bars = []
-    for place, (value, title) in enumerate(values):
-        height = max(_LEAST, value / most * HIGH) if value > 0 else 0.0
+    for index, (value, title) in enumerate(values):
+        height = max(_LEAST_HEIGHT, value / most * CHART_HEIGHT) if value > 0 else 0.0
         bars.append(
             Bar(
                 value=value,
                 title=title,
-                x=round(place * BAR, 1),
-                y=round(HIGH - height, 1),
+                x=round(index * BAR_WIDTH, 1),
+                y=round(CHART_HEIGHT - height, 1),
                 height=round(height, 1),
             )
         )

@@ -14,8 +14,8 @@ MARGIN = 18
 #: Distances of the closest and the farthest neighbor from the middle.
 NEAREST, FARTHEST = 70, 140
 #: Characters of a neighbor's text that fit beside it.
-LABEL = 36
-SHORTEST = 150
+LABEL_LENGTH = 36
+MIN_HEIGHT = 150
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def draw_neighborhood(neighbors: Sequence[Neighbor]) -> DrawnNeighborhood | None
     if not neighbors:
         return None
     sides = neighbors[0::2], neighbors[1::2]
-    height = max(2 * MARGIN + len(sides[0]) * ROW_HEIGHT, SHORTEST)
+    height = max(2 * MARGIN + len(sides[0]) * ROW_HEIGHT, MIN_HEIGHT)
     middle = height // 2
     dots = [
         _dot(neighbor, side, middle + offset, middle)
@@ -88,7 +88,7 @@ def _dot(neighbor: Neighbor, side: int, y: int, middle: int) -> Dot:
     title = f"{line[:300]}\nweight {neighbor.weight:.2f} of {HIGHEST_WEIGHT:g}"
     return Dot(
         page=neighbor.page,
-        label=line if len(line) <= LABEL else f"{line[: LABEL - 1].rstrip()}…",
+        label=line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1].rstrip()}…",
         title=f"{title}, {neighbor.relation}" if neighbor.relation else title,
         type=neighbor.type,
         x=x,

@@ -1,4 +1,4 @@
-"""Draw a pipeline with the nodes that a heartbeat passed, their outcomes and durations."""
+"""Draw a pipeline, with the outcomes and durations of the nodes that a run has visited."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import NamedTuple
 from arbor.pipeline.dot import ReadGraph, read_dot
 from arbor.pipeline.values import PipelineEdge, PipelineNode, PipelineNodeKind
 
-#: Boxes in a row at most.
+#: The most boxes in a row.
 COLUMNS = 8
 BOX_WIDTH, BOX_HEIGHT = 122, 50
 GAP_X, GAP_LANE, GAP_ROW = 22, 18, 46
 MARGIN = 14
-#: Characters of a label that fit into a box's line.
-LINE = 17
+#: Characters of a label that fit into a line of a box.
+LINE_LENGTH = 17
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeVisit:
-    """The visits to a node: worst outcome, total time, number."""
+    """The visits of a node: the worst outcome, the total time, and their number."""
 
     outcome: str
     milliseconds: float
@@ -81,9 +81,9 @@ class Picture:
 
 
 def draw_pipeline(
-    text: str, *, passed: Mapping[str, NodeVisit], path: Sequence[str], ended: str
+    text: str, *, visits: Mapping[str, NodeVisit], path: Sequence[str], ended: str
 ) -> Picture | None:
-    """Draw a pipeline's DOT text and a path through it; None if the text cannot be parsed.
+    """Draw a pipeline's DOT text, the visits of its nodes and a path through it; None if the text cannot be parsed.
 
     `path` names the visited nodes in order; `ended` is `success`, `failure`, or empty before the end.
     """
@@ -94,7 +94,7 @@ def draw_pipeline(
     places, lanes = _places(reading)
     tops = _row_tops(lanes)
     boxes = {
-        name: _box(reading.nodes[name], place, tops[place.row], passed.get(name), used)
+        name: _box(reading.nodes[name], place, tops[place.row], visits.get(name), used)
         for name, place in places.items()
     }
     arrows = tuple(
@@ -203,15 +203,15 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: PipelineNode, place: Place, top: int, passage: NodeVisit | None, used: set[tuple[str, str]]
+    node: PipelineNode, place: Place, top: int, visit: NodeVisit | None, used: set[tuple[str, str]]
 ) -> Box:
     reached = any(node.name in pair for pair in used)
-    if passage is not None:
-        look = passage.outcome
-        times = f" ×{passage.visits}" if passage.visits > 1 else ""
-        note = f"{passage.milliseconds:.1f} ms{times}"
-        if passage.waited:
-            note = f"{note} · {passage.waited}"
+    if visit is not None:
+        look = visit.outcome
+        times = f" ×{visit.visits}" if visit.visits > 1 else ""
+        note = f"{visit.milliseconds:.1f} ms{times}"
+        if visit.waited:
+            note = f"{note} · {visit.waited}"
     elif reached and node.kind is not PipelineNodeKind.STEP:
         look, note = ("failure" if node.exit_outcome == "failure" else "success"), ""
     else:
@@ -225,7 +225,7 @@ def _box(
         look=look,
         note=note,
         branch=node.kind is PipelineNodeKind.BRANCH,
-        title=f"{node.name}: {look if passage else 'not passed' if look == 'none' else look}",
+        title=f"{node.name}: {look if visit else 'not passed' if look == 'none' else look}",
     )
 
 
@@ -233,12 +233,12 @@ def _wrapped(label: str) -> tuple[str, ...]:
     lines = [""]
     for word in label.split():
         joined = f"{lines[-1]} {word}".strip()
-        if len(joined) <= LINE or not lines[-1]:
+        if len(joined) <= LINE_LENGTH or not lines[-1]:
             lines[-1] = joined
         else:
             lines.append(word)
     if len(lines) > 2:
-        lines = [lines[0], f"{lines[1][: LINE - 1]}…"]
+        lines = [lines[0], f"{lines[1][: LINE_LENGTH - 1]}…"]
     return tuple(lines)
 
 

@@ -16,6 +16,8 @@ from django.db.models.functions import Now
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState, Trigger
 from apps.agents.services.identity import identity_of
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant
@@ -217,6 +219,18 @@ def claim_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
         raise _already_running(agent, schedule)
     epoch: int = schedule.epoch
     enqueue(advance_message(agent_id=agent_id, tenant_id=current_tenant(), epoch=epoch, name=agent.name))
+    return epoch
+
+
+def request_heartbeat(*, agent_id: UUID, actor: str) -> int:
+    """Claim the agent for a heartbeat now on behalf of an actor; return the epoch of the lease. Raises as `claim_now` does."""
+    epoch = claim_now(agent_id=agent_id)
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message="asked for a heartbeat now",
+    )
     return epoch
 
 

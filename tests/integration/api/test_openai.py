@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import InterfaceError, OperationalError
+from psycopg.errors import QueryCanceled
 
 from apps.api import authentication
 from apps.api.openai import api as openai_routes
@@ -88,6 +89,19 @@ def test_the_tasks_of_open_webui_are_no_turns(owner: Caller, vega: dict[str, Any
     assert (refused.status_code, "task model" in refused.json()["error"]["message"]) == (400, True)
     with tenant_transaction(tenant.id):
         assert not ChatMessage.objects.exists()
+
+
+def test_a_statement_that_takes_too_long_asks_for_less(
+    owner: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **_named: Any) -> None:
+        raise OperationalError("canceled") from QueryCanceled("canceled")
+
+    monkeypatch.setattr(openai_routes, "_find_agent", fail)
+    answer = get(owner, "/models/Vega")
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
+    assert answer.json()["error"]["message"] == "the database needed too long for it; ask for less"
 
 
 @pytest.mark.parametrize("error", [OperationalError("gone"), InterfaceError("closed")])

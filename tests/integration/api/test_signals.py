@@ -14,10 +14,11 @@ import httpx
 import pytest
 
 from apps.access.services import authenticate, revoke_token, token_by_name
+from apps.api.routers import signals as signal_routes
 from apps.api.routers.signals import event_of
-from apps.api.signal_hub import SignalHub
+from apps.api.signal_hub import SignalHub, hub_of
 from apps.signals.services.emission import emit
-from apps.signals.services.reading import read_signals
+from apps.signals.services.reading import SignalFilter, read_signals
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import RateLimited
@@ -182,10 +183,21 @@ def test_a_token_has_a_limited_number_of_streams(tenant: Tenant, reader: Caller,
 
     async def open_two() -> None:
         hub = SignalHub(tenant.id)
-        listener = hub.join(access)
-        with pytest.raises(RateLimited, match="1 open streams"):
+        with hub.listen(access), pytest.raises(RateLimited, match="1 open streams"):
             hub.require_room(access)
-        hub.leave(listener)
         hub.require_room(access)
 
     asyncio.run(open_two())
+
+
+def test_a_stream_that_ends_at_once_leaves_its_hub(tenant: Tenant, reader: Caller, settings: Any) -> None:
+    settings.ARBOR_API_STREAMS = 1
+    access = authenticate(reader.token)
+
+    async def open_and_close() -> None:
+        events: Any = signal_routes._events(access, Cursor(), SignalFilter())
+        assert await anext(events) == "retry: 2000\n\n"
+        await events.aclose()
+        hub_of(tenant.id).require_room(access)
+
+    asyncio.run(open_and_close())

@@ -10,7 +10,8 @@ from django.urls import reverse
 
 from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
-from apps.console.acts import ACTS, identity_acts, possible_acts, publication_act, role_for
+from apps.console.access import ROLES_WITH_RIGHT
+from apps.console.acts import ACTS, identity_acts, possible_acts, publication_act, right_for
 from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.endorsement import EndorsementStatus
@@ -93,7 +94,7 @@ def test_an_unknown_act_is_not_there(operator: Client, world: World) -> None:
 def test_a_viewer_does_not_act_and_the_attempt_is_on_record(viewer: Client, world: World, verb: str) -> None:
     response = viewer.post(world.act, {"act": verb})
     assert response.status_code == 403
-    assert f"needs the role {role_for(verb).value}" in response.content.decode()
+    assert f"needs the role {ROLES_WITH_RIGHT[right_for(verb)].value}" in response.content.decode()
     assert status(world) == AgentStatus.ACTIVE
     assert audited(world) == [(AuditAction.DENIED, "user:viewer-person")]
 

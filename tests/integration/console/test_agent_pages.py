@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, time, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.agents.services.sealed_percepts import CLOSED, seal_percept
 from apps.calls.models import DailyUsage
 from apps.console import paging
-from apps.console.paging import ROWS_BELOW
+from apps.console.paging import INLINE_ROWS
 from apps.fleet.administration import set_tenant_energy
 from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
@@ -49,6 +51,13 @@ def test_an_agents_page_shows_notices_budget_and_active_hours(viewer: Client, wo
     assert "3 idle heartbeats in a row: its heartbeats are rarer" in page
     assert "Heartbeats from 08:00 to 22:00, Europe/Berlin" in page
     assert "of 24 heartbeats" in page
+
+
+def test_each_list_that_an_agents_page_links_opens(owner: Client, world: World) -> None:
+    page = owner.get(page_of(world.agent)).content.decode()
+    lists = {unescape(link) for link in re.findall(r'href="([^"]+/\?agent[^"]+)"', page)}
+    assert len(lists) > 5
+    assert [link for link in lists if owner.get(link).status_code != 200] == []
 
 
 def test_a_sealed_message_is_shown_closed(viewer: Client, world: World) -> None:
@@ -183,7 +192,7 @@ def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
             ProgressNoteFactory(goal=goal, text=f"Sounding number {number}.")
     first = viewer.get(page_of(goal)).content.decode()
     assert "the first 25 progress notes" in first
-    assert first.count("Sounding number") == ROWS_BELOW
+    assert first.count("Sounding number") == INLINE_ROWS
     assert viewer.get(page_of(goal), {"notes-page": 2}).content.decode().count("Sounding number") == 5
 
 

@@ -102,7 +102,7 @@ def test_the_page_shows_the_reply_as_it_grows(
     assert f'hx-get="{part}"' in page
     answer(agent, messages)
     assert operator.get(part)["HX-Refresh"] == "true"
-    assert 'id="growing"' not in operator.get(page_of(agent)).content.decode()
+    assert 'id="partial-reply"' not in operator.get(page_of(agent)).content.decode()
 
 
 def test_without_a_fleet_the_page_says_that_nobody_works(

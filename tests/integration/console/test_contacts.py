@@ -175,7 +175,7 @@ def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, w
         "agent": "",
     }
     response = operator.post(page, data)
-    secret = response.context["made"].secret
+    secret = response.context["created"].secret
     assert secret in response.content.decode()
     assert "no-store" in response["Cache-Control"]
     with tenant_transaction(world.tenant.id):

@@ -33,7 +33,7 @@ def test_a_heartbeat_page_shows_its_feeling_and_its_trigger(
     with tenant_transaction(world.tenant.id):
         heartbeat = HeartbeatFactory(trigger=trigger, emotional_valence=-0.25, arousal=0.75)
     page = viewer.get(reverse("admin:heartbeats_heartbeat_change", args=[heartbeat.pk])).content.decode()
-    facts = page.partition('id="beat-facts"')[2].partition("</dl>")[0]
+    facts = page.partition('id="heartbeat-facts"')[2].partition("</dl>")[0]
     assert "Low and stirred up" in facts
     assert "valence -0.25 of -1 to 1, arousal 0.75 of 1" in facts
     assert f"<dd>{cause}</dd>" in facts
@@ -96,7 +96,7 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
         heartbeat = HeartbeatFactory(
             agent=world.agent, situation=situation_with(energy_unit="ticks"), energy_start=3.0, energy_end=2.0
         )
-    facts = shown(viewer, heartbeat).partition('id="beat-facts"')[2]
+    facts = shown(viewer, heartbeat).partition('id="heartbeat-facts"')[2]
     assert "<dt>Ticks</dt>" in facts
     assert "1 ticks" in facts
     assert "<dt>Energy</dt>" in shown(viewer, world.beat)

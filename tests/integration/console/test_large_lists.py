@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from apps.access.services import create_token
 from apps.agents.models import Percept
-from apps.api.paging import beyond, cursor_of
+from apps.api.paging import after_cursor, cursor_of
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.console import paging, windows
 from apps.console.pages import fleet, ledger
@@ -69,7 +69,7 @@ def test_long_lists_are_read_by_their_indexes(large_world: World) -> None:
             ),
             "heartbeats_percept_of_agent": Percept.objects.filter(agent_id=agent_id).order_by("-at"),
             "heartbeats_by_agent": of_agent.filter(
-                beyond("started_at", cursor_of(last, "started_at"), descending=True)
+                after_cursor("started_at", cursor_of(last, "started_at"), descending=True)
             ),
         }
         plans = {name: _plan(rows[:50]) for name, rows in lists.items()}

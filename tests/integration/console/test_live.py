@@ -32,10 +32,10 @@ def test_a_page_asks_for_its_moving_parts_alone(viewer: Client, world: World, un
     for address, part, words in (
         (reverse("admin:index"), "fleet", "Heartbeats by hour"),
         (world.agents_page, "overview", "Next heartbeat"),
-        (world.agents_page, "beats", "What it did"),
+        (world.agents_page, "heartbeats", "What it did"),
         (reverse("admin:operations"), "operations", "Queues"),
         (reverse("admin:heartbeats_heartbeat_changelist"), "rows", "result_list"),
-        (page_of(under_way), "heartbeat", "beat-facts"),
+        (page_of(under_way), "heartbeat", "heartbeat-facts"),
         (reverse("admin:signals"), "signals", "signal-rows"),
     ):
         whole = viewer.get(address).content.decode()

@@ -10,13 +10,15 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db import models
+from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.console import paging
-from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
+from apps.console.alarms import Alarm
+from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, ReadOnly
 from apps.contacts.models import Channel, Hook, SignalWebhook
 from apps.fleet.models import SavedSeed
 from apps.knowledge.models import Document
@@ -98,7 +100,7 @@ def test_every_model_is_shown() -> None:
     for model in apps.get_models():
         label = model._meta.label
         if model.__module__.startswith("apps.") and label not in unshown:
-            assert isinstance(admin.site._registry.get(model), NothingToEdit), label
+            assert isinstance(admin.site._registry.get(model), ReadOnly), label
             assert not isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
@@ -301,6 +303,14 @@ def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: 
 
 def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
     assert "No language model is in use." in viewer.get(reverse("admin:index")).content.decode()
+
+
+def test_an_alarm_names_the_commands_that_help() -> None:
+    alarm = Alarm(
+        look="warn", title="1 tool is suspended", text="Look at it.", commands=("arbor a", "arbor b")
+    )
+    text = render_to_string("console/parts/fleet_notices.html", {"alarms": [alarm]})
+    assert "Look at it. Run <code>arbor a</code> or <code>arbor b</code>." in text
 
 
 LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"

@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.console.pictures.neighborhood import LABEL, WIDTH, Neighbor, draw_neighborhood
+from apps.console.pictures.neighborhood import LABEL_LENGTH, WIDTH, Neighbor, draw_neighborhood
 from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, NodeVisit, draw_pipeline
 from arbor.memory.neighborhood import NEIGHBORHOOD_SIZE
 from arbor.pipeline.graph import heartbeat_text
@@ -29,7 +29,7 @@ def passed(*names: str) -> dict[str, NodeVisit]:
 
 
 def test_a_successful_run_is_marked_from_start_to_exit() -> None:
-    picture = draw_pipeline(TEXT, passed=passed("look", "think"), path=["look", "think"], ended="success")
+    picture = draw_pipeline(TEXT, visits=passed("look", "think"), path=["look", "think"], ended="success")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
     assert looks == {
@@ -48,27 +48,27 @@ def test_a_successful_run_is_marked_from_start_to_exit() -> None:
 
 def test_a_failed_run_ends_in_the_failed_exit() -> None:
     walk = passed("look") | {"think": NodeVisit(outcome="failure", milliseconds=2.0)}
-    picture = draw_pipeline(TEXT, passed=walk, path=["look", "think"], ended="failure")
+    picture = draw_pipeline(TEXT, visits=walk, path=["look", "think"], ended="failure")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
     assert (looks["think"], looks["bad"], looks["good"]) == ("failure", "failure", "none")
 
 
 def test_an_unfinished_run_reaches_no_exit() -> None:
-    picture = draw_pipeline(TEXT, passed=passed("look"), path=["look"], ended="")
+    picture = draw_pipeline(TEXT, visits=passed("look"), path=["look"], ended="")
     assert picture is not None
     assert {box.name for box in picture.boxes if box.look != "none"} == {"begin", "look"}
 
 
 def test_a_repeated_visit_is_counted() -> None:
     again = {"look": NodeVisit(outcome="retry", milliseconds=3.0, visits=2)}
-    picture = draw_pipeline(TEXT, passed=again, path=["look"], ended="")
+    picture = draw_pipeline(TEXT, visits=again, path=["look"], ended="")
     assert picture is not None
     assert next(box.note for box in picture.boxes if box.name == "look") == "3.0 ms ×2"
 
 
 def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
-    picture = draw_pipeline(heartbeat_text(), passed={}, path=[], ended="")
+    picture = draw_pipeline(heartbeat_text(), visits={}, path=[], ended="")
     assert picture is not None
     assert len(picture.boxes) >= 14
     for one, two in combinations(picture.boxes, 2):
@@ -79,8 +79,8 @@ def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
 
 
 def test_an_invalid_pipeline_has_no_picture() -> None:
-    assert draw_pipeline("not a graph", passed={}, path=[], ended="") is None
-    assert draw_pipeline("", passed={}, path=[], ended="") is None
+    assert draw_pipeline("not a graph", visits={}, path=[], ended="") is None
+    assert draw_pipeline("", visits={}, path=[], ended="") is None
 
 
 def neighbor(number: int, weight: float = 1.0, text: str = "the river", relation: str = "") -> Neighbor:
@@ -123,6 +123,6 @@ def test_every_neighbor_is_inside_and_none_covers_another(neighbors: list[Neighb
         return
     assert len(star.dots) == len(neighbors)
     assert all(0 < dot.x < WIDTH and 0 < dot.y < star.height for dot in star.dots)
-    assert all(len(dot.label) <= LABEL for dot in star.dots)
+    assert all(len(dot.label) <= LABEL_LENGTH for dot in star.dots)
     assert all(dot.thickness <= 1 + 2.6 for dot in star.dots)
     assert len({(dot.x > star.x, dot.y) for dot in star.dots}) == len(neighbors)

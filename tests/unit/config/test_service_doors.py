@@ -67,6 +67,7 @@ INTERNAL = {
     "tools.services.tools.set_agents": _AGENT,
 }
 WITHOUT_COMMAND = {
+    "heartbeats.services.schedule.request_heartbeat": "`agent run` waits for the heartbeat, or runs it itself",
     "fleet.accounts.end_other_sessions": "ends the other sessions of the person who is signed in",
     "knowledge.services.documents.add_document": "`document add` adds files by `folders.add_file`",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",

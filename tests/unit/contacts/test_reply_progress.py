@@ -1,4 +1,4 @@
-"""Events of a growing reply: each sentence once, restarts, ends and resumption."""
+"""Events of a partial reply: each sentence once, restarts, ends and resumption."""
 
 from __future__ import annotations
 

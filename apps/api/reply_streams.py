@@ -1,4 +1,4 @@
-"""Follow replies while the model writes them, for asynchronous operations: a thread is in use only while progress is read."""
+"""Stream replies while the model writes them. A thread is in use only while progress is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind, ReplyFollo
 
 #: Seconds of silence after which a stream sends a comment, so that no proxy closes it.
 COMMENT_EVERY_S = 10.0
-#: Seconds beyond the model's deadline until a stream ends without the answer: queues, preparation, a further model take time.
+#: Seconds that a stream waits beyond the model's deadline: queues, preparation and a fallback model take time.
 _PATIENCE_S = 60.0
 _EVENT_STREAM = "text/event-stream"
 #: A comment of a stream, which clients ignore.
@@ -36,9 +36,9 @@ class FollowedTurn:
 
 
 async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterator[ReplyEvent | None]:
-    """Yield the events of a reply until its end, after the event `last_id`; None says that it still lasts.
+    """Yield the events of a reply until its end, after the event `last_id`; None is a keep-alive.
 
-    Ends without a last event when no answer came in time: the turn stays, and is answered later.
+    Ends without a last event if no answer comes in time; the turn is answered later.
     """
     follower, started = ReplyFollower(), time.monotonic()
     sent_at = started
@@ -62,15 +62,15 @@ async def reply_events(turn: FollowedTurn, *, last_id: str = "") -> AsyncIterato
 
 
 async def last_event(turn: FollowedTurn) -> ReplyEvent | None:
-    """Wait for the end of a reply; None when no answer came in time."""
+    """Wait for the last event of a reply, and return it; None if no answer comes in time."""
     async for event in reply_events(turn):
         if event is not None and event.is_last:
             return event
     return None
 
 
-def unanswered() -> ReplyEvent:
-    """Return the error of a reply that did not come in time."""
+def timeout_event() -> ReplyEvent:
+    """Return the last event of a reply that did not come in time."""
     waited_s = settings.ARBOR_MODEL_DEADLINE_S + _PATIENCE_S
     text = (
         f"no answer within {waited_s:.0f} s; the turn stays and is answered when a worker of the model queue runs:"
@@ -92,7 +92,7 @@ def event_response(turn: FollowedTurn, *, last_id: str = "") -> StreamingHttpRes
 def stream_response(events: AsyncIterator[str]) -> StreamingHttpResponse:
     """Return server-sent events as a response."""
     response = StreamingHttpResponse(events, content_type=_EVENT_STREAM)
-    # No proxy collects the events.
+    # Proxies would buffer the events.
     response["X-Accel-Buffering"] = "no"
     return response
 
@@ -109,7 +109,7 @@ async def _event_texts(turn: FollowedTurn, last_id: str) -> AsyncIterator[str]:
         yield COMMENT if event is None else _event_text(event)
         is_over = event is not None and event.is_last
     if not is_over:
-        yield _event_text(unanswered())
+        yield _event_text(timeout_event())
 
 
 def _event_text(event: ReplyEvent) -> str:
