@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from apps.memories.services.embedding import embedding
+from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 
@@ -40,3 +43,21 @@ class RemoteEmbedder:
 def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty the cache of this process, as in another process."""
     monkeypatch.setattr(embedding, "_vector_cache", embedding._VectorCache())
+
+
+@contextmanager
+def registered_embedder[E: RemoteEmbedder](
+    monkeypatch: pytest.MonkeyPatch, embedder: E, *, name: str
+) -> Iterator[E]:
+    """Connect the model of this name to an embedder, with empty caches; other models keep their own."""
+
+    def connect_any(model: str, *parts: Any, **options: Any) -> Any:
+        return embedder if model == name else connect_embedder(model, *parts, **options)
+
+    monkeypatch.setattr(embedding, "connect_embedder", connect_any)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    try:
+        yield embedder
+    finally:
+        embedding.embedder_for.cache_clear()

@@ -14,18 +14,14 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess, Term
-from apps.memories.services.embedding import embedding
 from apps.memories.services.recall.mind_cache import MindCache
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.values import MemoryStatus, NewMemory
 from tests.factories.agents import AgentFactory
-from tests.support.embedders import RemoteEmbedder, forget_vectors
+from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.support.races import race
-
-__all__ = ["RemoteEmbedder", "forget_vectors"]
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
@@ -60,8 +56,8 @@ def vacuum(database: None) -> Callable[[], None]:
 
     def run() -> None:
         with connections["owner"].cursor() as cursor:
-            # The throw-away server commits without waiting for its disk; until it has caught up, no page counts as
-            # visible to all. A commit that does wait brings it there.
+            # The throw-away server commits without waiting for its disk, and no page counts as visible to all until
+            # the disk has the commits. A commit that waits writes them all.
             cursor.execute("SET synchronous_commit = on")
             cursor.execute("CREATE TABLE caught_up (); DROP TABLE caught_up")
             cursor.execute("VACUUM (ANALYZE) memories_memory")
@@ -74,16 +70,16 @@ def statements(database: None) -> Iterator[list[str]]:
     """Return the list of statements that the application's connection has run, without BEGIN and COMMIT."""
     executed: list[str] = []
 
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         executed.append(sql)
         return execute(sql, params, many, context)
 
-    with connections[APP].execute_wrapper(note):
+    with connections[APP].execute_wrapper(record):
         yield executed
 
 
 def a_memory(content: str, **parts: Any) -> NewMemory:
-    """Return a memory of noon, to be stored."""
+    """Return a memory to store, which happened at noon."""
     values: dict[str, Any] = {"content": content, "occurred_at": NOON, **parts}
     return NewMemory(**values)
 
@@ -145,16 +141,8 @@ REMOTE = EmbeddingModel(name="tei/remote", dimension=512)
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Register a remote embedder of 512 dimensions beside the one in this process, and return it."""
     embedder = RemoteEmbedder(REMOTE.dimension)
-    connect = connect_embedder
-
-    def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return embedder if name == REMOTE.name else connect(name, *parts, **named)
-
-    monkeypatch.setattr(embedding, "connect_embedder", connected)
-    embedding.embedder_for.cache_clear()
-    forget_vectors(monkeypatch)
-    yield embedder
-    embedding.embedder_for.cache_clear()
+    with registered_embedder(monkeypatch, embedder, name=REMOTE.name):
+        yield embedder
 
 
 @pytest.fixture

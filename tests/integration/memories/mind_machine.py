@@ -91,7 +91,7 @@ class MindMachine(RuleBasedStateMachine):
             a_memory(content, type=kind, session=session, position=TEXTS.index(content), retention=retention)
             for content in contents
         ]
-        self._learned(
+        self._expect_active(
             remember(tenant_id=self.tenant.id, agent_id=self.agent.id, memories=memories).ids, contents
         )
 
@@ -100,7 +100,7 @@ class MindMachine(RuleBasedStateMachine):
         with tenant_transaction(self.tenant.id):
             (item_id,) = add_buffer_items(agent_id=self.agent.id, items=[NewBufferItem(content=content)])
         memory_id = promote(tenant_id=self.tenant.id, agent_id=self.agent.id, item_id=item_id, actor=ADA)
-        self._learned([memory_id], [content])
+        self._expect_active([memory_id], [content])
 
     @rule(place=st.integers(0, 7), content=texts)
     def revise(self, place: int, content: str) -> None:
@@ -118,7 +118,7 @@ class MindMachine(RuleBasedStateMachine):
                     model=None,
                 )
             self.status[memory_id] = MemoryStatus.ARCHIVED
-            self._learned([new_id], [content])
+            self._expect_active([new_id], [content])
 
     @rule(place=st.integers(0, 7), importance=st.floats(0, 1))
     def change_importance_and_trust(self, place: int, importance: float) -> None:
@@ -136,7 +136,7 @@ class MindMachine(RuleBasedStateMachine):
         ids = self._chosen(chosen)
         active = {memory_id for memory_id in ids if self.status[memory_id] is MemoryStatus.ACTIVE}
         with tenant_transaction(self.tenant.id):
-            assert archive(memory_ids=ids, reason="told to", actor=ADA) == len(active)
+            assert archive(memory_ids=ids, reason="a test", actor=ADA) == len(active)
         self._set(ids, MemoryStatus.ARCHIVED)
 
     @rule(chosen=places, for_good=st.booleans())
@@ -144,7 +144,7 @@ class MindMachine(RuleBasedStateMachine):
         ids = self._chosen(chosen)
         archived = {memory_id for memory_id in ids if self.status[memory_id] is MemoryStatus.ARCHIVED}
         with tenant_transaction(self.tenant.id):
-            counted = restore(memory_ids=ids, reason="told to", actor=ADA, for_good=for_good)
+            counted = restore(memory_ids=ids, reason="a test", actor=ADA, for_good=for_good)
         assert counted == len(archived)
         self._set(ids, MemoryStatus.ACTIVE)
         self.permanent |= archived if for_good else set()
@@ -153,7 +153,7 @@ class MindMachine(RuleBasedStateMachine):
     def purge(self, chosen: list[int]) -> None:
         ids = self._chosen(chosen, MemoryStatus.ARCHIVED)
         with tenant_transaction(self.tenant.id):
-            assert purge(memory_ids=ids, reason="told to", actor=ADA) == len(ids)
+            assert purge(memory_ids=ids, reason="a test", actor=ADA) == len(ids)
         for memory_id in ids:
             del self.status[memory_id]
             self.purged.add(self.content.pop(memory_id))
@@ -163,14 +163,14 @@ class MindMachine(RuleBasedStateMachine):
 
     @rule(chosen=places)
     def purge_without_right(self, chosen: list[int]) -> None:
-        """Only a person purges, and only what is archived: nothing changes otherwise."""
+        """Try to purge without a person, or what is active: both are refused and change nothing."""
         archived = self._chosen(chosen, MemoryStatus.ARCHIVED)
         active = self._chosen(chosen, MemoryStatus.ACTIVE)
         with pytest.raises(PermissionDenied), tenant_transaction(self.tenant.id):
-            purge(memory_ids=archived, reason="told to", actor="system:maintenance")
+            purge(memory_ids=archived, reason="a test", actor="system:maintenance")
         if active:
             with pytest.raises(Invalid), tenant_transaction(self.tenant.id):
-                purge(memory_ids=[*archived, *active], reason="told to", actor=ADA)
+                purge(memory_ids=[*archived, *active], reason="a test", actor=ADA)
 
     @rule()
     def enforce_quota(self) -> None:
@@ -246,14 +246,14 @@ class MindMachine(RuleBasedStateMachine):
 
     @rule(content=texts, chosen=places)
     def roll_back(self, content: str, chosen: list[int]) -> None:
-        """A transaction that fails leaves nothing behind, in rows as in the cached mind."""
+        """Fail a transaction: neither rows nor the cached mind keep its changes."""
         with suppress(ZeroDivisionError), tenant_transaction(self.tenant.id):
             store(agent_id=self.agent.id, memories=[a_memory(content, session="lost")], vectors=None)
-            archive(memory_ids=self._chosen(chosen), reason="told to", actor=ADA)
+            archive(memory_ids=self._chosen(chosen), reason="a test", actor=ADA)
             assert_mind_is_consistent(self.agent)
             raise ZeroDivisionError
 
-    # --- What must be true after each step -------------------------------------------------------------------
+    # --- Invariants ------------------------------------------------------------------------------------------
 
     @invariant()
     def statuses_are_as_expected(self) -> None:
@@ -264,19 +264,19 @@ class MindMachine(RuleBasedStateMachine):
             assert {memory_id: MemoryStatus(status) for memory_id, status in rows} == self.status
 
     @invariant()
-    def mind_is_sound(self) -> None:
+    def mind_is_consistent(self) -> None:
         if hasattr(self, "agent"):
             assert_mind_is_consistent(self.agent)
 
     @invariant()
-    def purged_texts_are_nowhere(self) -> None:
+    def purged_texts_are_in_no_table(self) -> None:
         for text in getattr(self, "purged", ()):
             assert tables_with(self.cleaner, self.tenant.id, text) == set()
 
     # --- The model -----------------------------------------------------------------------------------------
 
-    def _learned(self, ids: Sequence[UUID], contents: Sequence[str]) -> None:
-        """Record the status of a remembered text: new, known, or restored."""
+    def _expect_active(self, ids: Sequence[UUID], contents: Sequence[str]) -> None:
+        """Record that these memories are active now: new, known, or restored."""
         with tenant_transaction(self.tenant.id):
             rows = Memory.objects.filter(id__in=ids).values_list("id", "content", "retention")
             for memory_id, content, retention in rows:
@@ -288,8 +288,10 @@ class MindMachine(RuleBasedStateMachine):
         self.purged -= {*contents, *self.content.values()}
 
     def _chosen(self, chosen: Sequence[int], status: MemoryStatus | None = None) -> list[UUID]:
-        known = [memory_id for memory_id, now in self.status.items() if status in (None, now)]
-        return list(dict.fromkeys(known[place % len(known)] for place in chosen)) if known else []
+        candidates = [memory_id for memory_id, now in self.status.items() if status in (None, now)]
+        return (
+            list(dict.fromkeys(candidates[place % len(candidates)] for place in chosen)) if candidates else []
+        )
 
     def _set(self, ids: Sequence[UUID] | set[UUID], status: MemoryStatus) -> None:
         self.status |= dict.fromkeys(ids, status)

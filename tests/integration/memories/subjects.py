@@ -19,7 +19,7 @@ from arbor.memory.clusters.clusters import Vectors
 from tests.integration.memories.conftest import NOON, a_memory
 
 #: Texts about each subject; the words differ from subject to subject.
-SAID = {
+SUBJECTS = {
     "jazz": "Coltrane saxophone trio",
     "bread": "sourdough oven crust",
     "chess": "bishop opening gambit",
@@ -28,7 +28,7 @@ SAID = {
 
 def vectors_about(subject: str, count: int, *, seed: int = 0) -> Vectors:
     """Return vectors near each other, and far from those about other subjects."""
-    center = np.random.default_rng(sorted(SAID).index(subject) + 100).standard_normal(256)
+    center = np.random.default_rng(sorted(SUBJECTS).index(subject) + 100).standard_normal(256)
     noise = np.random.default_rng(seed).standard_normal((count, 256))
     rows = center / np.linalg.norm(center) + 0.5 * noise / np.linalg.norm(noise, axis=1)[:, None]
     return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None], dtype=np.float32)
@@ -40,7 +40,7 @@ def store_subject(
     """Store memories about a subject and return their ids."""
     memories = [
         a_memory(
-            f"{SAID[subject]} number {seed} {place}",
+            f"{SUBJECTS[subject]} number {seed} {place}",
             emotional_valence=valence,
             importance=0.8,
             session=subject,
@@ -56,7 +56,7 @@ def store_subject(
 
 def store_all_subjects(agent: Agent) -> dict[str, list[UUID]]:
     """Give an agent memories of three subjects, and some without a common subject."""
-    stored = {subject: store_subject(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
+    stored = {subject: store_subject(agent, subject, 6, days=place) for place, subject in enumerate(SUBJECTS)}
     noise = np.random.default_rng(7).standard_normal((12, 256))
     with tenant_transaction(agent.tenant_id):
         memories = [
@@ -103,7 +103,7 @@ def count_stale_clusters(agent: Agent) -> int:
 
 
 def age_reclustering(agent: Agent) -> None:
-    """Set the time of the last reclustering to an hour ago."""
+    """Move the last reclustering an hour into the past."""
     with tenant_transaction(agent.tenant_id):
         mind = Mind.objects.filter(agent_id=agent.id)
         assert mind.update(clustered_at=F("clustered_at") - timedelta(hours=1)) == 1

@@ -18,7 +18,7 @@ from tests.integration.memories.mind_invariants import tables_with
 from tests.integration.memories.mind_machine import MindMachine
 
 
-def test_any_order_of_acts_leaves_a_mind_sound(database: None, cleaner: psycopg.Connection[Any]) -> None:
+def test_any_order_of_acts_leaves_a_mind_consistent(database: None, cleaner: psycopg.Connection[Any]) -> None:
     class Machine(MindMachine):
         pass
 
@@ -36,9 +36,7 @@ def test_any_order_of_acts_leaves_a_mind_sound(database: None, cleaner: psycopg.
     )
 
 
-def test_a_memory_that_was_revised_and_purged_is_nowhere(
-    mind: Agent, cleaner: psycopg.Connection[Any]
-) -> None:
+def test_a_revised_and_purged_memory_is_in_no_table(mind: Agent, cleaner: psycopg.Connection[Any]) -> None:
     (memory_id,) = remember(
         tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The gate code is 4711.")]
     ).ids

@@ -93,11 +93,11 @@ class Racers:
 
     def _act(self, act: Callable[..., int]) -> int:
         with tenant_transaction(self.agent.tenant_id):
-            return act(memory_ids=[self.memory_id], reason="told to", actor=ADA)
+            return act(memory_ids=[self.memory_id], reason="a test", actor=ADA)
 
 
 def status_of(agent: Agent, memory_id: UUID) -> str | None:
-    """Return the status of a memory, or none after its purge."""
+    """Return the status of a memory, or None after its purge."""
     with tenant_transaction(agent.tenant_id):
         return Memory.objects.filter(id=memory_id).values_list("status", flat=True).first()
 
@@ -117,12 +117,12 @@ def run_both_orders(
         # A neighborhood computed meanwhile lists archived memories until its next refresh; recall ignores them.
         assert_mind_is_consistent(agent, neighbors_are_active="consolidate" not in (first, second))
         outcomes.append((racers, *results))
-        _forget(racers)
+        _purge_memory(racers)
     return outcomes
 
 
-def _forget(racers: Racers) -> None:
-    """Purge the rest of the memory."""
+def _purge_memory(racers: Racers) -> None:
+    """Purge the memory that the operations raced for, if it is left."""
     if status_of(racers.agent, racers.memory_id) == MemoryStatus.ACTIVE:
         racers.archive()
     if status_of(racers.agent, racers.memory_id) is not None:

@@ -16,15 +16,10 @@ from django.db import connections
 from apps.agents.models import Agent, ScheduleState
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed
-from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory, Mind
-from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
-from arbor.embedding.ports import HashEmbedder
-from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.state import HeartbeatState
@@ -34,6 +29,7 @@ from tests.integration.heartbeats.batch import Batch, counted_statements
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.unit.heartbeat.builders import goal
 from tests.unit.heartbeat.state_builders import heartbeat_of
 
@@ -45,48 +41,33 @@ DECISIONS = [
 ]
 
 
-class _Remote:
-    """A remote embedder."""
-
-    in_process = False
-    model = REMOTE.name
-    dimension = REMOTE.dimension
+class ObservedEmbedder(RemoteEmbedder):
+    """A remote embedder that records open transactions, and lets a test act during a request."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        super().__init__(REMOTE.dimension)
+        self.model = REMOTE.name
         #: Whether a transaction was open during a request.
         self.open: set[bool] = set()
         self.meanwhile: Callable[[], None] | None = None
-        self.away = False
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.asked += texts
         self.open.add(connections[APP].in_atomic_block)
         if self.meanwhile is not None:
             self.meanwhile()
-        if self.away:
-            raise EmbeddingFailed("it does not answer")
-        return HashEmbedder(self.dimension).embed(texts)
+        return super().embed(texts)
 
 
 @pytest.fixture
-def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
+def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObservedEmbedder]:
     """Register a remote embedder beside the one in this process, and return it."""
-    embedder = _Remote()
-    connect = connect_embedder
-
-    def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return embedder if name == REMOTE.name else connect(name, *parts, **named)
-
-    monkeypatch.setattr(embedding, "connect_embedder", connected)
-    monkeypatch.setattr(embedding, "_vector_cache", embedding._VectorCache())
-    embedding.embedder_for.cache_clear()
-    yield embedder
-    embedding.embedder_for.cache_clear()
+    embedder = ObservedEmbedder()
+    with registered_embedder(monkeypatch, embedder, name=REMOTE.name):
+        yield embedder
 
 
 @pytest.fixture
-def remote_agent(agent: Agent, remote: _Remote) -> Agent:
+def remote_agent(agent: Agent, remote: ObservedEmbedder) -> Agent:
     """Return an agent whose vectors come from the remote embedder."""
     create_mind(agent)
     return agent
@@ -119,10 +100,12 @@ def state_with_decisions(model: EmbeddingModel | None) -> HeartbeatState:
     return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
-def test_queries_are_embedded_remotely_and_stored_texts_are_not(tenant: Tenant, remote: _Remote) -> None:
+def test_queries_are_embedded_remotely_and_stored_texts_are_not(
+    tenant: Tenant, remote: ObservedEmbedder
+) -> None:
     vectors = vectors_of(tenant, decisions.embed(state_with_decisions(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
-    # And the examples of boundaries.
+    # The examples of boundaries were embedded too.
     assert "ferries" in remote.asked
     assert not {"The cook sleeps.", "Ferries are late on Sundays."} & set(remote.asked)
 
@@ -135,7 +118,7 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
         )
 
 
-def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
+def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: ObservedEmbedder) -> None:
     def focused(title: str) -> HeartbeatState:
         heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
         return vectors_of(tenant, orientation.focus(heartbeat))
@@ -161,19 +144,14 @@ RECALLS = reply_of(
 )
 
 
-def run_heartbeat(fleet: Fleet, agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
-    fleet.run()
-
-
 def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
-    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS)
     memory_of(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
-    run_heartbeat(fleet, remote_agent)
+    fleet.claim(remote_agent)
+    fleet.run()
 
     (heartbeat,) = heartbeats_of(remote_agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
@@ -190,21 +168,20 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
 
 
 def test_a_leg_that_only_stores_never_leaves_its_transaction(
-    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(REST)
-    with tenant_transaction(remote_agent.tenant_id):
-        claim_now(agent_id=remote_agent.id)
+    fleet.claim(remote_agent)
     fleet.step()
     fleet.step()
     remote.asked.clear()
     begun: list[str] = []
 
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record_locks(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         begun.extend([sql] if "s.state IN ('queued', 'running')" in sql else [])
         return execute(sql, params, many, context)
 
-    with connections[APP].execute_wrapper(note), structlog.testing.capture_logs() as logs:
+    with connections[APP].execute_wrapper(record_locks), structlog.testing.capture_logs() as logs:
         fleet.run()
 
     (heartbeat,) = heartbeats_of(remote_agent)
@@ -215,13 +192,14 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
     assert [entry for entry in logs if entry["event"] == "embedding_skipped"] == []
 
 
-def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
-    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
+def test_a_recall_uses_words_alone_while_the_embedder_is_away(
+    fleet: Fleet, remote_agent: Agent, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS)
     remote.away = True
     memory_of(remote_agent, "Ferries leave at noon.")
-    run_heartbeat(fleet, remote_agent)
+    fleet.claim(remote_agent)
+    fleet.run()
 
     (heartbeat,) = heartbeats_of(remote_agent)
     assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
@@ -229,7 +207,7 @@ def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
 
 
 def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
-    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(REST)
 
@@ -243,8 +221,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
             )
         assert fleet.dispatch().lost == 1
 
-    with tenant_transaction(remote_agent.tenant_id):
-        claim_now(agent_id=remote_agent.id)
+    fleet.claim(remote_agent)
     remote.meanwhile = lose_to_another_worker
     assert not fleet.deliver(fleet.pop_message())
     assert heartbeats_of(remote_agent) == []
@@ -259,7 +236,11 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 
 @pytest.fixture
 def batch(
-    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], remote: _Remote, no_leg_time_limit: None
+    fleet: Fleet,
+    tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    remote: ObservedEmbedder,
+    no_leg_time_limit: None,
 ) -> Batch:
     """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
     agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
@@ -273,7 +254,7 @@ def batch(
 
 
 def test_a_batch_leaves_its_transaction_once_for_all_vectors(
-    batch: Batch, remote: _Remote, scripted: Script
+    batch: Batch, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
     batch.make_due()
@@ -298,15 +279,15 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
 
 
 def test_leases_count_as_running_while_a_batch_embeds(
-    batch: Batch, remote: _Remote, scripted: Script
+    batch: Batch, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
     states: list[set[str]] = []
 
-    def look() -> None:
+    def record_states() -> None:
         states.append({schedule_of(agent).state for agent in batch.agents})
 
-    remote.meanwhile = look
+    remote.meanwhile = record_states
     batch.make_due()
     batch.run_leg()
     assert states != []
@@ -314,7 +295,7 @@ def test_leases_count_as_running_while_a_batch_embeds(
 
 
 def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
-    batch: Batch, remote: _Remote, scripted: Script, fleet: Fleet
+    batch: Batch, remote: ObservedEmbedder, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)
     lost_agent = batch.agents[1]

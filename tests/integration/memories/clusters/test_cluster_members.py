@@ -110,9 +110,9 @@ def test_one_cluster_is_recomputed_on_demand(mind: Agent) -> None:
         recalculate_cluster(cluster_id=cluster.id)
         with pytest.raises(NotFound):
             recalculate_cluster(cluster_id=uuid4())
-    own = cluster_of(mind, stored["jazz"])
-    assert own.size == 1
-    assert np.asarray(own.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
+    recomputed = cluster_of(mind, stored["jazz"])
+    assert recomputed.size == 1
+    assert np.asarray(recomputed.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
 
 
 # --- Members and relations ---------------------------------------------------------------------------

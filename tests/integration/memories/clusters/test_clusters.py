@@ -68,7 +68,7 @@ def test_a_second_reclustering_changes_no_cluster(mind: Agent) -> None:
     assert maintain_clusters().steps == 0
 
 
-def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> None:
+def test_a_zero_vector_does_not_stop_the_others(mind: Agent) -> None:
     stored = store_all_subjects(mind)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=stored["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
@@ -133,8 +133,8 @@ def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
 
 def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
     store_all_subjects(mind)
-    did = at_once(lambda _: recluster(mind), writers=3)
-    assert sorted(did)[-1] == 30
+    counts = at_once(lambda _: recluster(mind), writers=3)
+    assert sorted(counts)[-1] == 30
     assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6, 6]
 
 
@@ -157,9 +157,9 @@ def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
 def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
     stored = store_all_subjects(mind)
     with tenant_transaction(mind.tenant_id):
-        read = MindClusters.read(mind.id)
-    assert read is not None
-    plan = plan_clusters(read, deviations=3.5)
+        mind_clusters = MindClusters.read(mind.id)
+    assert mind_clusters is not None
+    plan = plan_clusters(mind_clusters, deviations=3.5)
     archived = stored["jazz"][0]
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[archived], reason="a test", actor="system:test")
@@ -178,7 +178,7 @@ def test_a_cluster_without_enough_members_dissolves(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=stored["jazz"][:4], reason="a test", actor="system:test")
     assert count_stale_clusters(mind) == 1
-    assert maintain_clusters().steps == 0, "not before its time"
+    assert maintain_clusters().steps == 0, "not before its next reclustering"
     age_reclustering(mind)
     assert maintain_clusters().done > 0
     assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6]
@@ -189,14 +189,14 @@ def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
     recluster(mind)
     cluster = cluster_of(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
-        # As a takeover does: all vectors have another length, and the mind names the new model.
+        # The rows after a switch of the model: vectors of another length, and the new model of the mind.
         for memory in Memory.objects.filter(agent_id=mind.id):
             memory.embedding = memory.embedding[:128]
             memory.save(update_fields=["embedding"])
         Mind.objects.filter(agent_id=mind.id).update(embedding_dimension=128)
         assert clustering.read_centers(mind.id, model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
-    assert maintain_clusters().done == 30, "at once, for a theme without a center is none"
+    assert maintain_clusters().done == 30, "at once, because a cluster without a center cannot be used"
     assert cluster_of(mind, stored["jazz"]).id == cluster.id
     assert len(cluster_of(mind, stored["jazz"]).centroid) == 128
 

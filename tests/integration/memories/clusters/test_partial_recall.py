@@ -20,8 +20,9 @@ from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.clusters.clusters import Vectors
-from tests.integration.memories.conftest import RemoteEmbedder, a_memory
+from tests.integration.memories.conftest import a_memory
 from tests.integration.memories.in_scope import recall_in_scope
+from tests.support.embedders import RemoteEmbedder
 
 #: Directions at right angles to each other: the cluster's, one for each memory, and one for the query.
 AXES = np.eye(256)
@@ -73,8 +74,8 @@ def test_a_cluster_is_recalled_when_no_memory_is_clear(
 
 def test_a_clear_memory_excludes_partial_recall(agent_with_cluster: Agent) -> None:
     with tenant_transaction(agent_with_cluster.tenant_id):
-        first = Cluster.objects.get().members.latest("strength")
-        clear = first.memory.embedding
+        nearest = Cluster.objects.get().members.latest("strength")
+        clear = nearest.memory.embedding
         assert find_partial_activations(agent_id=agent_with_cluster.id, vector=clear) == []
         far = vector_at(0.0, axis=255).tolist()
         assert find_partial_activations(agent_id=agent_with_cluster.id, vector=far) == []
@@ -86,15 +87,15 @@ def test_a_recall_includes_clusters_only_without_a_clear_memory(
     with tenant_transaction(agent_with_cluster.tenant_id):
         vector = vague_query()
 
-        def after(text: str) -> list[str]:
+        def clusters_after(text: str) -> list[str]:
             recalled = recall_in_scope(agent_id=agent_with_cluster.id, text=text, vector=vector, limit=5)
             statements.clear()
-            themes = partial_recall_after(agent_id=agent_with_cluster.id, recalled=recalled, vector=vector)
-            return [theme.name for theme in themes]
+            clusters = partial_recall_after(agent_id=agent_with_cluster.id, recalled=recalled, vector=vector)
+            return [cluster.name for cluster in clusters]
 
-        assert after("who was it again") == [Cluster.objects.get().name]
-        assert after("coltrane saxophone") == []
-        assert statements == [], "words decided"
+        assert clusters_after("who was it again") == [Cluster.objects.get().name]
+        assert clusters_after("coltrane saxophone") == []
+        assert statements == [], "the words are clear, so no cluster is searched"
         assert partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=None) == []
         assert (
             partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=[math.nan] * 256) == []

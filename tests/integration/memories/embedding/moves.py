@@ -18,7 +18,8 @@ from tests.integration.memories.conftest import (
 
 LONG = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
-SAID = [
+#: Texts of which some mean nearly the same.
+STATEMENTS = [
     f"The {what} of ship {number} is {state}."
     for number in range(12)
     for what, state in (("anchor", "rusty"), ("cook", "asleep"), ("harbour fee", "unpaid"))
@@ -26,9 +27,10 @@ SAID = [
 
 
 def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> ModelSwitch:
+    """Move an agent to an embedding model, and return the switch."""
     moves = find_moves(model=model, actor="cli:test", tenant_id=agent.tenant_id, agent_id=agent.id)
-    (takeover,) = Reembedding(model=model, actor="cli:test", pause=lambda _: None, **parts).run(moves)
-    return takeover
+    (switch,) = Reembedding(model=model, actor="cli:test", pause=lambda _: None, **parts).run(moves)
+    return switch
 
 
 def vectors_of(agent: Agent) -> dict[str, list[float]]:
@@ -39,7 +41,7 @@ def vectors_of(agent: Agent) -> dict[str, list[float]]:
     }
 
 
-def next_rows(agent: Agent) -> int:
+def count_next_rows(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return NextEmbedding.objects.filter(agent_id=agent.id).count()
 

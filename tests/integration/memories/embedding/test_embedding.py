@@ -24,12 +24,9 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
-from tests.integration.memories.conftest import (
-    RemoteEmbedder,
-    at_once,
-    forget_vectors,
-)
+from tests.integration.memories.conftest import at_once
 from tests.integration.memories.creation import create_mind
+from tests.support.embedders import RemoteEmbedder, forget_vectors
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)

@@ -25,22 +25,14 @@ from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
-from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
-from tests.integration.memories.conftest import (
-    NOON,
-    RemoteEmbedder,
-    a_memory,
-    at_once,
-    forget_vectors,
-    memories_of,
-    turns,
-)
+from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
 from tests.integration.memories.creation import create_mind
+from tests.support.embedders import RemoteEmbedder, forget_vectors, registered_embedder
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -64,16 +56,8 @@ def lengths(agent: Agent) -> set[int]:
 def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Register a remote embedder beside the one in this process, and return it."""
     embedder = RemoteEmbedder(REMOTE.dimension)
-    connect = connect_embedder
-
-    def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return embedder if name == REMOTE.name else connect(name, *parts, **named)
-
-    monkeypatch.setattr(embedding, "connect_embedder", connected)
-    embedding.embedder_for.cache_clear()
-    forget_vectors(monkeypatch)
-    yield embedder
-    embedding.embedder_for.cache_clear()
+    with registered_embedder(monkeypatch, embedder, name=REMOTE.name):
+        yield embedder
 
 
 def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
@@ -269,13 +253,13 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
     create_mind(mind, WORDLLAMA)
     store_memories(mind, a_memory("The tide turns."))
 
-    def moved_meanwhile(**arguments: Any) -> Any:
+    def move_meanwhile(**arguments: Any) -> Any:
         vectors = embed_texts(**arguments)
         monkeypatch.setattr(embedding_backlog, "embed_texts", embed_texts)
         create_mind(mind, SHORT)
         return vectors
 
-    monkeypatch.setattr(embedding_backlog, "embed_texts", moved_meanwhile)
+    monkeypatch.setattr(embedding_backlog, "embed_texts", move_meanwhile)
     assert embed_backlog() == 0
     assert unembedded(mind) == ["The tide turns."]
     assert embed_backlog() == 1
@@ -296,7 +280,9 @@ def test_a_failing_embedder_rests_longer_and_delays_no_other(
     assert embed_backlog() == 1
     (fault,) = embedder_faults()
     assert (fault.embedding_model, fault.failures) == ("tei/remote 96", 1)
-    assert fault.error == "EmbeddingFailed", "its kind alone: what a server says may name somebody's data"
+    assert fault.error == "EmbeddingFailed", (
+        "the class alone, because the text of a server may contain somebody's data"
+    )
     requests = len(two_embedders.asked)
     assert embed_backlog() == 0
     assert len(two_embedders.asked) == requests, "it was asked before its rest was over"
@@ -327,7 +313,7 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
     assert unembedded(foreign_mind) == []
 
 
-class _Wrong(RemoteEmbedder):
+class InvalidEmbedder(RemoteEmbedder):
     """An embedder that returns invalid vectors."""
 
     def __init__(self, rows: npt.NDArray[np.float32]) -> None:
@@ -356,7 +342,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     rows: npt.NDArray[np.float32],
     message: str,
 ) -> None:
-    wrong = _Wrong(np.vstack([rows, rows]) if message.startswith("vectors of") else rows)
+    wrong = InvalidEmbedder(np.vstack([rows, rows]) if message.startswith("vectors of") else rows)
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: wrong)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
@@ -382,7 +368,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
 # --- Figures and checks ------------------------------------------------------------------------------
 
 
-def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind: Agent) -> None:
+def test_the_backlog_has_its_size_and_its_oldest_age(mind: Agent, foreign_mind: Agent) -> None:
     assert count_backlog().waiting == 0
     assert count_backlog().oldest == timedelta(0)
     store_memories(mind, *turns("One.", "Two."))

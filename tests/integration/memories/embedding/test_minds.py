@@ -26,8 +26,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed, Invalid
-from tests.integration.memories.conftest import RemoteEmbedder
 from tests.integration.memories.creation import open_mind
+from tests.support.embedders import RemoteEmbedder
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -49,7 +49,7 @@ def test_a_new_mind_has_the_installations_model_and_keeps_it(
     assert str(row) == "wordllama, 256 dimensions"
 
 
-def test_a_mind_of_another_tenant_is_not_seen(mind: Agent, foreign_mind: Agent, settings: Any) -> None:
+def test_a_mind_of_another_tenant_is_not_read(mind: Agent, foreign_mind: Agent, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 64
     with tenant_transaction(foreign_mind.tenant_id):
         open_mind(foreign_mind.id)

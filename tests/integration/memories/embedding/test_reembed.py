@@ -20,7 +20,6 @@ from apps.memories.models import (
     Mind,
     Upkeep,
 )
-from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fit_terms
@@ -30,7 +29,6 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import count_terms, terms_of
 from apps.tenants.scope import tenant_transaction
-from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.text.lexical import document_vector
@@ -38,7 +36,6 @@ from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import (
     NOON,
     REMOTE,
-    RemoteEmbedder,
     a_memory,
     memories_of,
     term_counts,
@@ -46,12 +43,21 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.creation import open_mind
-from tests.integration.memories.embedding.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.embedding.moves import (
+    LONG,
+    SHORT,
+    STATEMENTS,
+    count_next_rows,
+    mind_of,
+    move,
+    vectors_of,
+)
 from tests.integration.memories.in_scope import recall_in_scope
+from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.support.memories import store_memories
 
 
-def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
+def is_recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
     """Return whether the similarities of a recall are those of the model's own vectors."""
     recalled = recall(
         tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5)
@@ -59,12 +65,14 @@ def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) 
     embedder = embedder_for(model)
     vector = embedder.embed([query])[0]
     with tenant_transaction(agent.tenant_id):
-        got = recall_in_scope(agent_id=agent.id, text=query, vector=vector.tolist(), model=model, limit=5)
+        expected = recall_in_scope(
+            agent_id=agent.id, text=query, vector=vector.tolist(), model=model, limit=5
+        )
     stored = vectors_of(agent)
     own = embedder.embed(list(stored))
     np.testing.assert_allclose(np.array(list(stored.values())), own, atol=1e-3)
     best = max(zip(own @ vector, stored, strict=True))[1]
-    return [memory.id for memory in recalled] == [memory.id for memory in got] and best in {
+    return [memory.id for memory in recalled] == [memory.id for memory in expected] and best in {
         memory.content for memory in recalled
     }
 
@@ -76,16 +84,16 @@ def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) 
 def test_all_memories_get_the_vectors_of_the_new_model(
     mind: Agent, other_mind: Agent, server: RemoteEmbedder, model: EmbeddingModel
 ) -> None:
-    store_memories(mind, *turns(*SAID))
+    store_memories(mind, *turns(*STATEMENTS))
     store_memories(other_mind, a_memory("The tide turns."))
-    assert recalled_as_by_brute_force(mind, LONG, "who is sleeping?")
-    takeover = move(mind, model, batch=10)
-    assert (takeover.memories, takeover.refused, takeover.left) == (len(SAID), 0, 0)
+    assert is_recalled_as_by_brute_force(mind, LONG, "who is sleeping?")
+    switch = move(mind, model, batch=10)
+    assert (switch.memories, switch.refused, switch.left) == (len(STATEMENTS), 0, 0)
     assert mind_of(mind) == model
     assert {len(vector) for vector in vectors_of(mind).values()} == {model.dimension}
     assert {memory.embedding_model for memory in memories_of(mind)} == {embedder_for(model).model}
-    assert recalled_as_by_brute_force(mind, model, "who is sleeping?")
-    assert next_rows(mind) == 0
+    assert is_recalled_as_by_brute_force(mind, model, "who is sleeping?")
+    assert count_next_rows(mind) == 0
     assert mind_of(other_mind) == LONG
     assert {len(vector) for vector in vectors_of(other_mind).values()} == {256}
     with tenant_transaction(mind.tenant_id):
@@ -94,8 +102,8 @@ def test_all_memories_get_the_vectors_of_the_new_model(
     assert event.message == f"moved 36 memories from the embedding model {LONG} to {model}"
 
 
-def test_there_and_back_is_as_before(mind: Agent) -> None:
-    store_memories(mind, *turns(*SAID))
+def test_a_move_there_and_back_restores_the_vectors(mind: Agent) -> None:
+    store_memories(mind, *turns(*STATEMENTS))
     before = vectors_of(mind)
     move(mind, SHORT)
     move(mind, LONG)
@@ -130,7 +138,7 @@ def test_an_agent_that_remembers_nothing_yet_is_moved_at_once(mind: Agent) -> No
 
 
 def test_derived_values_of_the_old_vectors_are_recomputed(mind: Agent) -> None:
-    store_memories(mind, *turns(*SAID[:3]))
+    store_memories(mind, *turns(*STATEMENTS[:3]))
     with tenant_transaction(mind.tenant_id):
         common: dict[str, Any] = {"tenant_id": mind.tenant_id, "agent": mind}
         old = np.full(256, 0.0625)
@@ -170,13 +178,6 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     wide = EmbeddingModel(name="tei/wide", dimension=1024)
-    embedder = RemoteEmbedder(1024)
-    connect = connect_embedder
-    monkeypatch.setattr(
-        embedding,
-        "connect_embedder",
-        lambda name, *parts, **named: embedder if name == wide.name else connect(name, *parts, **named),
-    )
     text = " ".join(f"word{number}" for number in range(300))
     store_memories(mind, a_memory(text), a_memory("The tide turns."), a_memory("word1 word2 are archived."))
     with tenant_transaction(mind.tenant_id):
@@ -184,28 +185,28 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
         # Word statistics exclude archived memories.
         count_terms(mind.id, [terms_of(Memory.objects.get(status="archived").lexical)], sign=-1)
     models = [wide] if way == "longer" else [wide, LONG]
-    for model in models:
-        move(mind, model)
+    with registered_embedder(monkeypatch, RemoteEmbedder(wide.dimension), name=wide.name):
+        for model in models:
+            move(mind, model)
     (memory,) = (memory for memory in memories_of(mind) if memory.content == text)
     expected = fit_terms(document_vector(text, speaker=""), session="", dimension=models[-1].dimension)
     assert len(memory.lexical.indices()) == len(expected)
     assert (len(expected) < 100) is (way == "longer")
     assert term_counts(mind) == true_counts(mind)
-    embedding.embedder_for.cache_clear()
 
 
 # --- Recall during the move --------------------------------------------------------------------------
 
 
 def test_recall_answers_all_the_while(mind: Agent) -> None:
-    store_memories(mind, *turns(*SAID))
+    store_memories(mind, *turns(*STATEMENTS))
     stop = threading.Event()
 
     def ask() -> list[int]:
         answers = []
         try:
             while not stop.is_set():
-                # None of its words occurs: only its meaning matches.
+                # None of the words occurs in a memory: only the meaning matches.
                 recalled = recall(
                     tenant_id=mind.tenant_id,
                     request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?"),
@@ -230,15 +231,15 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
 def test_a_query_embedded_before_the_move_is_asked_again_after_it(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store_memories(mind, *turns(*SAID))
+    store_memories(mind, *turns(*STATEMENTS))
 
-    def moved_meanwhile(**arguments: Any) -> Any:
+    def move_meanwhile(**arguments: Any) -> Any:
         vectors = embed_texts(**arguments)
         monkeypatch.setattr(recaller, "embed_query", embed_texts)
         move(mind, SHORT)
         return vectors
 
-    monkeypatch.setattr(recaller, "embed_query", moved_meanwhile)
+    monkeypatch.setattr(recaller, "embed_query", move_meanwhile)
     recalled = recall(
         tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?")
     )
@@ -247,7 +248,7 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
 
 
 def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None:
-    store_memories(mind, *turns(*SAID))
+    store_memories(mind, *turns(*STATEMENTS))
     old = embed_texts(tenant_id=mind.tenant_id, texts=["rusty anchor"])[0].tolist()
     move(mind, SHORT)
     for model in (LONG, None):
@@ -285,14 +286,14 @@ def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent,
     assert agents_found(tenant_id=mind.tenant_id, agent_id=foreign_mind.id) == set()
     move(mind, SHORT)
     assert agents_found() == {other_mind.id, foreign_mind.id}
-    (one,) = find_moves(model=LONG, actor="cli:test")
-    assert (one.name, one.model, one.memories, one.made) == ("Vega", SHORT, 2, 0)
+    (planned,) = find_moves(model=LONG, actor="cli:test")
+    assert (planned.name, planned.model, planned.memories, planned.made) == ("Vega", SHORT, 2, 0)
 
 
-def test_the_number_of_statements_of_the_takeover_does_not_grow(mind: Agent, statements: list[str]) -> None:
+def test_a_switch_takes_as_many_statements_for_any_number(mind: Agent, statements: list[str]) -> None:
     counts = []
     for number in (2, 30):
-        store_memories(mind, *turns(*SAID[:number]))
+        store_memories(mind, *turns(*STATEMENTS[:number]))
         target = SHORT if mind_of(mind) == LONG else LONG
         moves = find_moves(model=target, actor="cli:test", agent_id=mind.id)
         Reembedding(model=target, actor="cli:test")._make_missing(moves[0])

@@ -46,10 +46,10 @@ def move(agent: Agent, concept: str, parent: str | None) -> None:
         set_parent(agent_id=agent.id, concept=concept, parent=parent)
 
 
-def recalled(agent: Agent, name: str, *, narrower: bool = True) -> list[str]:
+def recall_contents(agent: Agent, name: str, *, narrower: bool = True) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         memories = memories_of_concept(agent_id=agent.id, name=name, include_narrower=narrower, now=DAY_AFTER)
-        return [case.content for case in memories]
+        return [memory.content for memory in memories]
 
 
 def ancestries(agent: Agent) -> dict[str, list[str]]:
@@ -86,7 +86,7 @@ def test_many_memories_are_linked_by_four_statements(mind: Agent, statements: li
 @pytest.mark.parametrize(
     ("name", "strength"), [("", 0.5), ("x" * 101, 0.5), ("a\0b", 0.5), ("jazz", math.nan), ("jazz", 1.5)]
 )
-def test_one_wrong_link_leaves_nothing_half_written(mind: Agent, name: str, strength: float) -> None:
+def test_one_invalid_link_leaves_all_unwritten(mind: Agent, name: str, strength: float) -> None:
     (memory_id,) = store_memories(mind, "Coltrane played until two.")
     with pytest.raises(Invalid):
         link(mind, {memory_id: [("music", 0.5), (name, strength)]})
@@ -210,16 +210,16 @@ def test_recall_by_concept_includes_narrower_concepts(
     move(mind, "jazz", "music")
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=archived).update(status=MemoryStatus.ARCHIVED)
-    assert recalled(mind, "Music") == ["Two.", "Three.", "One."]
-    assert recalled(mind, "music", narrower=False) == ["Three.", "One.", "Two."]
-    assert recalled(mind, "jazz") == ["Two."]
+    assert recall_contents(mind, "Music") == ["Two.", "Three.", "One."]
+    assert recall_contents(mind, "music", narrower=False) == ["Three.", "One.", "Two."]
+    assert recall_contents(mind, "jazz") == ["Two."]
 
 
 def test_recall_by_an_unknown_concept_is_refused(mind: Agent, other_mind: Agent) -> None:
     (memory_id,) = store_memories(other_mind, "His.")
     link(other_mind, {memory_id: [("jazz", 1.0)]})
     with pytest.raises(NotFound, match="no concept 'jazz'"):
-        recalled(mind, "jazz")
+        recall_contents(mind, "jazz")
     for limit in (0, 1_000_000):
         with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
             memories_of_concept(agent_id=mind.id, name="jazz", limit=limit)

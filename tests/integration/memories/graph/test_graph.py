@@ -54,10 +54,10 @@ def relate_nodes(
     agent: Agent, source: GraphNode, target: GraphNode, relation: Relation = Relation.ASSOCIATED, **parts: Any
 ) -> float:
     with tenant_transaction(agent.tenant_id):
-        relation_made = relate(
+        edge = relate(
             agent_id=agent.id, new=NewRelation(source=source, target=target, relation=relation, **parts)
         )
-        return relation_made.weight
+        return edge.weight
 
 
 def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
@@ -80,7 +80,7 @@ def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
         assert Edge.objects.get(relation="associated").note == "seen twice"
 
 
-def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
+def test_memories_concepts_and_goals_can_be_related(mind: Agent) -> None:
     (memory,), concept, goal = memories_in(mind, 1), a_concept(mind), a_goal(mind)
     relate_nodes(mind, memory, concept, Relation.INSTANCE_OF)
     relate_nodes(mind, goal, concept, Relation.REQUIRES)
@@ -91,7 +91,7 @@ def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
         }
 
 
-def test_a_thing_cannot_be_tied_to_itself(mind: Agent) -> None:
+def test_a_node_cannot_be_related_to_itself(mind: Agent) -> None:
     ebb, _ = memories_in(mind)
     with pytest.raises(Invalid, match="cannot be related to itself"):
         relate_nodes(mind, ebb, ebb)
@@ -99,7 +99,7 @@ def test_a_thing_cannot_be_tied_to_itself(mind: Agent) -> None:
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=str(ebb.id), relation=Relation.ASSOCIATED)
 
 
-def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+def test_only_an_agents_own_nodes_can_be_related(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
     ebb, _ = memories_in(mind)
     for stranger in (other_mind, foreign_mind):
         theirs = memories_in(stranger)
@@ -133,9 +133,9 @@ def test_an_invalid_id_is_not_found(mind: Agent, nonsense: str) -> None:
 
 def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
-    why: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
+    act: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
 
-    def related() -> float:
+    def relate_in_own_connection() -> float:
         try:
             return relate_nodes(mind, ebb, flood)
         finally:
@@ -143,17 +143,17 @@ def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         with tenant_transaction(mind.tenant_id):
-            archive(**why)
-            purge(**why)
-            meanwhile = pool.submit(related)
-            while not meanwhile.done() and not _somebody_waits():
+            archive(**act)
+            purge(**act)
+            meanwhile = pool.submit(relate_in_own_connection)
+            while not meanwhile.done() and not _a_lock_is_awaited():
                 pass
         with pytest.raises(NotFound, match="there is no memory"):
             meanwhile.result()
     assert edges_of(mind) == []
 
 
-def _somebody_waits() -> bool:
+def _a_lock_is_awaited() -> bool:
     with connections[APP].cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
         return bool(cursor.fetchone()[0])
@@ -218,7 +218,7 @@ def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
     assert neighbors_of(mind, apart.id) == {}
 
 
-def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -> None:
+def test_a_relation_to_a_concept_marks_its_other_memories(mind: Agent) -> None:
     one, two = memories_in(mind)
     concept = a_concept(mind)
     relate_nodes(mind, one, concept, Relation.INSTANCE_OF)
@@ -237,5 +237,5 @@ def test_a_relation_takes_five_statements(mind: Agent, statements: list[str]) ->
     relations._present()
     statements.clear()
     relate_nodes(mind, one, two)
-    # The last one is the signal.
+    # The last statement emits the signal.
     assert len(statements) == 5

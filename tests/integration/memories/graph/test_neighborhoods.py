@@ -34,7 +34,7 @@ from tests.integration.memories.chosen_vectors import (
 from tests.integration.memories.conftest import a_memory, at_once
 
 
-def assert_true(agent: Agent) -> None:
+def assert_neighborhoods_as_defined(agent: Agent) -> None:
     """Check every neighborhood against the plain computation."""
     expected = expected_neighborhoods(agent)
     for memory_id, neighbors in expected.items():
@@ -48,7 +48,7 @@ def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent)
     for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
         store_edge(mind, ids[source], ids[target])
     assert refresh_all(mind) >= 42
-    assert_true(mind)
+    assert_neighborhoods_as_defined(mind)
     assert not stale_of(mind)
     assert all(row.computed_at for row in upkeep_of(mind).values())
 
@@ -86,7 +86,7 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
     with tenant_transaction(mind.tenant_id):
         mark_stale(list(upkeep_of(mind)))
     refresh_all(mind)
-    assert_true(mind)
+    assert_neighborhoods_as_defined(mind)
 
 
 def test_a_job_run_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
@@ -95,7 +95,7 @@ def test_a_job_run_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
     assert refresh_neighborhoods().done >= 60
     store_with_vectors(mind, clustered_vectors(30, seed=4), first=60)
     again = refresh_neighborhoods()
-    # The new memories, and at most their old neighbors; each of them once.
+    # The new memories, and at most all old ones as their neighbors, each once.
     assert 30 <= again.done <= 30 + 60
     assert not stale_of(mind)
     assert refresh_neighborhoods().done == 0
@@ -110,7 +110,7 @@ def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
     assert near
     assert all(new in neighbors_of(mind, neighbor_id) for neighbor_id in near)
     assert set(near) <= set(old)
-    assert_true(mind)
+    assert_neighborhoods_as_defined(mind)
 
 
 def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list[str]) -> None:
@@ -126,11 +126,11 @@ def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
     assert all(ids[0] not in neighbors_of(mind, neighbor_id) for neighbor_id in near)
-    assert_true(mind)
+    assert_neighborhoods_as_defined(mind)
 
 
-@pytest.mark.parametrize("door", ["restored", "remembered again"])
-def test_a_restored_memory_is_a_neighbor_again(mind: Agent, door: str) -> None:
+@pytest.mark.parametrize("way", ["restored", "remembered again"])
+def test_a_restored_memory_is_a_neighbor_again(mind: Agent, way: str) -> None:
     tide, moon = a_memory("The tide turns at noon."), a_memory("The moon was full.")
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[tide, moon])
     store_edge(mind, *stored.ids)
@@ -139,7 +139,7 @@ def test_a_restored_memory_is_a_neighbor_again(mind: Agent, door: str) -> None:
         archive(memory_ids=stored.ids[:1], reason="a test", actor="cli:test")
     refresh_all(mind)
     assert neighbors_of(mind, stored.ids[1]) == {}
-    if door == "restored":
+    if way == "restored":
         with tenant_transaction(mind.tenant_id):
             restore(memory_ids=stored.ids[:1], reason="a test", actor="cli:test")
     else:
@@ -173,7 +173,7 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
     write = neighborhoods._write
 
     def change_meanwhile(*parts: object) -> int:
-        # Another connection: an operator, or the agent's heartbeat.
+        # Another connection changes it, as an operator or a heartbeat does.
         def mark(_: int) -> None:
             with tenant_transaction(mind.tenant_id):
                 mark_stale([ids[2]], listed=False)
@@ -186,7 +186,7 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
         assert refresh_batch(mind.tenant_id, mind.id) == 5
     assert stale_of(mind) == {ids[2]}
     refresh_all(mind)
-    assert_true(mind)
+    assert_neighborhoods_as_defined(mind)
 
 
 def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
@@ -224,10 +224,10 @@ def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.
     # A worker that finds the agent locked does nothing, so four may leave some work.
     refreshed += refresh_all(mind)
     assert 60 <= refreshed <= 120
-    assert_true_sizes(mind)
+    assert_all_refreshed(mind)
 
 
-def assert_true_sizes(agent: Agent) -> None:
+def assert_all_refreshed(agent: Agent) -> None:
     """Check that every neighborhood is there, and none is stale."""
     rows = upkeep_of(agent).values()
     assert all(row.neighbors is not None and not row.stale for row in rows)
@@ -249,7 +249,7 @@ def test_an_interrupted_job_run_is_completed_by_the_next(
             refresh_batch(mind.tenant_id, mind.id)
     assert len(stale_of(mind)) >= 15
     refresh_all(mind)
-    assert_true_sizes(mind)
+    assert_all_refreshed(mind)
 
 
 def test_one_agents_fault_does_not_stop_the_others(

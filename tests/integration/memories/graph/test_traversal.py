@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from apps.agents.models import Agent
 from apps.memories.models import Concept, Edge, MemoryConcept
-from apps.memories.services.graph import queries
-from apps.memories.services.graph import traversal as walks
+from apps.memories.services.graph import queries, traversal
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -40,7 +39,7 @@ edges = st.lists(
     unique=True,
 )
 
-type Drawn = list[tuple[int, int, Relation]]
+type DrawnEdges = list[tuple[int, int, Relation]]
 
 
 def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[int, int]:
@@ -48,21 +47,21 @@ def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[i
     far = {start: 0}
     frontier = {start}
     for hop in range(1, hops + 1):
-        frontier = {met for place in frontier for met in steps(place)} - far.keys()
+        frontier = {near for place in frontier for near in steps(place)} - far.keys()
         far |= dict.fromkeys(frontier, hop)
     del far[start]
     return far
 
 
-def hops_by_place(nodes: Iterable[TraversedNode], things: Sequence[GraphNode]) -> dict[int, int]:
-    return {things.index(GraphNode(node.kind, node.id)): node.hops for node in nodes}
+def hops_by_place(found: Iterable[TraversedNode], nodes: Sequence[GraphNode]) -> dict[int, int]:
+    return {nodes.index(GraphNode(node.kind, node.id)): node.hops for node in found}
 
 
 def assert_paths(
-    nodes: Iterable[TraversedNode], start: GraphNode, edges: Drawn, things: Sequence[GraphNode]
+    found: Iterable[TraversedNode], start: GraphNode, edges: DrawnEdges, nodes: Sequence[GraphNode]
 ) -> None:
-    expected_edges = {(things[source], things[target], relation) for source, target, relation in edges}
-    for node in nodes:
+    expected_edges = {(nodes[source], nodes[target], relation) for source, target, relation in edges}
+    for node in found:
         at = start
         for step in node.path:
             assert (step.source, step.target, step.relation) in expected_edges
@@ -72,9 +71,9 @@ def assert_paths(
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn_edges=edges, hops=st.integers(1, 6))
-def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: Drawn, hops: int) -> None:
-    things = _nine(mind)
-    _draw(mind, drawn_edges, things)
+def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: DrawnEdges, hops: int) -> None:
+    nodes = _nine_memories(mind)
+    _store_edges(mind, drawn_edges, nodes)
 
     def anywhere(at: int) -> set[int]:
         return {b for a, b, _ in drawn_edges if a == at} | {a for a, b, _ in drawn_edges if b == at}
@@ -88,23 +87,23 @@ def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: Drawn, hops
         }
 
     with tenant_transaction(mind.tenant_id):
-        connected = find_connected(agent_id=mind.id, node=things[0], hops=hops)
-        causes = find_causes(agent_id=mind.id, node=things[0], hops=hops)
-        assert hops_by_place(connected.found, things) == distances(0, hops, anywhere)
-        assert hops_by_place(causes.found, things) == distances(0, hops, to_causes)
-        assert_paths([*connected.found, *causes.found], things[0], drawn_edges, things)
+        connected = find_connected(agent_id=mind.id, node=nodes[0], hops=hops)
+        causes = find_causes(agent_id=mind.id, node=nodes[0], hops=hops)
+        assert hops_by_place(connected.found, nodes) == distances(0, hops, anywhere)
+        assert hops_by_place(causes.found, nodes) == distances(0, hops, to_causes)
+        assert_paths([*connected.found, *causes.found], nodes[0], drawn_edges, nodes)
         for directed, steps in ((False, anywhere), (True, forward)):
             far = distances(0, hops, steps)
             for end in range(1, MEMORIES):
                 path = find_path(
-                    agent_id=mind.id, start=things[0], end=things[end], directed=directed, hops=hops
+                    agent_id=mind.id, start=nodes[0], end=nodes[end], directed=directed, hops=hops
                 )
-                assert hops_by_place(path.found, things) == ({end: far[end]} if end in far else {})
+                assert hops_by_place(path.found, nodes) == ({end: far[end]} if end in far else {})
                 assert not path.bounded
-                assert_paths(path.found, things[0], drawn_edges, things)
+                assert_paths(path.found, nodes[0], drawn_edges, nodes)
 
 
-def _nine(mind: Agent) -> list[GraphNode]:
+def _nine_memories(mind: Agent) -> list[GraphNode]:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.all().delete()
         while len(ids := [memory.id for memory in mind.memories.order_by("id")]) < MEMORIES:
@@ -112,16 +111,16 @@ def _nine(mind: Agent) -> list[GraphNode]:
     return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in ids]
 
 
-def _draw(mind: Agent, edges: Drawn, things: Sequence[GraphNode]) -> None:
+def _store_edges(mind: Agent, edges: DrawnEdges, nodes: Sequence[GraphNode]) -> None:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.bulk_create(
             Edge(
                 tenant_id=mind.tenant_id,
                 agent_id=mind.id,
-                source_kind=things[source].kind,
-                source_id=things[source].id,
-                target_kind=things[target].kind,
-                target_id=things[target].id,
+                source_kind=nodes[source].kind,
+                source_id=nodes[source].id,
+                target_kind=nodes[target].kind,
+                target_id=nodes[target].id,
                 relation=relation,
             )
             for source, target, relation in edges
@@ -156,7 +155,7 @@ def test_supporting_evidence_is_found_over_hops(mind: Agent) -> None:
     assert [node.id for node in near.found] == [sighting.id]
 
 
-def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
+def test_contradictions_of_all_and_of_one_node(mind: Agent) -> None:
     one, two, three = memories_in(mind, 3)
     relate_nodes(mind, one, two, Relation.CONTRADICTS, weight=0.4, note="not both")
     relate_nodes(mind, two, three, Relation.CONTRADICTS)
@@ -235,7 +234,7 @@ def test_the_nodes_of_a_traversal_are_bounded(mind: Agent, monkeypatch: pytest.M
     hub, *rim = memories_in(mind, 30)
     for number, node in enumerate(rim):
         relate_nodes(mind, hub, node, weight=number / 100)
-    monkeypatch.setattr(walks, "MAX_NODES", 10)
+    monkeypatch.setattr(traversal, "MAX_NODES", 10)
     with tenant_transaction(mind.tenant_id):
         connected = find_connected(agent_id=mind.id, node=hub, hops=3)
     assert ({node.id for node in connected.found}, connected.bounded) == (
@@ -245,14 +244,14 @@ def test_the_nodes_of_a_traversal_are_bounded(mind: Agent, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("most", "bounded"), [(4, True), (5, False), (6, False)])
-def test_an_answer_says_whether_there_may_be_more(
+def test_an_answer_at_its_bound_is_marked_as_bounded(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int, bounded: bool
 ) -> None:
     hub, *rim = memories_in(mind, 7)
     apart = rim.pop()
     for number, node in enumerate(rim[:5]):
         relate_nodes(mind, hub, node, Relation.CONTRADICTS, weight=number / 10)
-    monkeypatch.setattr(walks, "MAX_NODES", most)
+    monkeypatch.setattr(traversal, "MAX_NODES", most)
     with tenant_transaction(mind.tenant_id):
         connected = find_connected(agent_id=mind.id, node=hub, hops=2)
         against = find_contradictions(agent_id=mind.id)
@@ -268,7 +267,7 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = memories_in(mind, 1)
-    monkeypatch.setattr(walks, "LONGEST_S", 0.05)
+    monkeypatch.setattr(traversal, "LONGEST_S", 0.05)
     monkeypatch.setattr(
         queries,
         "TRAVERSE",
@@ -315,7 +314,7 @@ def test_the_next_memory_of_an_episode_is_reached_by_rule(mind: Agent) -> None:
         ).ids
         node = GraphNode(GraphNodeKind.MEMORY, second)
         after = find_connected(agent_id=mind.id, node=node, hops=1, relations=[Relation.TEMPORAL_NEXT]).found
-        way = find_path(
+        path = find_path(
             agent_id=mind.id,
             start=GraphNode(GraphNodeKind.MEMORY, first),
             end=GraphNode(GraphNodeKind.MEMORY, third),
@@ -323,4 +322,4 @@ def test_the_next_memory_of_an_episode_is_reached_by_rule(mind: Agent) -> None:
         ).found
         assert not Edge.objects.exists()
     assert {found.id for found in after} == {first, third}
-    assert [edge.relation for edge in way[0].path] == [Relation.TEMPORAL_NEXT] * 2
+    assert [edge.relation for edge in path[0].path] == [Relation.TEMPORAL_NEXT] * 2

@@ -32,7 +32,7 @@ def store_memories(agent: Agent, count: int, **parts: Any) -> None:
         store(agent_id=agent.id, memories=memories, vectors=None)
 
 
-def test_an_installation_without_memories_is_well(database: None) -> None:
+def test_an_installation_without_memories_is_healthy(database: None) -> None:
     health = read_health()
     assert health.state is HealthState.OK
     assert {figure.metric for figure in health.figures} == set(Metric)
@@ -57,7 +57,7 @@ def test_waiting_memories_are_judged_by_the_most_of_one_agent(
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 2
 
 
-def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) -> None:
+def test_ages_are_those_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(hours=7)
     store_memories(mind, 1, expires_at=datetime.now(UTC) + timedelta(hours=1))
     store_memories(foreign_mind, 2)
@@ -120,11 +120,11 @@ def test_health_takes_four_queries(mind: Agent) -> None:
     store_memories(mind, 3)
     sent: list[str] = []
 
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         sent.append(sql)
         return execute(sql, params, many, context)
 
-    with connections[OPS].execute_wrapper(note):
+    with connections[OPS].execute_wrapper(record):
         read_health()
     assert len(sent) == 4
 
@@ -180,7 +180,7 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     assert figure(read_health(), Metric.OVERDUE_FORGETTING).count == 0
 
 
-def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> None:
+def test_a_change_of_state_is_audited_once(mind: Agent, settings: Any) -> None:
     def recorded() -> list[tuple[str, str | None]]:
         events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("id")
         return [(event.detail["state"], event.detail["was"]) for event in events]

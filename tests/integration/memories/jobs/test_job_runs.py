@@ -124,7 +124,7 @@ def test_a_short_run_is_continued_with_the_other_agents(
 
 
 @pytest.mark.bar
-def test_a_job_run_ends_in_time_and_the_next_goes_on(
+def test_a_job_run_ends_in_time_and_the_next_continues(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
 ) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 0.01

@@ -52,7 +52,7 @@ class StoredMind:
 def read_mind(agent: Agent) -> StoredMind:
     """Read an agent's mind once, for any number of slow recalls."""
     with tenant_transaction(agent.tenant_id):
-        tended = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
+        upkeep = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
         return StoredMind(
             memories=list(
                 Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).order_by("id")
@@ -64,7 +64,7 @@ def read_mind(agent: Agent) -> StoredMind:
                 activation.memory_id: activation
                 for activation in Activation.objects.filter(agent_id=agent.id)
             },
-            neighborhoods={row.memory_id: row.neighbors or {} for row in tended},
+            neighborhoods={row.memory_id: row.neighbors or {} for row in upkeep},
         )
 
 
@@ -173,7 +173,7 @@ def _candidate(
 
 
 def _choose(
-    all_of_them: list[Candidate],
+    all_candidates: list[Candidate],
     reading: ReadQuery,
     background: Background,
     limit: int,
@@ -183,9 +183,9 @@ def _choose(
     neighbors of the best seeds with their association scores.
     """
     count = max(SEEDS, limit)
-    near = [memory for memory in all_of_them if memory.similarity is not None]
+    near = [memory for memory in all_candidates if memory.similarity is not None]
     chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:count]
-    worded = [memory for memory in all_of_them if memory.words > 0]
+    worded = [memory for memory in all_candidates if memory.words > 0]
     chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:count]
 
     def fit(candidate: Candidate) -> float:
@@ -197,18 +197,22 @@ def _choose(
 
     around = reading.span.around() if reading.span else None
     if around is not None:
-        timely = [memory for memory in all_of_them if around[0] <= memory.occurred_at <= around[1]]
+        timely = [memory for memory in all_candidates if around[0] <= memory.occurred_at <= around[1]]
         chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
-    candidates, associations = _with_associated(chosen, all_of_them, background, neighborhoods)
+    candidates, associations = _with_associated(chosen, all_candidates, background, neighborhoods)
     if len(candidates) < limit:
-        latest = sorted(all_of_them, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[:limit]
-        candidates, associations = _with_associated(chosen + latest, all_of_them, background, neighborhoods)
+        latest = sorted(all_candidates, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[
+            :limit
+        ]
+        candidates, associations = _with_associated(
+            chosen + latest, all_candidates, background, neighborhoods
+        )
     return candidates, associations
 
 
 def _with_associated(
     chosen: list[Candidate],
-    all_of_them: list[Candidate],
+    all_candidates: list[Candidate],
     background: Background,
     neighborhoods: Neighborhoods,
 ) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
@@ -226,24 +230,26 @@ def _with_associated(
         for source in sources
         for other, weight in neighborhoods.get(source, {}).items()
     }
-    worth: dict[UUID, float] = {}
+    best_shares: dict[UUID, float] = {}
     for (source, other), share in associations.items():
-        worth[other] = max(worth.get(other, 0.0), fit[source] * share)
-    new = [memory for memory in all_of_them if memory.id in worth and memory.id not in fit]
+        best_shares[other] = max(best_shares.get(other, 0.0), fit[source] * share)
+    new = [memory for memory in all_candidates if memory.id in best_shares and memory.id not in fit]
     associated = {
         memory.id
-        for memory in sorted(new, key=lambda memory: (-worth[memory.id], memory.id))[:MAX_ASSOCIATED_MEMORIES]
+        for memory in sorted(new, key=lambda memory: (-best_shares[memory.id], memory.id))[
+            :MAX_ASSOCIATED_MEMORIES
+        ]
     }
-    beside = {memory.id for memory in _with_neighbours(chosen, all_of_them)}
-    return [memory for memory in all_of_them if memory.id in beside | associated], associations
+    beside = {memory.id for memory in _with_adjacent_turns(chosen, all_candidates)}
+    return [memory for memory in all_candidates if memory.id in beside | associated], associations
 
 
-def _with_neighbours(chosen: list[Candidate], all_of_them: list[Candidate]) -> list[Candidate]:
+def _with_adjacent_turns(chosen: list[Candidate], all_candidates: list[Candidate]) -> list[Candidate]:
     places = {(memory.session, memory.position) for memory in chosen if memory.session}
     ids = {memory.id for memory in chosen}
     return [
         memory
-        for memory in all_of_them
+        for memory in all_candidates
         if memory.id in ids
         or any((memory.session, memory.position + step) in places for step in range(-REACH, REACH + 1))
     ]

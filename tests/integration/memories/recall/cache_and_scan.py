@@ -28,14 +28,14 @@ DIFFERENCE = 1e-5
 
 @contextmanager
 def scanning() -> Iterator[None]:
-    """Let each recall scan the database."""
+    """Make each recall scan the database."""
     with override_settings(ARBOR_MIND_CACHE_MB=0):
         yield
 
 
 @contextmanager
 def caching(minds: MindCache = MINDS) -> Iterator[None]:
-    """Let each recall load the mind that is not cached, in this process or in one that has `minds`."""
+    """Make each recall load a mind that is not cached, in this process or in one that has `minds`."""
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
@@ -58,7 +58,7 @@ def recall_both_ways(
 
 
 def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
-    """Compare two results: the same memories, whole, in the same order, with the same terms but for rounding."""
+    """Compare two results: the same memories, whole, in the same order, with the same score components but for rounding."""
     plain = [replace(memory, terms=scanned[0].terms) for memory in recalled] if scanned else list(recalled)
     assert plain == [replace(memory, terms=scanned[0].terms) for memory in scanned]
     for memory, twin in zip(recalled, scanned, strict=True):
@@ -81,7 +81,7 @@ class Checker:
         self._minds = (first, second)
 
     def recall(self, *minds: MindCache, **fields: Any) -> list[Recalled]:
-        """Return the common result."""
+        """Return the result, which all processes and the scan have in common."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):
             model = model_of(agent.id)

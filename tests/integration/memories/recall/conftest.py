@@ -19,7 +19,7 @@ def other_cache() -> MindCache:
 
 @pytest.fixture
 def checker(mind: Agent, cache: MindCache, other_cache: MindCache) -> Checker:
-    """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
+    """Return a checker of an agent with a stored talk, whose mind is cached in both processes."""
     store_memories(mind, *turns(*TALK))
     new_checker = Checker(mind, cache, other_cache)
     new_checker.recall()

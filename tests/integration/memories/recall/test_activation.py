@@ -64,7 +64,7 @@ def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
         }
 
 
-def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
+def store_recall(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
     with tenant_transaction(agent.tenant_id):
         return record_recall(agent_id=agent.id, recalled=recalled, now=now)
 
@@ -73,7 +73,7 @@ def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
     ids = store_with_vectors(mind, clustered_vectors(24, spread=0.1))
     refresh_all(mind)
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
-    bring_to_mind(mind, recalled)
+    store_recall(mind, recalled)
     near = {memory_id: neighbors_of(mind, memory_id) for memory_id in recalled}
     assert levels_of(mind) == pytest.approx(spread(initial_levels(recalled), near))
     assert len(levels_of(mind)) > len(recalled)
@@ -81,9 +81,9 @@ def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
 
 def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
     (one,) = store_with_vectors(mind, [None])
-    bring_to_mind(mind, {one: 1.0})
+    store_recall(mind, {one: 1.0})
     assert levels_of(mind, NOW + HOUR)[one] == pytest.approx(level_after(1.0, HOUR, HOUR))
-    bring_to_mind(mind, {one: 1.0}, NOW + HOUR)
+    store_recall(mind, {one: 1.0}, NOW + HOUR)
     assert levels_of(mind, NOW + HOUR)[one] == 1.0
     assert levels_of(mind, NOW + 8 * HOUR) == {}
 
@@ -91,8 +91,8 @@ def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
 @pytest.mark.parametrize("passed", [timedelta(days=4000), timedelta(days=-4000)])
 def test_a_clock_that_jumps_does_not_break_activation(mind: Agent, passed: timedelta) -> None:
     (one,) = store_with_vectors(mind, [None])
-    bring_to_mind(mind, {one: 1.0})
-    bring_to_mind(mind, {one: 1.0}, NOW + passed)
+    store_recall(mind, {one: 1.0})
+    store_recall(mind, {one: 1.0}, NOW + passed)
     assert levels_of(mind, NOW + passed) == {one: 1.0}
 
 
@@ -100,7 +100,7 @@ def test_without_neighborhoods_only_recalled_memories_activate(mind: Agent) -> N
     ids = store_with_vectors(mind, clustered_vectors(3))
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.filter(memory_id=ids[0]).delete()
-    assert bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0}) == 2
+    assert store_recall(mind, {ids[0]: 1.0, ids[1]: 1.0}) == 2
 
 
 def test_ids_that_are_not_the_agents_are_left_out(
@@ -110,7 +110,7 @@ def test_ids_that_are_not_the_agents_are_left_out(
         store_with_vectors(agent, [None]) for agent in (mind, other_mind, foreign_mind)
     )
     cluster = a_cluster(other_mind, "Theirs", [other])
-    assert bring_to_mind(mind, {own: 1.0, other: 1.0, foreign: 1.0, uuid4(): 1.0}) == 1
+    assert store_recall(mind, {own: 1.0, other: 1.0, foreign: 1.0, uuid4(): 1.0}) == 1
     assert set(levels_of(mind)) == {own}
     assert levels_of(other_mind) == {}
     with tenant_transaction(mind.tenant_id):
@@ -120,7 +120,7 @@ def test_ids_that_are_not_the_agents_are_left_out(
 def test_a_score_that_is_no_number_changes_nothing(mind: Agent) -> None:
     (own,) = store_with_vectors(mind, [None])
     with pytest.raises(Invalid):
-        bring_to_mind(mind, {own: float("nan")})
+        store_recall(mind, {own: float("nan")})
     assert levels_of(mind) == {}
 
 
@@ -129,18 +129,18 @@ def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
     tides = a_cluster(mind, "Tides", ids[:2], strength=0.8)
     ropes = a_cluster(mind, "Ropes", ids[2:3], strength=0.9)
     a_cluster(mind, "Maps", ids[3:])
-    bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0, ids[2]: 0.5})
+    store_recall(mind, {ids[0]: 1.0, ids[1]: 1.0, ids[2]: 0.5})
     with tenant_transaction(mind.tenant_id):
-        themes = activated_clusters(agent_id=mind.id, now=NOW)
-        one = activated_clusters(agent_id=mind.id, limit=1, now=NOW)
+        clusters = activated_clusters(agent_id=mind.id, now=NOW)
+        most_active = activated_clusters(agent_id=mind.id, limit=1, now=NOW)
         counts = dict(Cluster.objects.values_list("name", "activations"))
         at = Cluster.objects.get(id=tides).activated_at
-    assert [(cluster.id, cluster.members) for cluster in themes] == [(tides, 2), (ropes, 1)]
-    assert [cluster.activation for cluster in themes] == pytest.approx([1.6, 0.45])
-    assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
-    assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
-    assert one == themes[:1]
-    # Reading them has counted no access.
+    assert [(cluster.id, cluster.members) for cluster in clusters] == [(tides, 2), (ropes, 1)]
+    assert [cluster.activation for cluster in clusters] == pytest.approx([1.6, 0.45])
+    assert (clusters[0].name, clusters[0].keywords) == ("Tides", ("tide", "moon"))
+    assert (clusters[0].emotional_valence, clusters[0].emotional_intensity) == (0.4, 0.6)
+    assert most_active == clusters[:1]
+    # Reading the clusters counts no access.
     assert counts == {"Tides": 1, "Ropes": 1, "Maps": 0}
     assert at == NOW
 
@@ -156,7 +156,7 @@ def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
     tides = a_cluster(mind, "Tides", ids)
 
     def recall_meanwhile(_: int) -> int:
-        return bring_to_mind(mind, {ids[0]: 1.0})
+        return store_recall(mind, {ids[0]: 1.0})
 
     with tenant_transaction(mind.tenant_id):
         Cluster.objects.select_for_update().get(id=tides)
@@ -164,7 +164,7 @@ def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
     assert set(levels_of(mind)) == set(ids)
 
 
-def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
+def test_recording_and_reading_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
     ids = store_with_vectors(mind, clustered_vectors(8, spread=0.1))
     a_cluster(mind, "Tides", ids)
     refresh_all(mind)
@@ -181,9 +181,9 @@ def test_faded_and_least_active_activations_are_trimmed(
     active, faded, slight = store_with_vectors(mind, [None] * 3)
     (other,) = store_with_vectors(other_mind, [None])
     now = datetime.now(UTC)
-    bring_to_mind(mind, {active: 1.0, slight: 0.1}, now)
-    bring_to_mind(mind, {faded: 1.0}, now - 8 * HOUR)
-    bring_to_mind(other_mind, {other: 1.0}, now)
+    store_recall(mind, {active: 1.0, slight: 0.1}, now)
+    store_recall(mind, {faded: 1.0}, now - 8 * HOUR)
+    store_recall(other_mind, {other: 1.0}, now)
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, slight, other}
@@ -197,7 +197,7 @@ def test_faded_and_least_active_activations_are_trimmed(
 def test_activations_are_lost_in_a_crash_and_stored_again_later(mind: Agent) -> None:
     ids = store_with_vectors(mind, [None])
     a_cluster(mind, "Tides", ids)
-    bring_to_mind(mind, {ids[0]: 1.0})
+    store_recall(mind, {ids[0]: 1.0})
     with connections["owner"].cursor() as cursor:
         cursor.execute("SELECT relpersistence FROM pg_class WHERE relname = 'memories_activation'")
         assert cursor.fetchone() == ("u",)
@@ -206,7 +206,7 @@ def test_activations_are_lost_in_a_crash_and_stored_again_later(mind: Agent) -> 
     assert levels_of(mind) == {}
     with tenant_transaction(mind.tenant_id):
         assert activated_clusters(agent_id=mind.id) == []
-    assert bring_to_mind(mind, {ids[0]: 1.0}) == 1
+    assert store_recall(mind, {ids[0]: 1.0}) == 1
 
 
 def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
@@ -224,9 +224,9 @@ def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
     assert access_counts(mind) == dict.fromkeys(stored.ids, 1)
 
 
-def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
+def test_an_archived_memory_is_not_activated(mind: Agent) -> None:
     ids = store_with_vectors(mind, [None])
-    bring_to_mind(mind, {ids[0]: 1.0})
+    store_recall(mind, {ids[0]: 1.0})
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     assert levels_of(mind) == {}

@@ -22,7 +22,7 @@ from tests.integration.memories.conftest import NOON, a_memory
 
 QUERY = "When does the quince bloom?"
 TARGET = "The quince blooms in May."
-#: From the best to the worst beside the target.
+#: Texts beside the target, from the best match to the worst.
 OTHERS = ("When the quince blooms, bees come.", "A quince is yellow.", "Chess is played on Sundays.")
 
 
@@ -37,7 +37,7 @@ def ids(mind: Agent) -> dict[str, UUID]:
     return dict(zip((TARGET, *OTHERS), stored, strict=True))
 
 
-def explained(
+def explain(
     agent: Agent, memory_id: UUID, *, only: RecallFilter = EVERYTHING, limit: int = 10
 ) -> Explanation:
     request = RecallRequest(agent_id=agent.id, text=QUERY, limit=limit, only=only)
@@ -51,9 +51,9 @@ def reasons(explanation: Explanation) -> tuple[str, ...]:
 
 
 def test_a_recalled_memory_has_its_rank_and_score_terms(mind: Agent, ids: dict[str, UUID]) -> None:
-    ranking = [memory.id for memory in explained(mind, ids[TARGET]).recalled]
+    ranking = [memory.id for memory in explain(mind, ids[TARGET]).recalled]
     for place, memory_id in enumerate(ranking, start=1):
-        explanation = explained(mind, memory_id)
+        explanation = explain(mind, memory_id)
         assert reasons(explanation) == (f"it is recalled, as number {place}",)
         assert explanation.absence is not None
         terms = explanation.absence.terms
@@ -63,7 +63,7 @@ def test_a_recalled_memory_has_its_rank_and_score_terms(mind: Agent, ids: dict[s
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_an_outranked_memory_has_its_place_and_the_cut(mind: Agent, ids: dict[str, UUID], limit: int) -> None:
-    explanation = explained(mind, ids[OTHERS[-1]], only=RecallFilter(session="garden"), limit=limit)
+    explanation = explain(mind, ids[OTHERS[-1]], only=RecallFilter(session="garden"), limit=limit)
     assert explanation.absence is not None
     assert explanation.absence.terms is not None
     own, least = explanation.absence.terms.total, explanation.recalled[-1].score
@@ -81,12 +81,12 @@ def test_an_outranked_memory_has_its_place_and_the_cut(mind: Agent, ids: dict[st
         ({"expires_at": None}, "it is recalled, as number 1"),
     ],
 )
-def test_memories_that_ended_are_named(
+def test_archived_and_expired_memories_have_that_reason(
     mind: Agent, ids: dict[str, UUID], changed: dict[str, Any], reason: str
 ) -> None:
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[TARGET]).update(**changed)
-    assert reasons(explained(mind, ids[TARGET])) == (reason,)
+    assert reasons(explain(mind, ids[TARGET])) == (reason,)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_memories_that_ended_are_named(
 def test_filtered_memories_name_the_filter(
     mind: Agent, ids: dict[str, UUID], only: RecallFilter, reason: str
 ) -> None:
-    (given,) = reasons(explained(mind, ids[TARGET], only=only))
+    (given,) = reasons(explain(mind, ids[TARGET], only=only))
     assert given.startswith(reason)
 
 
@@ -119,7 +119,7 @@ def test_filters_by_groups_are_named(mind: Agent, ids: dict[str, UUID], group: s
             "episode": lambda: RecallFilter(episode=EpisodeFactory.create(agent=mind).id),
         }[group]()
     expected = (f"it is not of the {group} that the filter asks for",)
-    assert reasons(explained(mind, ids[TARGET], only=only)) == expected
+    assert reasons(explain(mind, ids[TARGET], only=only)) == expected
 
 
 def test_a_memory_without_vector_is_named(mind: Agent, settings: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_memory_without_vector_is_named(mind: Agent, settings: Any) -> None:
     (stored,) = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(TARGET)]).ids
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=stored).update(expires_at=datetime.now(UTC) - timedelta(days=1))
-    assert reasons(explained(mind, stored)) == (
+    assert reasons(explain(mind, stored)) == (
         "it has expired",
         "it is not embedded yet, so that only its words can match",
     )
@@ -141,10 +141,10 @@ def test_foreign_memories_are_as_unknown_as_missing_ones(
         for owner in (other_mind, foreign_mind)
     ]
     missing = uuid7()
-    unknown = explained(mind, missing).absence
+    unknown = explain(mind, missing).absence
     assert unknown is not None
     assert unknown.reasons == ("this agent has no memory with that id",)
     for memory_id in foreign:
-        absence = explained(mind, memory_id).absence
+        absence = explain(mind, memory_id).absence
         assert absence is not None
         assert replace(absence, memory_id=missing) == unknown

@@ -152,7 +152,7 @@ def test_each_change_is_recalled_as_by_scan(
 
 def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent, cache: MindCache) -> None:
     chance = random.Random(4)
-    some = [
+    small_changes = [
         store_unembedded,
         archive_some,
         archive_and_restore,
@@ -164,7 +164,7 @@ def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent,
         store_memories(
             mind, *turns(*(f"Boat {number} has {place} masts." for place in range(4)), session=f"{number}")
         )
-        chance.choice(some)(mind)
+        chance.choice(small_changes)(mind)
         checker.recall(cache, limit=chance.choice([1, 5, 40]))
     checker.recall(limit=100)
 
@@ -213,7 +213,7 @@ FROM memories_memory WHERE id = %(first)s
 
 
 @pytest.mark.parametrize("statement", [*RAW, _COPY])
-def test_a_writer_past_the_services_leaves_no_mind_stale(
+def test_raw_statements_leave_no_cached_mind_stale(
     checker: Checker, mind: Agent, other_mind: Agent, statement: str
 ) -> None:
     Checker(other_mind, MindCache(), MindCache()).recall()
@@ -325,7 +325,7 @@ def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cac
             with tenant_transaction(mind.tenant_id):
                 assert len(Recaller().recall([request])[0]) == 5
 
-    # Once, not in each thread: it changes settings of the process.
+    # Outside of the threads, because it changes settings of the process.
     with caching(cache):
         at_once(work, writers=4)
     checker.recall(limit=50)
@@ -334,7 +334,7 @@ def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cac
 def test_rows_restored_from_another_cluster_are_not_read_each_time(
     checker: Checker, cleaner: psycopg.Connection[Any], cache: MindCache
 ) -> None:
-    # With ids of that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
+    # Revisions are ids of transactions; those of the other cluster are far beyond those of this one.
     cleaner.execute("UPDATE memories_memory SET revision = 1e15")
     cleaner.execute("UPDATE memories_mind SET revision = 1e15")
     checker.recall()

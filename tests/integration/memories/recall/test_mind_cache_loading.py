@@ -13,9 +13,10 @@ from apps.memories.services.recall.recaller import Recaller, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
-from tests.integration.memories.conftest import NOON, RemoteEmbedder, turns
+from tests.integration.memories.conftest import NOON, turns
 from tests.integration.memories.embedding.moves import SHORT, move
 from tests.integration.memories.recall.cache_and_scan import caching, scanning
+from tests.support.embedders import RemoteEmbedder
 from tests.support.memories import TALK, store_memories
 
 # --- Queries are embedded once ----------------------------------------------------------------------
@@ -66,7 +67,7 @@ def recall_text(agent: Agent, text: str) -> list[Recalled]:
 # --- Cached minds -----------------------------------------------------------------------------------
 
 
-def recalls_from_cache(agent: Agent, minds: MindCache, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
+def count_cached_after(agent: Agent, minds: MindCache, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
     """Recall a number of times, and return how many minds are cached then."""
     monkeypatch.setattr(recaller, "MINDS", minds)
     for _ in range(times):
@@ -80,8 +81,8 @@ def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
 ) -> None:
     store_memories(mind, *turns(*TALK))
     monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
-    assert recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2) == 0
-    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
+    assert count_cached_after(mind, cache, monkeypatch, len(TALK) // 2) == 0
+    assert count_cached_after(mind, cache, monkeypatch, 1) == 1
 
 
 def test_recalls_long_ago_do_not_count(
@@ -89,16 +90,16 @@ def test_recalls_long_ago_do_not_count(
 ) -> None:
     store_memories(mind, *turns(*TALK))
     monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
-    recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2)
+    count_cached_after(mind, cache, monkeypatch, len(TALK) // 2)
     monkeypatch.setattr(mind_cache, "_WITHIN_S", 0.0)
-    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 0
+    assert count_cached_after(mind, cache, monkeypatch, 1) == 0
 
 
 def test_a_small_mind_is_loaded_at_once(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_memories(mind, *turns(*TALK))
-    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
+    assert count_cached_after(mind, cache, monkeypatch, 1) == 1
 
 
 def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
@@ -106,10 +107,10 @@ def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
 ) -> None:
     for agent in (mind, other_mind):
         store_memories(agent, *turns(*TALK))
-    assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
+    assert count_cached_after(mind, cache, monkeypatch, 1) == 1
     size = cache.nbytes
     settings.ARBOR_MIND_CACHE_MB = 1.5 * size / 2**20
-    assert recalls_from_cache(other_mind, cache, monkeypatch, 1) == 1
+    assert count_cached_after(other_mind, cache, monkeypatch, 1) == 1
     assert cache.nbytes <= 1.5 * size
     assert [agent_id for _, agent_id in cache._entries] == [other_mind.id]
 
@@ -120,5 +121,5 @@ def test_without_a_budget_every_recall_scans(
     store_memories(mind, *turns(*TALK))
     statements.clear()
     with scanning():
-        assert recalls_from_cache(mind, cache, monkeypatch, 3) == 0
+        assert count_cached_after(mind, cache, monkeypatch, 3) == 0
     assert sum(statement.lstrip().startswith("WITH asked AS") for statement in statements) == 3

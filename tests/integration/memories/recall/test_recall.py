@@ -18,17 +18,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
 from arbor.memory.recall.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
-from tests.integration.memories.conftest import (
-    NOON,
-    RemoteEmbedder,
-    a_memory,
-    access_counts,
-    at_once,
-    memories_of,
-    turns,
-)
+from tests.integration.memories.conftest import NOON, a_memory, access_counts, at_once, memories_of, turns
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.recall.cache_and_scan import caching, scanning
+from tests.support.embedders import RemoteEmbedder
 from tests.support.memories import TALK, store_memories
 
 
@@ -108,7 +101,7 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
     assert contents_of("river") == set()
 
 
-def test_only_memories_of_a_theme_are_recalled(mind: Agent) -> None:
+def test_only_memories_of_a_cluster_are_recalled(mind: Agent) -> None:
     store_memories(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
     oak, tulip, _ = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
@@ -335,9 +328,7 @@ def test_long_texts_are_recalled_whole(mind: Agent) -> None:
     assert contents == {"Where is the lighthouse log?", long, "Thank you."}
 
 
-def test_no_transaction_is_open_while_the_query_is_embedded(
-    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_transaction_is_open_while_the_query_is_embedded(mind: Agent, remote: RemoteEmbedder) -> None:
     store_memories(mind, *turns(*TALK))
     find(mind, "a query that nobody has asked before")
     assert remote.asked[-1] == "a query that nobody has asked before"

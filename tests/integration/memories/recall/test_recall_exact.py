@@ -117,7 +117,7 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
     with tenant_transaction(agent.tenant_id):
         ids = store(agent_id=agent.id, memories=memories[:split], vectors=random_vectors(chance, split)).ids
         ids += store(agent_id=agent.id, memories=memories[split:], vectors=None).ids
-        used = (
+        accesses = (
             MemoryAccess(
                 tenant_id=agent.tenant_id,
                 memory_id=memory_id,
@@ -127,13 +127,13 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
             )
             for memory_id in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
         )
-        # Repeated memories have been reinforced, and have their row.
-        MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
+        # Repeated memories have a row already, because they were reinforced.
+        MemoryAccess.objects.bulk_create(accesses, ignore_conflicts=True)
         add_neighborhoods(agent, chance, sorted(set(ids)))
 
 
 def add_neighborhoods(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
-    """Give half of them neighborhoods, with a foreign memory in each, and activate a few."""
+    """Give half of the memories neighborhoods, with an unknown memory in each, and activate a few."""
     upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
     for memory_id in chance.sample(ids, len(ids) // 2):
         others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
@@ -158,18 +158,18 @@ def add_neighborhoods(agent: Agent, chance: random.Random, ids: Sequence[UUID]) 
     )
 
 
-def assert_same(recalled: Sequence[Recalled], slowly: Sequence[Any]) -> None:
+def assert_same(recalled: Sequence[Recalled], expected: Sequence[Any]) -> None:
     """Compare a recall with the expected one; scores that are equal but for rounding may change places."""
-    assert len(recalled) == len(slowly)
+    assert len(recalled) == len(expected)
     np.testing.assert_allclose(
-        [memory.score for memory in recalled], [memory.score for memory in slowly], atol=2e-4
+        [memory.score for memory in recalled], [memory.score for memory in expected], atol=2e-4
     )
-    expected = {memory.id: memory for memory in slowly}
-    edge = slowly[-1].score if slowly else 0.0
+    expected_by_id = {memory.id: memory for memory in expected}
+    lowest = expected[-1].score if expected else 0.0
     for memory in recalled:
-        twin = expected.get(memory.id)
+        twin = expected_by_id.get(memory.id)
         if twin is None:
-            assert memory.score == pytest.approx(edge, abs=2e-4)
+            assert memory.score == pytest.approx(lowest, abs=2e-4)
             continue
         for name, value in memory.terms.as_dict().items():
             assert value == pytest.approx(getattr(twin.terms, name), abs=2e-4), (name, memory.content)
@@ -189,9 +189,9 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
             with tenant_transaction(mind.tenant_id):
                 request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **options)
                 answers = recall_both_ways(request)
-            slowly = recall_slowly(stored, text, vector, **options)
+            expected = recall_slowly(stored, text, vector, **options)
             for recalled in answers:
-                assert_same(recalled, slowly)
+                assert_same(recalled, expected)
 
 
 def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:
@@ -232,12 +232,12 @@ def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, 
             options: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
             with tenant_transaction(mind.tenant_id):
                 answers = recall_both_ways(RecallRequest(agent_id=mind.id, text=QUERIES[1], **options))
-            slowly = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
+            expected = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
             for recalled in answers:
-                assert_same(recalled, slowly)
+                assert_same(recalled, expected)
 
 
-def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> None:
+def test_an_excluded_session_does_not_crowd_out_the_rest(mind: Agent) -> None:
     memories = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
     own = turns(
         *(f"I thought of the lighthouse and its paint, {number}." for number in range(200)),
@@ -290,7 +290,7 @@ def test_an_unrepresentative_sample_loses_no_memory(mind: Agent, statements: lis
 
 
 @contextmanager
-def explained() -> Iterator[list[dict[str, Any]]]:
+def collected_plans() -> Iterator[list[dict[str, Any]]]:
     """Collect the plan of each scan of the mind, as the application's role runs it."""
     plans: list[dict[str, Any]] = []
 
@@ -331,7 +331,7 @@ def test_the_scan_reads_the_index_alone_under_forced_row_security(
             " WHERE tablename = 'memories_memory'"
         )
         assert cursor.fetchone() == (False, True, True, False, False)
-    with explained() as plans, scanning():
+    with collected_plans() as plans, scanning():
         recall(
             tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="the ferry in the storm")
         )
@@ -346,7 +346,7 @@ def test_the_scan_reads_the_index_alone_under_forced_row_security(
         assert scan["Actual Rows"] > 300
 
 
-def test_recalling_does_not_take_the_mind_out_of_its_index(
+def test_recalling_causes_no_heap_fetches(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
@@ -354,7 +354,7 @@ def test_recalling_does_not_take_the_mind_out_of_its_index(
     vacuum()
     for text in QUERIES:
         recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text), counts=True)
-    with explained() as plans, scanning():
+    with collected_plans() as plans, scanning():
         recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="tide"))
     assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
 

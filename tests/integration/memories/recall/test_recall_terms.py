@@ -27,7 +27,7 @@ def recall_text(agent: Agent, text: str, **options: Any) -> list[Recalled]:
     return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text, **options))
 
 
-def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+def recall_by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
     """Recall without a vector: memories with the same words match equally."""
     with tenant_transaction(agent.tenant_id):
         return recall_in_scope(agent_id=agent.id, text=text, vector=None, **{"limit": 10, **options})
@@ -45,7 +45,7 @@ def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
     store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     now = datetime.now(UTC)
-    assert [memory.terms.activation for memory in by_words(mind, "lamp")] == [0, 0]
+    assert [memory.terms.activation for memory in recall_by_words(mind, "lamp")] == [0, 0]
     with tenant_transaction(mind.tenant_id):
         Activation.objects.create(
             tenant_id=mind.tenant_id,
@@ -54,10 +54,10 @@ def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
             level=0.8,
             at=now - timedelta(hours=1),
         )
-    recalled = by_words(mind, "lamp", now=now)
+    recalled = recall_by_words(mind, "lamp", now=now)
     assert recalled[0].id == other.id
     assert recalled[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
-    assert by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
+    assert recall_by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
 
 
 def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
@@ -68,13 +68,13 @@ def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
             for place, felt in enumerate((0.6, -0.6))
         ),
     )
-    assert [memory.content for memory in by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
-    assert [memory.content for memory in by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
-    assert not any(memory.terms.mood for memory in by_words(mind, "lamp"))
+    assert [memory.content for memory in recall_by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
+    assert [memory.content for memory in recall_by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
+    assert not any(memory.terms.mood for memory in recall_by_words(mind, "lamp"))
 
 
 @pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
-def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
+def test_an_invalid_mood_is_refused(mind: Agent, mood: float) -> None:
     with pytest.raises(Invalid, match="a mood is a number from -1 to 1"):
         recall_text(mind, "lamp", mood=mood)
 
@@ -84,10 +84,10 @@ def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
     _, other = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
         MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=other.id, reinforced=5)
-    first, second = by_words(mind, "lamp")
+    first, second = recall_by_words(mind, "lamp")
     assert first.id == other.id
     assert first.terms.importance > second.terms.importance
-    # The stored importance; the score includes the effect of use.
+    # The stored importance is the same; the score includes the effect of use.
     assert first.importance == second.importance
 
 
@@ -98,7 +98,7 @@ def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent
             mind,
             a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
         )
-    assert [memory.content for memory in by_words(mind, "lamp on the dike")] == [
+    assert [memory.content for memory in recall_by_words(mind, "lamp on the dike")] == [
         "The lamp on the dike.",
         "A near walk.",
         "A far walk.",
@@ -114,20 +114,20 @@ def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, s
     old = memories_of(mind)[0]
     for stale in (False, True):
         set_neighbors(mind, keeper, {bread.id: HIGHEST_WEIGHT, old.id: HIGHEST_WEIGHT / 3}, stale=stale)
-        recalled = by_words(mind, "lighthouse keeper", limit=3)
+        recalled = recall_by_words(mind, "lighthouse keeper", limit=3)
         assert [memory.id for memory in recalled] == [keeper.id, bread.id, old.id]
         assert recalled[1].terms.association == pytest.approx(
             recalled[0].terms.words * DEFAULT_WEIGHTS.association
         )
         assert recalled[2].terms.association == pytest.approx(recalled[1].terms.association / 3)
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
-    assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
+    assert not any(memory.terms.association for memory in recall_by_words(mind, "lighthouse keeper", limit=3))
     set_neighbors(mind, keeper, None)
     settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
-    assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
+    assert not any(memory.terms.association for memory in recall_by_words(mind, "lighthouse keeper", limit=3))
 
 
-def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, other_mind: Agent) -> None:
+def test_a_neighborhood_adds_no_excluded_memory(mind: Agent, other_mind: Agent) -> None:
     store_memories(other_mind, a_memory("Bread of another agent."))
     store_memories(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
     store_memories(
@@ -149,11 +149,11 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
         {memory.id: HIGHEST_WEIGHT - place / 10 for place, memory in enumerate(named)}
         | {uuid4(): HIGHEST_WEIGHT},
     )
-    recalled = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
+    recalled = recall_by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
     assert {memory.content for memory in recalled if "bread" in memory.content.lower()} == {"Fresh bread."}
 
 
-def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:
+def test_the_weights_of_an_operator_decide_the_order(mind: Agent, settings: Any) -> None:
     store_memories(
         mind,
         a_memory("The lamp.", session="a", importance=0.1),

@@ -23,7 +23,7 @@ def store_memories(agent: Agent, *texts: str, role: str = "Ada") -> None:
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=turns(*texts, role=role))
 
 
-def statistics_read(statements: list[str]) -> int:
+def count_statistics_reads(statements: list[str]) -> int:
     return sum("memories_term" in statement for statement in statements)
 
 
@@ -44,7 +44,7 @@ def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_min
     assert not any(memory.terms.speaker for memory in results[1])
 
 
-def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
+def test_an_empty_batch_runs_no_statement(mind: Agent, statements: list[str]) -> None:
     with tenant_transaction(mind.tenant_id):
         assert Recaller().recall([]) == []
         assert Recaller().meaning_texts([]) == []
@@ -85,11 +85,11 @@ def test_recalling_does_not_read_known_words_again(
         recaller.meaning_texts([(mind.id, "the boat in the shed"), (other_mind.id, "the library")])
         statements.clear()
         recaller.recall([RecallRequest(agent_id=mind.id, text="the shed", limit=3, now=NOON)])
-        assert statistics_read(statements) == 0
+        assert count_statistics_reads(statements) == 0
         recaller.recall([RecallRequest(agent_id=other_mind.id, text="the shed", limit=3, now=NOON)])
-        assert statistics_read(statements) == 1
+        assert count_statistics_reads(statements) == 1
         recaller.recall([RecallRequest(agent_id=other_mind.id, text="the library", limit=3, now=NOON)])
-        assert statistics_read(statements) == 1
+        assert count_statistics_reads(statements) == 1
 
 
 def test_recalls_of_several_cached_minds_take_as_many_as_of_one(

@@ -19,7 +19,8 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.values import MemoryStatus, MemoryType
-from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory
+from tests.integration.memories.conftest import NOON, a_memory
+from tests.support.embedders import RemoteEmbedder
 from tests.support.memories import store_memories
 
 TEXTS = ("The oak is old.", "A boat lies in the shed.", "The ferry came late.", "Read the gauge twice.")

@@ -39,19 +39,21 @@ def store_memories(agent: Agent, *texts: str) -> list[UUID]:
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
 
-def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = ADA, **how: object) -> int:
+def apply(
+    agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = ADA, **options: object
+) -> int:
     with tenant_transaction(agent.tenant_id):
-        return act(memory_ids=ids, reason="it was told to", actor=actor, **how)
+        return act(memory_ids=ids, reason="a test", actor=actor, **options)
 
 
-def recalled(agent: Agent, text: str) -> list[str]:
+def recall_contents(agent: Agent, text: str) -> list[str]:
     return [
         memory.content
         for memory in recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
     ]
 
 
-def events(agent: Agent) -> list[AuditEvent]:
+def audit_events(agent: Agent) -> list[AuditEvent]:
     with tenant_transaction(agent.tenant_id):
         acts = [AuditAction.MEMORIES_ARCHIVED, AuditAction.MEMORIES_RESTORED, AuditAction.MEMORIES_PURGED]
         return list(AuditEvent.objects.filter(action__in=acts).order_by("id"))
@@ -59,27 +61,27 @@ def events(agent: Agent) -> list[AuditEvent]:
 
 def test_an_archived_memory_is_not_recalled_until_restored(mind: Agent) -> None:
     soup, _ = store_memories(mind, "The soup was salty.", "The soup was cold.")
-    assert do(mind, archive, [soup]) == 1
-    assert recalled(mind, "soup") == ["The soup was cold."]
+    assert apply(mind, archive, [soup]) == 1
+    assert recall_contents(mind, "soup") == ["The soup was cold."]
     assert term_counts(mind) == true_counts(mind)
-    assert do(mind, archive, [soup]) == 0
-    assert do(mind, restore, [soup]) == 1
-    assert set(recalled(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
+    assert apply(mind, archive, [soup]) == 0
+    assert apply(mind, restore, [soup]) == 1
+    assert set(recall_contents(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
     assert term_counts(mind) == true_counts(mind)
-    assert do(mind, restore, [soup]) == 0
-    archived, restored = events(mind)
-    assert (archived.actor, archived.message) == (ADA, "archived 1 memory: it was told to")
+    assert apply(mind, restore, [soup]) == 0
+    archived, restored = audit_events(mind)
+    assert (archived.actor, archived.message) == (ADA, "archived 1 memory: a test")
     assert archived.detail["memory_ids"] == restored.detail["memory_ids"] == [str(soup)]
-    assert restored.message == "restored 1 memory: it was told to"
+    assert restored.message == "restored 1 memory: a test"
 
 
 def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -> None:
     ids = [*store_memories(mind, "One.", "Two."), *store_memories(other_mind, "Three.")]
-    assert do(mind, archive, ids) == 3
-    messages = {event.agent_id: event.message for event in events(mind)}
+    assert apply(mind, archive, ids) == 3
+    messages = {event.agent_id: event.message for event in audit_events(mind)}
     assert messages == {
-        mind.id: "archived 2 memories: it was told to",
-        other_mind.id: "archived 1 memory: it was told to",
+        mind.id: "archived 2 memories: a test",
+        other_mind.id: "archived 1 memory: a test",
     }
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent) == {}
@@ -96,9 +98,9 @@ def test_archiving_clears_maintenance_flags_and_restoring_sets(mind: Agent) -> N
             return upkeep.stale, upkeep.unclustered
 
     assert flags() == (True, True)
-    do(mind, archive, [soup])
+    apply(mind, archive, [soup])
     assert flags() == (False, False)
-    do(mind, restore, [soup])
+    apply(mind, restore, [soup])
     assert flags() == (True, True)
 
 
@@ -106,8 +108,8 @@ def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(days=1)
     with tenant_transaction(mind.tenant_id):
         (code,) = store(agent_id=mind.id, memories=[a_memory("The code.", expires_at=past)], vectors=None).ids
-    do(mind, archive, [code])
-    do(mind, restore, [code])
+    apply(mind, archive, [code])
+    apply(mind, restore, [code])
     (memory,) = memories_of(mind)
     assert (memory.status, memory.expires_at, memory.archived_at) == (MemoryStatus.ACTIVE, None, None)
     assert memory.retention == Retention.LASTING
@@ -119,8 +121,8 @@ def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
 
 def test_a_memory_restored_for_good_is_permanent(mind: Agent) -> None:
     (name,) = store_memories(mind, "Her name is Ada.")
-    do(mind, archive, [name])
-    do(mind, restore, [name], for_good=True)
+    apply(mind, archive, [name])
+    apply(mind, restore, [name], for_good=True)
     (memory,) = memories_of(mind)
     assert memory.retention == Retention.PERMANENT
 
@@ -133,8 +135,8 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
             tenant_id=tenant_id, agent_id=mind.id, source_kind="memory", source_id=salt, target_kind="memory",
             target_id=soup, relation="causes",
         )  # fmt: skip
-        theme = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
-        ClusterMember.objects.create(tenant_id=tenant_id, cluster=theme, memory_id=soup, strength=0.9)
+        cluster = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
+        ClusterMember.objects.create(tenant_id=tenant_id, cluster=cluster, memory_id=soup, strength=0.9)
         Upkeep.objects.get_or_create(
             memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
         )
@@ -145,33 +147,33 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
             embedding=[1, 0],
         )
         record_recall(agent_id=mind.id, recalled={soup: 1.0})
-    do(mind, archive, [soup])
-    assert do(mind, purge, [soup]) == 1
+    apply(mind, archive, [soup])
+    assert apply(mind, purge, [soup]) == 1
     with tenant_transaction(mind.tenant_id):
         assert list(Memory.objects.values_list("id", flat=True)) == [salt]
         for model in (Edge, ClusterMember, EmbeddingCacheEntry, MemoryAccess):
             assert not model.objects.exists(), model
         assert not Upkeep.objects.filter(memory_id=soup).exists()
     assert term_counts(mind) == true_counts(mind)
-    event = events(mind)[-1]
+    event = audit_events(mind)[-1]
     assert event.detail["content_hashes"] == {str(soup): content_hash("The soup was salty.").hex()}
     assert "salty" not in f"{event.message}{event.detail}"
 
 
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = store_memories(mind, "Soup.", "Salt.")
-    do(mind, archive, [soup])
+    apply(mind, archive, [soup])
     with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
-        do(mind, purge, [soup, salt])
+        apply(mind, purge, [soup, salt])
     assert len(memories_of(mind)) == 2
 
 
 @pytest.mark.parametrize("actor", ["system:maintenance", "agent:agent_0a", "heartbeat:1", ""])
 def test_only_a_person_purges(mind: Agent, actor: str) -> None:
     (soup,) = store_memories(mind, "Soup.")
-    do(mind, archive, [soup])
+    apply(mind, archive, [soup])
     with pytest.raises(PermissionDenied, match="only a person"):
-        do(mind, purge, [soup], actor=actor)
+        apply(mind, purge, [soup], actor=actor)
     assert len(memories_of(mind)) == 1
 
 
@@ -182,12 +184,12 @@ def test_an_unknown_or_foreign_id_refuses_the_whole_act(
     (ours,) = store_memories(mind, "Ours.")
     (theirs,) = store_memories(foreign_mind, "Theirs.")
     if act is not archive:
-        do(mind, archive, [ours])
-        do(foreign_mind, archive, [theirs])
+        apply(mind, archive, [ours])
+        apply(foreign_mind, archive, [theirs])
     before = [(memory.id, memory.status) for memory in memories_of(mind) + memories_of(foreign_mind)]
     for wrong in (theirs, uuid4()):
         with pytest.raises(NotFound, match=f"this tenant has no memory {wrong}"):
-            do(mind, act, [ours, wrong])
+            apply(mind, act, [ours, wrong])
     assert [(memory.id, memory.status) for memory in memories_of(mind) + memories_of(foreign_mind)] == before
     assert term_counts(mind) == true_counts(mind)
 
@@ -206,17 +208,17 @@ def test_an_act_with_an_invalid_reason_or_too_many_ids_is_refused(
     for ids, reason, error in wrong:
         with pytest.raises(error), tenant_transaction(mind.tenant_id):
             act(memory_ids=ids, reason=reason, actor=ADA)
-    assert events(mind) == []
+    assert audit_events(mind) == []
 
 
 @pytest.mark.parametrize("act", ACTS)
 def test_an_act_on_no_memories_is_not_recorded(act: Callable[..., int], mind: Agent) -> None:
-    assert do(mind, act, []) == 0
-    assert events(mind) == []
+    assert apply(mind, act, []) == 0
+    assert audit_events(mind) == []
 
 
 def test_archiving_many_memories_takes_few_statements(mind: Agent, statements: list[str]) -> None:
     ids = store_memories(mind, *(f"Ticket {number}." for number in range(200)))
     statements.clear()
-    do(mind, archive, ids)
+    apply(mind, archive, ids)
     assert len(statements) <= 11, statements

@@ -29,15 +29,16 @@ from apps.memories.services.retention.buffer import (
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import NewBufferItem
-from tests.integration.memories.conftest import REMOTE, RemoteEmbedder, at_once, memories_of
+from tests.integration.memories.conftest import REMOTE, at_once, memories_of
+from tests.support.embedders import RemoteEmbedder
 
 ACTOR = "cli:tests"
 
 
-def add_items(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
+def add_items(agent: Agent, *texts: str, **options: Any) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
         return add_buffer_items(
-            agent_id=agent.id, items=[NewBufferItem(content=text, **how) for text in texts]
+            agent_id=agent.id, items=[NewBufferItem(content=text, **options) for text in texts]
         )
 
 
@@ -47,18 +48,20 @@ def buffer_items(agent: Agent) -> list[BufferItem]:
 
 
 def find(
-    agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any
+    agent: Agent, text: str, *, vector: Sequence[float] | None = None, **options: Any
 ) -> list[FoundBufferItem]:
     with tenant_transaction(agent.tenant_id):
-        return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
+        return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **options)])[0]
 
 
-def expire_items(agent: Agent, **how: float) -> None:
+def expire_items(agent: Agent, **options: float) -> None:
     with tenant_transaction(agent.tenant_id):
-        BufferItem.objects.filter(agent_id=agent.id).update(expires_at=datetime.now(UTC) - timedelta(**how))
+        BufferItem.objects.filter(agent_id=agent.id).update(
+            expires_at=datetime.now(UTC) - timedelta(**options)
+        )
 
 
-def records(agent: Agent) -> list[str]:
+def audit_messages(agent: Agent) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         rows = AuditEvent.objects.filter(action=AuditAction.BUFFER_CLEARED, agent_id=agent.id).order_by("id")
         return list(rows.values_list("message", flat=True))
@@ -92,15 +95,15 @@ def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("together", [False, True])
-def test_of_two_words_the_trusted_one_counts(mind: Agent, order: int, together: bool) -> None:
+def test_of_equal_texts_the_trusted_one_counts(mind: Agent, order: int, together: bool) -> None:
     text = "Pay Ann first."
-    things = [
+    items = [
         NewBufferItem(content=text, role="Vega", trust=0.3),
         NewBufferItem(content=text, role="user", trust=0.7),
     ][::order]
     with tenant_transaction(mind.tenant_id):
-        for some in [things] if together else [[thing] for thing in things]:
-            add_buffer_items(agent_id=mind.id, items=some)
+        for batch in [items] if together else [[item] for item in items]:
+            add_buffer_items(agent_id=mind.id, items=batch)
     (item,) = buffer_items(mind)
     assert (item.role, item.trust) == ("user", 0.7)
 
@@ -121,7 +124,7 @@ def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -
     assert promote_buffers().done == 2
     assert buffer_items(mind) == []
     assert memories_of(mind) == []
-    assert records(mind) == ["deleted 2 buffer items that had expired"]
+    assert audit_messages(mind) == ["deleted 2 buffer items that had expired"]
     assert promote_buffers().steps == 0
 
 
@@ -140,7 +143,7 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
     assert parcel.importance > 0.3
     assert code.embedding is not None
     assert buffer_items(mind) == []
-    assert records(mind) == ["deleted 1 buffer item that had expired"]
+    assert audit_messages(mind) == ["deleted 1 buffer item that had expired"]
 
 
 def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
@@ -154,7 +157,7 @@ def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
     expire_items(mind, seconds=1)
     assert promote_buffers().done == 1
     assert buffer_items(mind) == []
-    assert records(mind) == []
+    assert audit_messages(mind) == []
     assert len(memories_of(mind)) == 1
 
 
@@ -206,7 +209,7 @@ def test_a_buffer_is_bounded_and_the_least_important_make_room(
     add_items(mind, "Four.", importance=0.2)
     assert [item.content for item in buffer_items(mind)] == ["One.", "Three.", "Four."]
     assert len(buffer_items(other_mind)) == 1
-    assert records(mind) == ["deleted 1 buffer item to make room for others"]
+    assert audit_messages(mind) == ["deleted 1 buffer item to make room for others"]
     add_items(mind, "One.", importance=0.5)
     assert len(buffer_items(mind)) == 3
     with pytest.raises(LimitReached, match="at most 3 items, got 4"):
@@ -276,7 +279,7 @@ def test_several_agents_share_one_buffer_statement(
     statements.clear()
     with tenant_transaction(mind.tenant_id):
         ids = buffer_for_agents({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
-        # And an audit record of the removed items.
+        # The second statement audits the removed items.
         assert len(statements) == 2
         statements.clear()
         searches = [
@@ -288,15 +291,19 @@ def test_several_agents_share_one_buffer_statement(
         results = search_buffers(searches)
         assert len(statements) == 1
         assert search_buffers([]) == []
-    assert [len(some) for some in ids.values()] == [3, 1, 0]
+    assert [len(item_ids) for item_ids in ids.values()] == [3, 1, 0]
     assert ids[mind.id][0] == ids[mind.id][2]
     assert {item.id for item in buffer_items(mind)} == set(ids[mind.id])
     assert [item.id for item in buffer_items(other_mind)] == ids[other_mind.id]
-    assert (records(mind), records(other_mind)) == (
+    assert (audit_messages(mind), audit_messages(other_mind)) == (
         ["deleted 1 buffer item to make room for others"],
         [],
     )
-    assert [[item.id for item in some] for some in results[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
+    assert [[item.id for item in found] for found in results[:3]] == [
+        ids[mind.id][:1],
+        ids[other_mind.id],
+        [],
+    ]
     assert {item.id for item in results[3]} == set(ids[mind.id])
     assert {item.content: item.accesses for item in buffer_items(mind)} == {
         "A parcel came.": 2,

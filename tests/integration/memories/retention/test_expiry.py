@@ -26,13 +26,6 @@ def store_memories(agent: Agent, *memories: NewMemory) -> None:
         store(agent_id=agent.id, memories=memories, vectors=None)
 
 
-def unembedded(agent: Agent) -> list[str]:
-    return [memory.content for memory in memories_of(agent) if memory.embedding is None]
-
-
-# --- Expired memories --------------------------------------------------------------------------------
-
-
 def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agent) -> None:
     past, future = (datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (-1, 60))
     store_memories(

@@ -36,7 +36,7 @@ from tests.integration.memories.conftest import a_memory, at_once, memories_of, 
 
 
 def store_memories(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
-    """Store memories that are `days` old, used `uses` times, `idle` days ago the last time."""
+    """Store memories that are `days` old and were used `uses` times, the last time `idle` days ago."""
     values = [
         {
             name: value
@@ -91,19 +91,19 @@ def archived(agent: Agent) -> set[UUID]:
     return {memory.id for memory in memories_of(agent) if memory.status == MemoryStatus.ARCHIVED}
 
 
-def messages(agent: Agent) -> list[str]:
+def audit_messages(agent: Agent) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         acts = [AuditAction.MEMORIES_ARCHIVED, AuditAction.MEMORIES_EXPIRED]
         rows = AuditEvent.objects.filter(agent_id=agent.id, action__in=acts).order_by("id")
         return list(rows.values_list("message", flat=True))
 
 
-def due_again(agent: Agent) -> None:
+def make_due_again(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Mind.objects.filter(agent_id=agent.id).update(forgot_at=None, cleaned_at=None, counted_at=None)
 
 
-def some_memories(seed: int, count: int) -> list[dict[str, Any]]:
+def random_memories(seed: int, count: int) -> list[dict[str, Any]]:
     chance = random.Random(seed)
     kinds = [MemoryType.EPISODIC] * 3 + [MemoryType.SEMANTIC]
     return [
@@ -127,7 +127,7 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     settings.ARBOR_MEMORY_QUOTA = 30
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
     past = datetime.now(UTC) - timedelta(hours=1)
-    store_memories(mind, *some_memories(seed, 150), {"content": "Over.", "expires_at": past})
+    store_memories(mind, *random_memories(seed, 150), {"content": "Over.", "expires_at": past})
     plan = plan_of(mind)
     reasons = Counter(memory.reason for memory in plan.memories)
     assert set(reasons) == set(ForgettingReason), "each rule finds something"
@@ -141,11 +141,11 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     assert archived(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
-    due_again(mind)
+    make_due_again(mind)
     assert fade_memories().done + clean_up_memories().done + enforce_quotas().done == 0
 
 
-def test_each_step_is_on_record_with_its_reason(mind: Agent, settings: Any) -> None:
+def test_each_step_is_audited_with_its_reason(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
     store_memories(
         mind,
@@ -155,7 +155,7 @@ def test_each_step_is_on_record_with_its_reason(mind: Agent, settings: Any) -> N
         {"importance": 0.6},
     )
     assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [1, 1, 1]
-    assert messages(mind) == [
+    assert audit_messages(mind) == [
         "archived 1 memory: faded below 0.1, decayed since they were last used",
         "archived 1 memory: trivial, of an importance below 0.2 that use has not raised",
         "archived 1 memory: crowded, the least important above the quota of 1 episodic memories",
@@ -212,7 +212,7 @@ def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any
     assert archived(mind) == {ids[2]}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="abandoned")
-    due_again(mind)
+    make_due_again(mind)
     assert fade_memories().done == 1
     assert archived(mind) == {ids[1], ids[2]}
 
@@ -236,7 +236,7 @@ def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: Li
     assert archived(mind) == {crowded}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="completed")
-    due_again(mind)
+    make_due_again(mind)
     assert fade_memories().done == 1
     assert archived(mind) == {faded, crowded}
 
@@ -257,7 +257,7 @@ def test_few_new_memories_bring_no_check(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
     store_memories(mind, {"importance": 0.5})
     enforce_quotas()
-    store_memories(mind, *({"content": f"A beat's memory {number}."} for number in range(3)))
+    store_memories(mind, *({"content": f"A heartbeat's memory {number}."} for number in range(3)))
     assert enforce_quotas().steps == 0
 
 
@@ -268,7 +268,7 @@ def test_a_check_dated_in_the_future_does_not_block_the_next(mind: Agent) -> Non
     assert clean_up_memories().done == 1
 
 
-def test_memories_from_the_future_harm_nothing(mind: Agent) -> None:
+def test_memories_from_the_future_are_retained(mind: Agent) -> None:
     store_memories(mind, {"importance": 0.0, "days": -4000}, {"importance": 0.5, "days": 4_000_000 / 7})
     assert clean_up_memories().done == 0
     assert fade_memories().done == 1
@@ -319,16 +319,16 @@ def test_workers_that_forget_at_once_archive_once(mind: Agent, other_mind: Agent
         assert term_counts(agent) == true_counts(agent)
 
 
-def test_the_rules_look_at_an_index_and_not_at_the_table(mind: Agent, vacuum: Any) -> None:
+def test_the_rules_read_the_index_alone(mind: Agent, vacuum: Any) -> None:
     store_memories(mind, *({"importance": 0.9} for _ in range(300)))
     vacuum()
     sent: list[tuple[str, Any]] = []
 
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         sent.append((sql, params))
         return execute(sql, params, many, context)
 
-    with connections["default"].execute_wrapper(note):
+    with connections["default"].execute_wrapper(record):
         clean_up_memories()
     sql, params = next(call for call in sent if "memories_memoryaccess" in call[0])
     with tenant_transaction(mind.tenant_id), connections["default"].cursor() as cursor:

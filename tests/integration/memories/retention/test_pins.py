@@ -33,27 +33,27 @@ from tests.support.moved_clock import moved_clock
 ADA = "user:ada"
 
 
-def stored(agent: Agent, *memories: Any) -> list[UUID]:
+def store_memories(agent: Agent, *memories: Any) -> list[UUID]:
     """Store memories as heartbeats do, with a row of the mind."""
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
 
-def row(agent: Agent, memory_id: UUID) -> Memory:
+def memory_row(agent: Agent, memory_id: UUID) -> Memory:
     with tenant_transaction(agent.tenant_id):
-        found: Memory = Memory.objects.defer("embedding", "lexical").get(id=memory_id)
-        return found
+        memory: Memory = Memory.objects.defer("embedding", "lexical").get(id=memory_id)
+        return memory
 
 
-def active(agent: Agent) -> set[UUID]:
+def active_ids(agent: Agent) -> set[UUID]:
     with tenant_transaction(agent.tenant_id):
         return set(
             Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).values_list("id", flat=True)
         )
 
 
-def act(agent: Agent, verb: Any, *ids: UUID, **values: Any) -> int:
+def act(agent: Agent, service: Any, *ids: UUID, **values: Any) -> int:
     with tenant_transaction(agent.tenant_id):
-        return int(verb(memory_ids=ids, actor=ADA, **values))
+        return int(service(memory_ids=ids, actor=ADA, **values))
 
 
 def test_pinned_memories_outlive_weeks_of_maintenance(
@@ -67,7 +67,7 @@ def test_pinned_memories_outlive_weeks_of_maintenance(
         soon = clock.now() + timedelta(days=3)
         names = ("event", "fact", "way", "rule")
         first = {
-            kind: stored(
+            kind: store_memories(
                 mind,
                 a_memory(f"Pinned {name}.", type=kind, importance=0.01, expires_at=soon),
                 a_memory(f"Left {name}.", type=kind, importance=0.01),
@@ -78,13 +78,13 @@ def test_pinned_memories_outlive_weeks_of_maintenance(
         assert act(mind, pin, *pinned, reason="the founding papers") == 4
         for week in range(10):
             for kind in MemoryType:
-                stored(mind, a_memory(f"News {week} of {kind}.", type=kind, importance=0.9))
+                store_memories(mind, a_memory(f"News {week} of {kind}.", type=kind, importance=0.9))
             clock.advance(timedelta(days=7))
             for job in (expire_memories, fade_memories, clean_up_memories, enforce_quotas):
                 assert job().failed == 0
-            assert set(pinned) <= active(mind)
+            assert set(pinned) <= active_ids(mind)
     left = {ids[1] for ids in first.values()}
-    assert not left & active(mind)
+    assert not left & active_ids(mind)
     with tenant_transaction(mind.tenant_id):
         rows = Memory.objects.filter(agent_id=mind.id, status=MemoryStatus.ACTIVE).values_list(
             "type", flat=True
@@ -92,23 +92,23 @@ def test_pinned_memories_outlive_weeks_of_maintenance(
         assert sorted(rows) == sorted(kind.value for kind in MemoryType for _ in range(2))
 
 
-def test_an_unpinned_memory_gets_back_what_it_had(mind: Agent) -> None:
+def test_an_unpinned_memory_regains_its_retention(mind: Agent) -> None:
     later = datetime.now(UTC) + timedelta(days=9)
     past = datetime.now(UTC) - timedelta(days=9)
-    ids = stored(
+    ids = store_memories(
         mind,
         a_memory("The harbour opens at six.", expires_at=later, decay_rate=0.03, retention=Retention.TASK),
         a_memory("The tide is out."),
     )
     assert act(mind, pin, *ids) == 2
     assert act(mind, pin, *ids) == 0
-    for memory in (row(mind, ids[0]), row(mind, ids[1])):
+    for memory in (memory_row(mind, ids[0]), memory_row(mind, ids[1])):
         assert (memory.decay_rate, memory.retention, memory.expires_at) == (0, Retention.PERMANENT, None)
     with tenant_transaction(mind.tenant_id):
         Pin.objects.filter(memory_id=ids[1]).update(expires_at=past)
     assert act(mind, unpin, *ids) == 2
     assert act(mind, unpin, *ids) == 0
-    first, second = (row(mind, memory_id) for memory_id in ids)
+    first, second = (memory_row(mind, memory_id) for memory_id in ids)
     assert (first.decay_rate, first.retention, first.expires_at) == (0.03, Retention.TASK, later)
     assert second.expires_at is None
     with tenant_transaction(mind.tenant_id):
@@ -124,14 +124,14 @@ def test_an_unpinned_memory_gets_back_what_it_had(mind: Agent) -> None:
 
 
 def test_a_pin_outlasts_the_archive_and_goes_with_a_purge(mind: Agent) -> None:
-    (memory_id,) = stored(mind, a_memory("The lamp is green.", retention=Retention.TASK))
+    (memory_id,) = store_memories(mind, a_memory("The lamp is green.", retention=Retention.TASK))
     act(mind, pin, memory_id)
     act(mind, archive, memory_id, reason="a mistake")
     with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="restored before it is pinned"):
         pin(memory_ids=[memory_id], actor=ADA)
     act(mind, restore, memory_id, reason="no mistake", for_good=True)
     act(mind, unpin, memory_id)
-    assert row(mind, memory_id).retention == Retention.PERMANENT
+    assert memory_row(mind, memory_id).retention == Retention.PERMANENT
     act(mind, pin, memory_id)
     act(mind, archive, memory_id, reason="a mistake")
     act(mind, purge, memory_id, reason="asked to be forgotten")
@@ -140,7 +140,7 @@ def test_a_pin_outlasts_the_archive_and_goes_with_a_purge(mind: Agent) -> None:
 
 
 def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
-    (memory_id,) = stored(mind, a_memory("The lamp is green.", decay_rate=0.02))
+    (memory_id,) = store_memories(mind, a_memory("The lamp is green.", decay_rate=0.02))
     act(mind, pin, memory_id)
     with tenant_transaction(mind.tenant_id):
         new_id = revise(
@@ -153,9 +153,12 @@ def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
             model=None,
         )
         assert list(Pin.objects.values_list("memory_id", flat=True)) == [new_id]
-    assert (row(mind, new_id).decay_rate, row(mind, new_id).retention) == (0, Retention.PERMANENT)
+    assert (memory_row(mind, new_id).decay_rate, memory_row(mind, new_id).retention) == (
+        0,
+        Retention.PERMANENT,
+    )
     act(mind, unpin, new_id)
-    assert row(mind, new_id).decay_rate == 0.02
+    assert memory_row(mind, new_id).decay_rate == 0.02
 
 
 def test_pins_are_limited_and_unknown_memories_refused(
@@ -163,7 +166,7 @@ def test_pins_are_limited_and_unknown_memories_refused(
 ) -> None:
     assert MOST_PINS == 500
     monkeypatch.setattr(pins, "MOST_PINS", 2)
-    ids = stored(mind, *(a_memory(f"Stone {number}.") for number in range(3)))
+    ids = store_memories(mind, *(a_memory(f"Stone {number}.") for number in range(3)))
     act(mind, pin, *ids[:2])
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(LimitReached, match="at most 2 pinned memories, this would make 3"):
@@ -174,4 +177,4 @@ def test_pins_are_limited_and_unknown_memories_refused(
             pin(memory_ids=ids, actor=ADA, reason="x" * 501)
         assert Mind.objects.filter(agent_id=other_mind.id).count() == 0
         assert store(agent_id=mind.id, memories=[a_memory("Stone 0.")], vectors=None).reinforced == {ids[0]}
-    assert row(mind, ids[0]).retention == Retention.PERMANENT
+    assert memory_row(mind, ids[0]).retention == Retention.PERMANENT

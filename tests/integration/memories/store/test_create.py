@@ -33,7 +33,7 @@ from tests.integration.memories.creation import (
 )
 
 
-def of(agent: Agent) -> dict[str, Any]:
+def ids_of(agent: Agent) -> dict[str, Any]:
     return {"tenant_id": agent.tenant_id, "agent_id": agent.id}
 
 
@@ -49,7 +49,7 @@ def a_source(reference: str, trust: float = 0.5) -> Source:
 
 def test_an_event_is_stored_with_its_parts(mind: Agent) -> None:
     created = create_episodic_memory(
-        **of(mind),
+        **ids_of(mind),
         content="I asked for the tide and was laughed at.",
         action="asked",
         context="at the harbour",
@@ -75,12 +75,16 @@ def test_an_event_is_stored_with_its_parts(mind: Agent) -> None:
 
 
 def test_a_fact_is_trusted_no_further_than_its_sources_allow(mind: Agent) -> None:
-    create_semantic_memory(**of(mind), content="The river is salt.", confidence=0.9, category="water")
+    create_semantic_memory(**ids_of(mind), content="The river is salt.", confidence=0.9, category="water")
     create_semantic_memory(
-        **of(mind), content="The lake is sweet.", confidence=0.9, sources=[a_source("a", 0.5)]
+        **ids_of(mind), content="The lake is sweet.", confidence=0.9, sources=[a_source("a", 0.5)]
     )
     create_semantic_memory(
-        **of(mind), content="The sea is deep.", confidence=0.9, sources=[a_source("a", 1.0)], alignment=-0.5
+        **ids_of(mind),
+        content="The sea is deep.",
+        confidence=0.9,
+        sources=[a_source("a", 1.0)],
+        alignment=-0.5,
     )
     assert [row.trust for row in memories_of(mind)] == pytest.approx([0.15, 0.575, 0.45])
     detail = read_detail(MemoryType.SEMANTIC, memories_of(mind)[0].detail)
@@ -88,8 +92,8 @@ def test_a_fact_is_trusted_no_further_than_its_sources_allow(mind: Agent) -> Non
 
 
 def test_a_contradiction_is_an_edge_too(mind: Agent) -> None:
-    old = create_semantic_memory(**of(mind), content="The river is salt.")
-    new = create_semantic_memory(**of(mind), content="The river is sweet.", contradictions=[old])
+    old = create_semantic_memory(**ids_of(mind), content="The river is salt.")
+    new = create_semantic_memory(**ids_of(mind), content="The river is sweet.", contradictions=[old])
     with tenant_transaction(mind.tenant_id):
         (edge,) = Edge.objects.all()
     assert (edge.source_id, edge.target_id, edge.relation) == (new, old, "contradicts")
@@ -97,8 +101,8 @@ def test_a_contradiction_is_an_edge_too(mind: Agent) -> None:
 
 @pytest.mark.parametrize("text", ["river is salt", "The river is salt."])
 def test_a_contradicted_fact_is_not_merged_however_similar(mind: Agent, text: str) -> None:
-    old = create_semantic_memory(**of(mind), content="The river is salt.")
-    new = create_semantic_memory(**of(mind), content=text, contradictions=[old])
+    old = create_semantic_memory(**ids_of(mind), content="The river is salt.")
+    new = create_semantic_memory(**ids_of(mind), content=text, contradictions=[old])
     assert [row.id for row in memories_of(mind)] == [old, new]
     with tenant_transaction(mind.tenant_id):
         (edge,) = Edge.objects.all()
@@ -108,7 +112,11 @@ def test_a_contradicted_fact_is_not_merged_however_similar(mind: Agent, text: st
 def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) -> None:
     def lock(*steps: str, needs: tuple[str, ...] = ()) -> Any:
         return create_procedural_memory(
-            **of(mind), content="How to open the lock.", steps=steps, prerequisites=needs, source="operator"
+            **ids_of(mind),
+            content="How to open the lock.",
+            steps=steps,
+            prerequisites=needs,
+            source="operator",
         )
 
     first = lock("Push.", needs=("a key",))
@@ -128,7 +136,7 @@ def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) ->
 def test_a_repeated_pattern_gains_evidence(mind: Agent) -> None:
     def storms(pattern: str, confidence: float, *evidence: str) -> Any:
         return create_strategic_memory(
-            **of(mind),
+            **ids_of(mind),
             content="Ask before the storm.",
             pattern=pattern,
             confidence=confidence,
@@ -149,10 +157,10 @@ def test_a_repeated_pattern_gains_evidence(mind: Agent) -> None:
 
 def test_a_repeated_fact_with_a_source_is_trusted_more(mind: Agent) -> None:
     first = create_semantic_memory(
-        **of(mind), content="The lake is sweet.", confidence=0.3, sources=[a_source("a", 0.9)]
+        **ids_of(mind), content="The lake is sweet.", confidence=0.3, sources=[a_source("a", 0.9)]
     )
     again = create_semantic_memory(
-        **of(mind), content="The lake is sweet.", confidence=0.8, sources=[a_source("b", 0.5)]
+        **ids_of(mind), content="The lake is sweet.", confidence=0.8, sources=[a_source("b", 0.5)]
     )
     assert again == first
     (row,) = memories_of(mind)
@@ -162,11 +170,11 @@ def test_a_repeated_fact_with_a_source_is_trusted_more(mind: Agent) -> None:
 
 
 def test_a_contradiction_of_a_missing_memory_is_refused(mind: Agent, other_mind: Agent) -> None:
-    foreign = create_semantic_memory(**of(other_mind), content="The river is salt.")
+    foreign = create_semantic_memory(**ids_of(other_mind), content="The river is salt.")
     for other in (uuid7(), foreign):
         with pytest.raises(NotFound):
             create_semantic_memory(
-                **of(mind), content="The river is sweet.", contradictions=[other], concepts=["water"]
+                **ids_of(mind), content="The river is sweet.", contradictions=[other], concepts=["water"]
             )
     assert memories_of(mind) == []
     assert concepts_of(mind) == set()
@@ -174,10 +182,13 @@ def test_a_contradiction_of_a_missing_memory_is_refused(mind: Agent, other_mind:
 
 def test_a_procedure_and_a_pattern_keep_their_parts(mind: Agent) -> None:
     create_procedural_memory(
-        **of(mind), content="How to open the lock.", steps=["Turn left.", "Push."], prerequisites=["a key"]
+        **ids_of(mind),
+        content="How to open the lock.",
+        steps=["Turn left.", "Push."],
+        prerequisites=["a key"],
     )
     create_strategic_memory(
-        **of(mind),
+        **ids_of(mind),
         content="Ask before the storm.",
         pattern="storms close the harbour",
         confidence=0.6,
@@ -196,9 +207,9 @@ def test_a_procedure_and_a_pattern_keep_their_parts(mind: Agent) -> None:
     )
 
 
-def test_a_batch_is_made_in_one_go_each_with_its_concepts(mind: Agent) -> None:
+def test_a_batch_is_stored_with_the_concepts_of_each(mind: Agent) -> None:
     created = create_memories(
-        **of(mind),
+        **ids_of(mind),
         creations=[
             Creation(content="The ferry sank.", detail=EpisodicDetail(), concepts={"ferry": 0.8}),
             Creation(content="Ferries float.", detail=SemanticDetail(), concepts={"ferry": 1.0}),
@@ -215,14 +226,14 @@ def test_a_batch_is_made_in_one_go_each_with_its_concepts(mind: Agent) -> None:
 
 
 def test_no_creations_are_no_memories(mind: Agent) -> None:
-    assert create_memories(**of(mind), creations=[]).ids == ()
+    assert create_memories(**ids_of(mind), creations=[]).ids == ()
 
 
 # --- Sources -----------------------------------------------------------------------------------------
 
 
 def test_each_new_source_of_a_fact_raises_its_trust(mind: Agent) -> None:
-    fact = create_semantic_memory(**of(mind), content="The lake is sweet.", sources=[a_source("a")])
+    fact = create_semantic_memory(**ids_of(mind), content="The lake is sweet.", sources=[a_source("a")])
     with tenant_transaction(mind.tenant_id):
         same = add_source(agent_id=mind.id, memory_id=fact, source=a_source(" A "))
         more = add_source(agent_id=mind.id, memory_id=fact, source=a_source("b"))
@@ -233,10 +244,10 @@ def test_each_new_source_of_a_fact_raises_its_trust(mind: Agent) -> None:
 
 
 def test_only_a_known_fact_with_room_accepts_a_source(mind: Agent, other_mind: Agent) -> None:
-    event = create_episodic_memory(**of(mind), content="It rained.")
-    foreign = create_semantic_memory(**of(other_mind), content="Rain is wet.")
+    event = create_episodic_memory(**ids_of(mind), content="It rained.")
+    foreign = create_semantic_memory(**ids_of(other_mind), content="Rain is wet.")
     full = create_semantic_memory(
-        **of(mind),
+        **ids_of(mind),
         content="Rain is wet.",
         sources=[a_source(str(number), 0.01) for number in range(MOST_SOURCES)],
     )
@@ -254,7 +265,7 @@ def test_only_a_known_fact_with_room_accepts_a_source(mind: Agent, other_mind: A
 
 
 def test_outcomes_of_a_procedure_are_counted(mind: Agent) -> None:
-    procedure = create_procedural_memory(**of(mind), content="How to open the lock.", steps=["Push."])
+    procedure = create_procedural_memory(**ids_of(mind), content="How to open the lock.", steps=["Push."])
     with tenant_transaction(mind.tenant_id):
         for success in (True, True, False):
             practised = record_outcome(agent_id=mind.id, memory_id=procedure, success=success)
@@ -264,8 +275,8 @@ def test_outcomes_of_a_procedure_are_counted(mind: Agent) -> None:
 
 
 def test_only_the_agents_own_procedures_are_practised(mind: Agent, other_mind: Agent) -> None:
-    event = create_episodic_memory(**of(mind), content="It rained.")
-    foreign = create_procedural_memory(**of(other_mind), content="How to open the lock.", steps=["Push."])
+    event = create_episodic_memory(**ids_of(mind), content="It rained.")
+    foreign = create_procedural_memory(**ids_of(other_mind), content="How to open the lock.", steps=["Push."])
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(Invalid, match="only a procedural memory can be practised"):
             record_outcome(agent_id=mind.id, memory_id=event, success=True)

@@ -19,13 +19,8 @@ from arbor.errors import ConversationInvalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.recall.recall_request import RecallRequest
-from tests.integration.memories.conftest import (
-    RemoteEmbedder,
-    at_once,
-    memories_of,
-    term_counts,
-    true_counts,
-)
+from tests.integration.memories.conftest import at_once, memories_of, term_counts, true_counts
+from tests.support.embedders import RemoteEmbedder
 
 PLAIN = """\
 [2024-05-01 09:00] Nora: I planted the quince by the south wall.
@@ -105,10 +100,10 @@ def test_reading_a_file_again_stores_nothing(mind: Agent, talk: Path) -> None:
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_a_line_that_was_mended_is_the_only_one_that_is_new(mind: Agent, talk: Path) -> None:
+def test_a_corrected_line_is_the_only_new_one(mind: Agent, talk: Path) -> None:
     read(mind, talk)
-    mended = PLAIN.replace("this line is nobody's", "[2024-05-01 09:03] Ilja: this line is mine")
-    talk.write_text(mended, encoding="utf-8")
+    corrected = PLAIN.replace("this line is nobody's", "[2024-05-01 09:03] Ilja: this line is mine")
+    talk.write_text(corrected, encoding="utf-8")
     result = read(mind, talk)
     assert (result.stored, result.duplicates, result.bad) == (1, 5, 1)
 
@@ -201,7 +196,7 @@ def test_a_dialog_of_a_set_is_chosen_by_its_name(mind: Agent, tmp_path: Path) ->
     assert (memory.content, memory.detail) == ("This is two.", {"source_id": "D1:1"})
 
 
-def test_a_form_that_is_named_is_not_guessed(mind: Agent, talk: Path) -> None:
+def test_a_named_format_is_not_guessed(mind: Agent, talk: Path) -> None:
     result = read(mind, talk, form=ConversationFormat.MESSAGES)
     assert (result.stored, result.bad) == (0, 7)
 
@@ -245,7 +240,7 @@ def test_without_an_embedder_the_turns_are_stored_all_the_same(
     assert all(memory.embedding is None for memory in memories_of(mind))
 
 
-def test_an_ingest_is_on_record(mind: Agent, talk: Path) -> None:
+def test_an_ingest_is_audited(mind: Agent, talk: Path) -> None:
     read(mind, talk)
     with tenant_transaction(mind.tenant_id):
         event = AuditEvent.objects.get(action=AuditAction.OPERATOR_ACT)

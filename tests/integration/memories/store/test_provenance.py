@@ -15,17 +15,17 @@ from arbor.memory.relations import Relation
 from tests.integration.memories.conftest import a_memory
 
 
-def stored(agent: Agent, *texts: str) -> tuple[UUID, ...]:
+def store_memories(agent: Agent, *texts: str) -> tuple[UUID, ...]:
     with tenant_transaction(agent.tenant_id):
         return store(agent_id=agent.id, memories=[a_memory(text) for text in texts], vectors=None).ids
 
 
-def refreshed(agent: Agent) -> None:
+def mark_fresh(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Upkeep.objects.filter(agent_id=agent.id).update(stale=False)
 
 
-def stale(agent: Agent) -> set[UUID]:
+def stale_ids(agent: Agent) -> set[UUID]:
     with tenant_transaction(agent.tenant_id):
         return set(Upkeep.objects.filter(agent_id=agent.id, stale=True).values_list("memory_id", flat=True))
 
@@ -52,8 +52,8 @@ def store_relations(agent: Agent, *relations: ProvenanceRelation) -> None:
 def test_relations_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    note, heartbeat = stored(mind, "A note.", "A beat.")
-    poem, bell = stored(other_mind, "A poem.", "The bell.")
+    note, heartbeat = store_memories(mind, "A note.", "A heartbeat.")
+    poem, bell = store_memories(other_mind, "A poem.", "The bell.")
     statements.clear()
     store_relations(mind)
     assert statements == []
@@ -73,27 +73,27 @@ def test_relations_of_several_agents_take_one_statement(
 def test_a_new_relation_marks_the_changed_neighborhoods(
     mind: Agent, relation: Relation, marked: set[int]
 ) -> None:
-    ids = stored(mind, "One.", "Two.", "Three.")
-    refreshed(mind)
+    ids = store_memories(mind, "One.", "Two.", "Three.")
+    mark_fresh(mind)
     store_relations(mind, provenance_of(mind, ids[0], ids[1], relation))
-    assert stale(mind) == {ids[place] for place in marked}
-    refreshed(mind)
+    assert stale_ids(mind) == {ids[place] for place in marked}
+    mark_fresh(mind)
     store_relations(
         mind, provenance_of(mind, ids[0], ids[1], relation), provenance_of(mind, ids[2], ids[2], relation)
     )
-    assert stale(mind) == set()
+    assert stale_ids(mind) == set()
     assert len(edges_of(mind)) == 1
 
 
 def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:
-    one, two = stored(mind, "One.", "Two.")
+    one, two = store_memories(mind, "One.", "Two.")
 
     def version() -> str:
         with tenant_transaction(mind.tenant_id):
             rows = Upkeep.objects.filter(memory_id=one).extra(select={"version": "xmin::text"})
             return str(rows.values_list("version", flat=True)[0])
 
-    assert stale(mind) == {one, two}
+    assert stale_ids(mind) == {one, two}
     before = version()
     store_relations(mind, provenance_of(mind, one, two))
     assert version() != before

@@ -87,7 +87,7 @@ def test_memories_stored_at_once_are_all_counted(mind: Agent, monkeypatch: pytes
 def test_agents_of_one_statement_are_counted_apart(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Store for two agents together: the terms of one are counted, those of the other wait."""
+    """Store for two agents together: one agent's terms are counted, the other's wait."""
     monkeypatch.setattr(queries, "MOST_RECENT_TERMS", 8)
     remember_all(mind, "The harbour is closed.", "The harbour is open.")
     with tenant_transaction(mind.tenant_id):

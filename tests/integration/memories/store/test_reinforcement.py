@@ -35,7 +35,7 @@ from tests.integration.memories.store.given_vectors import store_with, unit_vect
 from tests.support.memories import store_memories
 
 
-def reinforced(agent: Agent) -> dict[str, int]:
+def count_reinforced(agent: Agent) -> dict[str, int]:
     with tenant_transaction(agent.tenant_id):
         rows = MemoryAccess.objects.filter(memory__agent_id=agent.id)
         return dict(rows.values_list("memory__content", "reinforced"))
@@ -50,7 +50,7 @@ def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
     assert again.stored == 0
     assert again.duplicates == again.reinforced == set(first.ids)
     assert first.reinforced == frozenset()
-    assert reinforced(mind) == {"The gate code is 4711.": 1}
+    assert count_reinforced(mind) == {"The gate code is 4711.": 1}
     assert memories_of(mind)[0].detail == {}
 
 
@@ -62,7 +62,7 @@ def test_a_near_duplicate_is_reinforced_and_its_wording_stored(mind: Agent) -> N
     (row,) = memories_of(mind)
     assert row.content == "The river froze in January."
     assert row.detail == {"wordings": ["the river froze, in January"]}
-    assert reinforced(mind) == {row.content: 1}
+    assert count_reinforced(mind) == {row.content: 1}
     assert term_counts(mind) == true_counts(mind)
 
 
@@ -82,7 +82,7 @@ def test_a_distant_or_different_text_is_another_memory(
     store_with(mind, unit_vectors(1.0), a_memory("The river froze in January."))
     assert store_with(mind, unit_vectors(cosine), a_memory(text, **parts)).stored == 1
     assert len(memories_of(mind)) == 2
-    assert reinforced(mind) == {}
+    assert count_reinforced(mind) == {}
 
 
 def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
@@ -90,7 +90,7 @@ def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
     store_with(mind, unit_vectors(0.96), a_memory("Code is, um, 4712"))
     again = store_with(mind, unit_vectors(1.0), a_memory("The code is 4712."))
     assert again.stored == 0
-    assert reinforced(mind) == {"Code is, um, 4712": 1}
+    assert count_reinforced(mind) == {"Code is, um, 4712": 1}
 
 
 def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
@@ -105,7 +105,7 @@ def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
     assert stored.stored == 2
     assert stored.ids[0] == stored.ids[1] == stored.ids[2] != stored.ids[3]
     assert stored.reinforced == {stored.ids[0]}
-    assert reinforced(mind) == {"The ferry leaves at dawn.": 2}
+    assert count_reinforced(mind) == {"The ferry leaves at dawn.": 2}
     assert memories_of(mind)[0].detail == {"wordings": ["ferry leaves, at dawn"]}
     assert term_counts(mind) == true_counts(mind)
 
@@ -115,7 +115,7 @@ def test_the_same_words_of_two_speakers_are_two_events(mind: Agent) -> None:
     memories = [a_memory("Pay Ann first.", role=role, trust=trust) for role, trust in speakers]
     assert store_with(mind, unit_vectors(1.0, 1.0, 1.0), *memories).stored == 2
     assert [(memory.role, memory.trust) for memory in memories_of(mind)] == [("Bo", 0.575), ("user", 0.745)]
-    # Of one batch, and of rows.
+    # The same holds for memories that are stored already.
     assert store_with(mind, unit_vectors(1.0), a_memory("Pay Ann first.", role="Cleo", trust=0.2)).stored == 1
     assert store_with(mind, unit_vectors(1.0), memories[0]).stored == 0
 
@@ -139,9 +139,9 @@ def test_a_fact_of_two_speakers_is_one_with_both_sources(mind: Agent) -> None:
 def test_turns_of_a_conversation_are_never_merged_by_meaning(mind: Agent) -> None:
     memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
     assert store_with(mind, unit_vectors(1.0, 0.99), *memories).stored == 2
-    # Read once more they are the same turns: no turn is new.
+    # Stored once more, they are the same turns.
     assert store_memories(mind, *memories).reinforced == frozenset()
-    assert reinforced(mind) == {}
+    assert count_reinforced(mind) == {}
 
 
 def test_archived_and_expired_memories_are_no_near_duplicates(mind: Agent) -> None:
@@ -212,7 +212,7 @@ def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
     )
     (row,) = memories_of(mind)
     assert {result.ids for result in results} == {(row.id,)}
-    assert sum(reinforced(mind).values()) == 7
+    assert sum(count_reinforced(mind).values()) == 7
     assert term_counts(mind) == true_counts(mind)
 
 
@@ -340,7 +340,7 @@ def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
     assert event.detail == {"memories": {str(row.id): 2}}
 
 
-def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str]) -> None:
+def test_comparing_many_memories_takes_few_statements(mind: Agent, statements: list[str]) -> None:
     known = [a_memory(f"The buoy number {number} is red.", type=MemoryType.SEMANTIC) for number in range(50)]
     store_memories(mind, *known)
     embed_texts(tenant_id=mind.tenant_id, texts=[f"buoy number {number} is red!" for number in range(50)])

@@ -13,14 +13,12 @@ from apps.memories.models import CodeSnippet, Upkeep
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.snippets import SourcedTexts, store_code
-from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired
 from arbor.memory.content import MAX_CONTENT_BYTES
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import (
     NOON,
-    RemoteEmbedder,
     a_memory,
     at_once,
     memories_of,
@@ -28,6 +26,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
+from tests.support.embedders import RemoteEmbedder
 from tests.support.memories import store_memories
 
 
@@ -207,7 +206,7 @@ def test_a_memory_past_its_time_that_is_remembered_again_stays(mind: Agent) -> N
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_a_known_memory_keeps_the_later_of_two_expiries(mind: Agent, tenant: Tenant) -> None:
+def test_a_known_memory_keeps_the_later_of_two_expiries(mind: Agent) -> None:
     soon, later = (NOON + timedelta(days=days) for days in (9000, 9001))
     store_memories(mind, a_memory("The boat is moored at pier 3.", expires_at=later))
     assert store_memories(mind, a_memory("The boat is moored at pier 3.", expires_at=soon)).stored == 0
@@ -231,9 +230,9 @@ def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: 
     [
         # The mind's model, the lock, the known memories, the inserts, the signals.
         ({"type": MemoryType.SEMANTIC, "session": "notes"}, 5),
-        # And episodes.
+        # Those of above, and episodes.
         ({"session": "talk"}, 6),
-        # And the near duplicates.
+        # Those of the first, and near duplicates.
         ({"type": MemoryType.SEMANTIC}, 6),
         ({}, 7),
     ],

@@ -33,7 +33,7 @@ def find(agent: Agent, text: str) -> list[Recalled]:
     return recall(tenant_id=agent.tenant_id, request=request)
 
 
-def procedure(agent: Agent, **parts: Any) -> UUID:
+def store_procedure(agent: Agent, **parts: Any) -> UUID:
     return create_procedural_memory(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
@@ -42,18 +42,18 @@ def procedure(agent: Agent, **parts: Any) -> UUID:
     )
 
 
-def places(agent: Agent, memory_id: UUID) -> set[int]:
+def term_places(agent: Agent, memory_id: UUID) -> set[int]:
     with tenant_transaction(agent.tenant_id):
         return set(terms_of(Memory.objects.get(id=memory_id).lexical))
 
 
-def counted(agent: Agent, word: str) -> int:
+def document_frequency(agent: Agent, word: str) -> int:
     with tenant_transaction(agent.tenant_id):
         term = term_index(term_of(word))
         return read_frequencies(agent.id, [term])[0].get(term, 0)
 
 
-def unindexed(agent: Agent) -> set[UUID]:
+def unindexed_ids(agent: Agent) -> set[UUID]:
     with tenant_transaction(agent.tenant_id):
         rows = Upkeep.objects.filter(agent_id=agent.id, unindexed=True)
         return set(rows.values_list("memory_id", flat=True))
@@ -63,9 +63,9 @@ def unindexed(agent: Agent) -> set[UUID]:
 def test_a_recalled_procedure_has_steps_and_outcomes(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """With the texts that are read beside the state of a small mind, and with those that are read alone."""
+    """Read the texts together with the state of a small mind, and in a statement of their own."""
     monkeypatch.setattr(cached_recall, "MOST_CONTENTS", most)
-    memory_id = procedure(mind)
+    memory_id = store_procedure(mind)
     assert find(mind, "lay up the boat")[0].details == (
         "steps: 1. Drain the bilge; 2. Grease the winch",
         "not tried yet",
@@ -100,16 +100,16 @@ def test_a_plain_memory_has_no_details_and_its_own_words(mind: Agent) -> None:
 
 
 def test_a_memory_is_found_by_the_words_of_its_steps(mind: Agent) -> None:
-    memory_id = procedure(mind)
+    memory_id = store_procedure(mind)
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory(f"Note {number}") for number in range(5)], vectors=None)
     best = find(mind, "grease the winch")[0]
     assert (best.id, best.terms.words > 0.5) == (memory_id, True)
-    assert counted(mind, "winch") == 1
+    assert document_frequency(mind, "winch") == 1
 
 
 def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
-    memory_id, plain = procedure(mind), "The tide turns at six."
+    memory_id, plain = store_procedure(mind), "The tide turns at six."
     with tenant_transaction(mind.tenant_id):
         (plain_id,) = store(agent_id=mind.id, memories=[a_memory(plain)], vectors=None).ids
         known = Memory.objects.get(id=memory_id)
@@ -121,41 +121,41 @@ def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
         )
         Upkeep.objects.filter(agent_id=mind.id).update(unindexed=True)
     assert find(mind, "grease the winch")[0].terms.words == 0
-    words_of_plain = places(mind, plain_id)
+    words_of_plain = term_places(mind, plain_id)
 
     assert reindex_words().done == 2
 
     assert find(mind, "grease the winch")[0].id == memory_id
-    assert (counted(mind, "winch"), counted(mind, "boat")) == (1, 1)
-    assert places(mind, plain_id) == words_of_plain
-    assert (unindexed(mind), reindex_words().steps) == (set(), 0)
+    assert (document_frequency(mind, "winch"), document_frequency(mind, "boat")) == (1, 1)
+    assert term_places(mind, plain_id) == words_of_plain
+    assert (unindexed_ids(mind), reindex_words().steps) == (set(), 0)
 
 
 def test_steps_that_are_added_later_are_indexed(mind: Agent) -> None:
-    memory_id = procedure(mind, steps=[])
-    assert unindexed(mind) == set()
-    assert procedure(mind) == memory_id
-    assert unindexed(mind) == {memory_id}
-    assert term_index(term_of("winch")) not in places(mind, memory_id)
+    memory_id = store_procedure(mind, steps=[])
+    assert unindexed_ids(mind) == set()
+    assert store_procedure(mind) == memory_id
+    assert unindexed_ids(mind) == {memory_id}
+    assert term_index(term_of("winch")) not in term_places(mind, memory_id)
     reindex_words()
-    assert term_index(term_of("winch")) in places(mind, memory_id)
-    assert counted(mind, "winch") == 1
+    assert term_index(term_of("winch")) in term_places(mind, memory_id)
+    assert document_frequency(mind, "winch") == 1
 
 
 def test_an_archived_memory_is_indexed_without_being_counted(mind: Agent) -> None:
-    memory_id = procedure(mind)
+    memory_id = store_procedure(mind)
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[memory_id], reason="over", actor="test")
         flag_for_reindexing([memory_id])
     reindex_words()
-    assert counted(mind, "winch") == 0
-    assert term_index(term_of("winch")) in places(mind, memory_id)
+    assert document_frequency(mind, "winch") == 0
+    assert term_index(term_of("winch")) in term_places(mind, memory_id)
 
 
 def test_re_embedding_keeps_the_words_of_details(mind: Agent) -> None:
-    memory_id = procedure(mind)
-    before = places(mind, memory_id)
+    memory_id = store_procedure(mind)
+    before = term_places(mind, memory_id)
     move(mind, SHORT)
     assert term_index(term_of("winch")) in before
-    assert places(mind, memory_id) == before
-    assert counted(mind, "winch") == 1
+    assert term_places(mind, memory_id) == before
+    assert document_frequency(mind, "winch") == 1

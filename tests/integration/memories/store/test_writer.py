@@ -26,7 +26,6 @@ from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 from tests.factories.agents import AgentFactory
 from tests.integration.memories.conftest import (
     REMOTE,
-    RemoteEmbedder,
     a_memory,
     at_once,
     memories_of,
@@ -40,6 +39,7 @@ from tests.integration.memories.random_minds import (
     vectors_of,
     without_ids,
 )
+from tests.support.embedders import RemoteEmbedder
 
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ def write(tenant: Tenant, *steps: list[ToRemember]) -> list[list[StoreResult]]:
         return results
 
 
-def of(agent: Agent, *memories: NewMemory, vectors: Any = None) -> ToRemember:
+def to_remember(agent: Agent, *memories: NewMemory, vectors: Any = None) -> ToRemember:
     return ToRemember(agent_id=agent.id, memories=memories, vectors=vectors)
 
 
@@ -70,13 +70,16 @@ def fact(content: str, **parts: Any) -> NewMemory:
 
 def test_a_fact_of_another_agent_is_no_duplicate(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("the ferry leaves, at dawn")
-    write(tenant, [of(mind, ferry, vectors=unit_vectors(1.0))])
+    write(tenant, [to_remember(mind, ferry, vectors=unit_vectors(1.0))])
     ((own, other),) = write(
         tenant,
-        [of(mind, nearly, vectors=unit_vectors(0.98)), of(other_mind, nearly, vectors=unit_vectors(0.98))],
+        [
+            to_remember(mind, nearly, vectors=unit_vectors(0.98)),
+            to_remember(other_mind, nearly, vectors=unit_vectors(0.98)),
+        ],
     )
     assert (own.stored, other.stored) == (0, 1)
-    ((own, other),) = write(tenant, [of(mind, nearly), of(other_mind, ferry)])
+    ((own, other),) = write(tenant, [to_remember(mind, nearly), to_remember(other_mind, ferry)])
     assert (own.stored, other.stored) == (1, 1)
     assert own.ids != other.ids
     assert [len(memories_of(agent)) for agent in (mind, other_mind)] == [2, 2]
@@ -93,9 +96,9 @@ def test_a_step_matches_memories_placed_by_an_earlier_one(tenant: Tenant, mind: 
     )
     (one,), (two,), (three,) = write(
         tenant,
-        [of(mind, first, vectors=unit_vectors(1.0))],
-        [of(mind, same, other, vectors=unit_vectors(1.0, 0.0))],
-        [of(mind, nearly, vectors=unit_vectors(0.97))],
+        [to_remember(mind, first, vectors=unit_vectors(1.0))],
+        [to_remember(mind, same, other, vectors=unit_vectors(1.0, 0.0))],
+        [to_remember(mind, nearly, vectors=unit_vectors(0.97))],
     )
     assert one.stored == 1
     assert two.ids[0] == three.ids[0] == one.ids[0]
@@ -107,10 +110,16 @@ def test_a_step_matches_memories_placed_by_an_earlier_one(tenant: Tenant, mind: 
     assert ferry.detail == {"wordings": [nearly.content]}
 
 
-def test_one_agent_may_come_twice_in_a_step(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
+def test_one_agent_may_occur_twice_in_a_step(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     ferry = fact("The ferry leaves at dawn.")
     ((one, other, again, nothing),) = write(
-        tenant, [of(mind, ferry), of(other_mind, ferry), of(mind, ferry), of(mind)]
+        tenant,
+        [
+            to_remember(mind, ferry),
+            to_remember(other_mind, ferry),
+            to_remember(mind, ferry),
+            to_remember(mind),
+        ],
     )
     assert (one.stored, other.stored, again.stored) == (1, 1, 0)
     assert again.ids == one.ids
@@ -121,11 +130,13 @@ def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant,
     ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
     (((old,),),) = [
         [result.ids for result in step]
-        for step in write(tenant, [of(mind, ferry, vectors=unit_vectors(1.0))])
+        for step in write(tenant, [to_remember(mind, ferry, vectors=unit_vectors(1.0))])
     ]
     with tenant_transaction(tenant.id):
         archive(memory_ids=[old], reason="a test", actor="system:tests")
-    (back,), (near,) = write(tenant, [of(mind, ferry)], [of(mind, nearly, vectors=unit_vectors(0.98))])
+    (back,), (near,) = write(
+        tenant, [to_remember(mind, ferry)], [to_remember(mind, nearly, vectors=unit_vectors(0.98))]
+    )
     assert (back.stored, near.stored) == (1, 0)
     assert near.ids == (old,)
     (row,) = memories_of(mind)
@@ -146,10 +157,10 @@ def test_agents_of_different_models_are_written_together(
         )
     bell, gull = fact("The bell rings."), fact("A gull cries.")
     requests = [
-        replace(of(mind, bell, gull, vectors=unit_vectors(1.0, 0.5)), model=installation_model()),
-        replace(of(other_mind, bell, vectors=unit_vectors(1.0, dimension=512)), model=REMOTE),
+        replace(to_remember(mind, bell, gull, vectors=unit_vectors(1.0, 0.5)), model=installation_model()),
+        replace(to_remember(other_mind, bell, vectors=unit_vectors(1.0, dimension=512)), model=REMOTE),
         # Vectors of another model than the agent's: stored without them.
-        replace(of(other_mind, gull, vectors=unit_vectors(1.0)), model=installation_model()),
+        replace(to_remember(other_mind, gull, vectors=unit_vectors(1.0)), model=installation_model()),
     ]
     write(tenant, requests)
     assert [len(row.embedding) for row in memories_of(mind)] == [256, 256]
@@ -162,11 +173,11 @@ def test_agents_of_different_models_are_written_together(
 def test_a_writer_writes_each_memory_once_and_on_request(tenant: Tenant, mind: Agent) -> None:
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
-        writer.place([of(mind, fact("The bell rings."))])
+        writer.place([to_remember(mind, fact("The bell rings."))])
         assert not Memory.objects.filter(agent_id=mind.id).exists()
         writer.write()
         writer.write()
-        (again,) = writer.place([of(mind, fact("The bell rings."), fact("A gull cries."))])
+        (again,) = writer.place([to_remember(mind, fact("The bell rings."), fact("A gull cries."))])
         writer.write()
     assert again.stored == 1
     assert len(memories_of(mind)) == 2
@@ -178,13 +189,13 @@ def test_a_missing_agent_and_unfit_vectors_are_refused(
 ) -> None:
     bell = fact("The bell rings.")
     for nobody in (uuid7(), foreign_mind.id):
-        requests = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
+        requests = [to_remember(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
         with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
             write(tenant, requests)
     with pytest.raises(Invalid, match="numbers each, got 64"):
-        write(tenant, [of(mind, bell, vectors=unit_vectors(1.0, dimension=64))])
+        write(tenant, [to_remember(mind, bell, vectors=unit_vectors(1.0, dimension=64))])
     with pytest.raises(Invalid, match="one row for each of 1 memories"):
-        of(mind, bell, vectors=unit_vectors(1.0, 0.5))
+        to_remember(mind, bell, vectors=unit_vectors(1.0, 0.5))
     assert memories_of(mind) == []
 
 
@@ -198,13 +209,16 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
             writer = MemoryWriter()
             for step, cosine in enumerate((1.0, 0.0)):
                 memory = fact(f"Buoy {number} {step} is red.")
-                heartbeat = a_memory(f"Beat {number} {step}.", session="beats")
+                heartbeat = a_memory(f"Heartbeat {number} {step}.", session="heartbeats")
                 writer.place(
-                    [of(agent, memory, heartbeat, vectors=unit_vectors(cosine, 0.5)) for agent in several]
+                    [
+                        to_remember(agent, memory, heartbeat, vectors=unit_vectors(cosine, 0.5))
+                        for agent in several
+                    ]
                 )
             writer.write()
             counts.append(len(statements))
-    # The locks; twice the known memories and the near duplicates; episodes, the inserts, and the signals.
+    # Locks, twice known memories and near duplicates, episodes, inserts, signals.
     assert counts == [8, 8]
 
 
@@ -219,7 +233,7 @@ def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent,
             stored = 0
             for memory in memories if number % 2 else memories[::-1]:
                 for agent in agents:
-                    stored += writer.place([of(agent, memory)])[0].stored
+                    stored += writer.place([to_remember(agent, memory)])[0].stored
             writer.write()
             return stored
 
