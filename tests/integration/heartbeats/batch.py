@@ -31,11 +31,12 @@ EIGHT = 8
 
 type MakeAgent = Callable[..., Agent]
 
-#: Keys that differ each time: ids, times, durations.
+#: Parts of texts that differ each time: ids and times.
 _VARIES = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|agent_[0-9a-f]{16,}"
     r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?"
 )
+#: Keys whose values differ each time.
 _TIMES = {"at", "started_at", "ended_at", "occurred_at", "satisfied_at", "observed_at", "slot_at"}
 _DIFFER = {"own_ms", "elapsed_ms", "duration_ms", "capability_id"}
 
@@ -146,7 +147,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, float):
-        # Fading values are a little lower the later they are read; moods and drives change by steps of 0.05.
+        # Values that fade depend on the time of reading; moods and drives change by steps of 0.05.
         return round(value / 0.05)
     return _VARIES.sub("#", value) if isinstance(value, str) else value
 
@@ -157,7 +158,9 @@ def _heartbeats(agent_id: UUID) -> Iterator[Any]:
         yield {
             "fields": [getattr(heartbeat, name) for name in _HEARTBEAT_FIELDS],
             "steps": [[step.node, step.outcome, list(step.changed)] for step in steps_of(heartbeat)],
-            "seen": {name: situation.get(name) for name in ("percepts", "notices", "mode", "energy", "held")},
+            "situation": {
+                name: situation.get(name) for name in ("percepts", "notices", "mode", "energy", "held")
+            },
             "relevant": sorted(item["content"] for item in situation.get("relevant", [])),
             "remembered": heartbeat.memory_id is not None,
         }
@@ -204,7 +207,7 @@ def _listed(model: Any, *names: str) -> Callable[[UUID], Iterable[Any]]:
 
 
 _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
-    "beats": _heartbeats,
+    "heartbeats": _heartbeats,
     "state": _listed(AgentState, *_STATE),
     "memories": _listed(
         Memory, "content", "type", "importance", "retention", "trust", "session", "position", "source"
@@ -225,7 +228,7 @@ _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
     "percepts": lambda agent_id: Percept.objects.filter(agent_id=agent_id).values_list(
         "content", "heartbeat__number"
     ),
-    "held": _listed(BufferItem, "content", "role", "source"),
+    "buffer_items": _listed(BufferItem, "content", "role", "source"),
     "experiences": _listed(Experience, "action", "about", "outcome", "lesson", "tick"),
     "proposals": _listed(Proposal, "kind", "content", "confidence"),
     "audit": _listed(AuditEvent, "action", "actor", "message"),

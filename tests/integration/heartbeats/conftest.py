@@ -16,6 +16,7 @@ from apps.agents.models import Agent, AgentState, HeartbeatSchedule
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
+from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
@@ -71,7 +72,7 @@ def agent(tenant: Tenant, new_agent: Callable[..., Agent]) -> Agent:
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Script:
     """Return a function that replaces each model by a script."""
 
     def script(*lines: ScriptLine, repeat: bool = False) -> ScriptedModel:
@@ -122,7 +123,7 @@ def no_leg_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_due(agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> None:
     """Make the agent due."""
-    _schedule(agent, f"next_due_at = now() - interval '{overdue_by.total_seconds()} seconds'")
+    _update_schedule(agent, f"next_due_at = now() - interval '{overdue_by.total_seconds()} seconds'")
 
 
 def run_heartbeat(fleet: Fleet, agent: Agent, *, overdue_by: timedelta = timedelta(seconds=1)) -> Heartbeat:
@@ -135,10 +136,24 @@ def run_heartbeat(fleet: Fleet, agent: Agent, *, overdue_by: timedelta = timedel
 
 def lose_lease(agent: Agent) -> None:
     """Let the lease on the agent's heartbeat expire, as after the loss of its worker."""
-    _schedule(agent, "lease_until = now() - interval '1 second'")
+    _update_schedule(agent, "lease_until = now() - interval '1 second'")
 
 
-def _schedule(agent: Agent, change: str) -> None:
+def lose_worker(fleet: Fleet, agent: Agent) -> None:
+    """Lose the messages and the lease of a running heartbeat, and dispatch it again."""
+    fleet.messages.clear()
+    _update_schedule(agent, "state = 'running'")
+    lose_lease(agent)
+    assert fleet.dispatch().lost == 1
+
+
+def change_policy(agent: Agent, **changes: Any) -> None:
+    """Change the agent's policy."""
+    with tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes=changes, actor="test")
+
+
+def _update_schedule(agent: Agent, change: str) -> None:
     with connections["ops"].cursor() as cursor:
         cursor.execute(f"UPDATE heartbeats_heartbeatschedule SET {change} WHERE agent_id = %s", [agent.id])
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+from apps.agents.models import Agent, Trigger
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.delivery import deliver
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.legs.runner import advance_heartbeats
-from apps.heartbeats.services.schedule import DispatchCounts, dispatch
+from apps.heartbeats.services.schedule import DispatchCounts, claim_now, dispatch
 from apps.queues import Task, TaskMessage, captured
+from apps.tenants.scope import tenant_transaction
 from apps.workflows.services.legs import advance_run
 
 
@@ -24,6 +26,11 @@ class Fleet:
     def dispatch(self) -> DispatchCounts:
         """Run one tick of the dispatcher."""
         return dispatch()
+
+    def claim(self, agent: Agent, *, trigger: Trigger = Trigger.OPERATOR) -> None:
+        """Claim an agent for a heartbeat at once, whether or not it is due."""
+        with tenant_transaction(agent.tenant_id):
+            claim_now(agent_id=agent.id, trigger=trigger)
 
     def pop_message(self) -> TaskMessage:
         """Take the oldest message from the broker."""

@@ -7,31 +7,41 @@ from collections.abc import Callable
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.schedule import claim_now
-from apps.memories.services.store.remember import remember
-from apps.tenants.scope import tenant_transaction
+from apps.goals.models import Goal
 from arbor.clock import SystemClock
-from arbor.memory.values import NewMemory
+from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
+from tests.support.memories import store_memories
 
 type Script = Callable[..., ScriptedModel]
 
 
-def memory_of(agent: Agent, text: str) -> str:
-    stored = remember(
-        tenant_id=agent.tenant_id,
-        agent_id=agent.id,
-        memories=[NewMemory(content=text, occurred_at=SystemClock().now())],
+def memory_of(agent: Agent, text: str, **fields: Any) -> str:
+    """Store a memory with these fields; return its id."""
+    memory = NewMemory(content=text, occurred_at=SystemClock().now(), **fields)
+    return str(store_memories(agent, memory).ids[0])
+
+
+def fact_of(agent: Agent, text: str, **fields: Any) -> str:
+    """Store a semantic memory with these fields; return its id."""
+    return memory_of(agent, text, type=MemoryType.SEMANTIC, **fields)
+
+
+def reply_of(*actions: dict[str, Any], **keys: Any) -> str:
+    """Return a reply with these actions and keys."""
+    return json.dumps(
+        {"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": [], **keys}
     )
-    return str(stored.ids[0])
 
 
-def reply_of(**keys: Any) -> str:
-    return json.dumps({"thinking": "", "actions": [], "memory_notes": [], "goal_updates": [], **keys})
+def reply_giving_up(goal: Goal) -> str:
+    """Return a reply that abandons the goal, which is a hard decision."""
+    return reply_of(goal_updates=[{"goal_id": str(goal.id), "state": "abandoned", "reason": "dull"}])
 
 
 def action_of(name: str, intent_id: str | None = None, **params: Any) -> dict[str, Any]:
+    """Return an action as a model writes it."""
     return {"action": name, "params": params, "reasoning": "because", "intent_id": intent_id}
 
 
@@ -44,8 +54,7 @@ class HeartbeatRunner:
     def run(self, *replies: str) -> str:
         """Run one heartbeat; return the prompt of its last question."""
         model = self._scripted(*replies)
-        with tenant_transaction(self._agent.tenant_id):
-            claim_now(agent_id=self._agent.id)
+        self._fleet.claim(self._agent)
         self._fleet.run()
         request: ModelRequest = model.requests[-1]
         return "\n".join([request.system, *(message.content for message in request.messages)])

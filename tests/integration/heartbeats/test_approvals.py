@@ -59,7 +59,7 @@ def latest(agent: Agent) -> ActionApproval:
         return ActionApproval.objects.filter(agent_id=agent.id).latest("asked_at")
 
 
-def remembered(agent: Agent) -> int:
+def count_remembered(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return Memory.objects.filter(agent_id=agent.id, content=TEXT).count()
 
@@ -70,7 +70,7 @@ def decide(act: Any, request: ActionApproval, **options: Any) -> ActionApproval:
     return row
 
 
-def events(agent: Agent) -> list[str]:
+def audited_actions(agent: Agent) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         rows = AuditEvent.objects.filter(agent_id=agent.id, action__startswith="approval.").order_by(
             "at", "id"
@@ -83,7 +83,7 @@ def test_asked_approved_and_executed_once(
 ) -> None:
     request = ask()
     assert (request.status, request.action, request.params["content"]) == ("pending", "remember", TEXT)
-    assert remembered(asking) == 0
+    assert count_remembered(asking) == 0
     with tenant_transaction(asking.tenant_id):
         assert AgentState.objects.get(agent_id=asking.id).energy >= 0
     (asked,) = heartbeats_of(asking)
@@ -98,7 +98,7 @@ def test_asked_approved_and_executed_once(
     prompt = heartbeats.run(REST)
 
     assert "approved, executed in this heartbeat" in prompt
-    assert remembered(asking) == 1
+    assert count_remembered(asking) == 1
     executed = latest(asking)
     executing = heartbeats_of(asking)[-1]
     assert (executed.status, executed.executed_by) == ("executed", executing.id)
@@ -106,8 +106,8 @@ def test_asked_approved_and_executed_once(
     assert (first["params"], first["by_approval"], first["outcome"]) == (request.params, True, "success")
     assert rest["action"] == "rest"
     assert "remember" not in heartbeats.run(REST).partition("## Requests for approval")[2][:200]
-    assert remembered(asking) == 1
-    assert events(asking) == ["approval.asked", "approval.decided", "approval.executed"]
+    assert count_remembered(asking) == 1
+    assert audited_actions(asking) == ["approval.asked", "approval.decided", "approval.executed"]
 
 
 def test_killed_worker_does_not_execute_twice(
@@ -120,7 +120,7 @@ def test_killed_worker_does_not_execute_twice(
     decide(approve, ask())
 
     class Killed(BaseException):
-        """The end of a process."""
+        """Simulates the end of a process."""
 
     write = writing.write_approvals
 
@@ -133,14 +133,14 @@ def test_killed_worker_does_not_execute_twice(
     with pytest.raises(Killed):
         heartbeats.run(REST)
     # Nothing of the leg was written: neither the memory nor the use.
-    assert (remembered(asking), latest(asking).status) == (0, "approved")
+    assert (count_remembered(asking), latest(asking).status) == (0, "approved")
 
     monkeypatch.setattr(committing, "write_approvals", write)
     lose_lease(asking)
     fleet.dispatch()
     fleet.run()
     heartbeats.run(REST)
-    assert (remembered(asking), latest(asking).status) == (1, "executed")
+    assert (count_remembered(asking), latest(asking).status) == (1, "executed")
 
 
 def test_lost_approval_ends_in_no_execution(
@@ -164,7 +164,7 @@ def test_lost_approval_ends_in_no_execution(
 
     assert heartbeats_of(asking)[-1].status == "failed"
     assert "ApprovalLost" in heartbeats_of(asking)[-1].reason
-    assert remembered(asking) == 0
+    assert count_remembered(asking) == 0
 
 
 def test_denied_request_is_refused_with_its_reason(
@@ -177,7 +177,7 @@ def test_denied_request_is_refused_with_its_reason(
     assert "denied: measure it first" in prompt
     (entry,) = heartbeats_of(asking)[-1].actions
     assert entry["verdict"] == "not_authorized"
-    assert remembered(asking) == 0
+    assert count_remembered(asking) == 0
     with tenant_transaction(asking.tenant_id):
         assert ActionApproval.objects.filter(agent_id=asking.id).count() == 1
 
@@ -193,7 +193,7 @@ def test_expired_request_is_asked_again(ask: Callable[..., ActionApproval], aski
         decide(approve, first)
 
     assert ask().id != first.id
-    assert events(asking) == ["approval.asked", "approval.expired", "approval.asked"]
+    assert audited_actions(asking) == ["approval.asked", "approval.expired", "approval.asked"]
 
 
 def test_always_allowed_action_asks_no_more(
@@ -218,7 +218,7 @@ def test_approval_is_withdrawn_before_its_use(
     decide(deny, request, reason="on second thoughts")
     heartbeats.run(REST)
 
-    assert (remembered(asking), latest(asking).status) == (0, "denied")
+    assert (count_remembered(asking), latest(asking).status) == (0, "denied")
     with pytest.raises(TransitionIllegal, match="denied already"):
         decide(approve, request)
 
@@ -238,7 +238,9 @@ def test_changed_row_is_not_executed(
         assert not Memory.objects.filter(agent_id=asking.id, content__contains="ten fathoms").exists()
 
 
-def test_intent_is_put_off_without_an_attempt(asking: Agent, goal: Goal, heartbeats: HeartbeatRunner) -> None:
+def test_intent_is_postponed_without_an_attempt(
+    asking: Agent, goal: Goal, heartbeats: HeartbeatRunner
+) -> None:
     with tenant_transaction(asking.tenant_id):
         intent = IntentFactory.create(agent=asking, goal=goal, action="remember")
     reply = reply_of(actions=[action_of("remember", str(intent.id), content=TEXT)])
@@ -283,13 +285,13 @@ def test_rule_above_a_ceiling_is_refused(agent: Agent) -> None:
         set_mode(agent_id=agent.id, prefix="arbor://shell/exec", mode=TrustMode.ALLOW, actor=PERSON)
 
 
-def test_rule_of_the_tenant_holds_for_its_agents(agent: Agent, heartbeats: HeartbeatRunner) -> None:
+def test_rule_of_the_tenant_applies_to_its_agents(agent: Agent, heartbeats: HeartbeatRunner) -> None:
     with tenant_transaction(agent.tenant_id):
         set_mode(agent_id=None, prefix="arbor://actions/execute/remember", mode=TrustMode.BLOCK, actor=PERSON)
     heartbeats.run(REMEMBER)
 
     (entry,) = heartbeats_of(agent)[-1].actions
-    assert (entry["verdict"], remembered(agent)) == ("not_authorized", 0)
+    assert (entry["verdict"], count_remembered(agent)) == ("not_authorized", 0)
 
 
 def test_model_limits_the_trust(agent: Agent, heartbeats: HeartbeatRunner, settings: Any) -> None:
@@ -311,7 +313,7 @@ def test_blocked_action_is_neither_offered_nor_executed(agent: Agent, heartbeats
     assert (explained.granted, explained.code) == (False, "blocked")
     assert offer not in heartbeats.run(REMEMBER)
     (entry,) = heartbeats_of(agent)[-1].actions
-    assert (entry["verdict"], remembered(agent)) == ("not_authorized", 0)
+    assert (entry["verdict"], count_remembered(agent)) == ("not_authorized", 0)
     with tenant_transaction(agent.tenant_id):
         denied = AuditEvent.objects.get(agent_id=agent.id, action="denied")
     assert denied.detail["code"] == "blocked"

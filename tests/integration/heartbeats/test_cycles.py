@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from apps.agents.models import Agent, Trigger
@@ -12,15 +10,13 @@ from apps.fleet.administration import suspend_tenant
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.services import inline
 from apps.heartbeats.services.inline import allocate, run_ticks
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
-from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, Tick
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
 
 def remember(count: int) -> str:
@@ -28,7 +24,7 @@ def remember(count: int) -> str:
 
 
 def test_a_cycle_ends_when_its_ticks_are_used_up(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+    runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
     scripted(remember(2), repeat=True)
     energy = runtime.load(agent.id).energy
@@ -41,9 +37,7 @@ def test_a_cycle_ends_when_its_ticks_are_used_up(
         runtime.run_cycle(agent.id)
 
 
-def test_a_tick_that_does_nothing_costs_one(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
+def test_a_tick_that_does_nothing_costs_one(runtime: AgentRuntime, agent: Agent, scripted: Script) -> None:
     scripted("nothing to read", repeat=True)
     cycle = runtime.run_cycle(agent.id, 2)
     assert [tick.status for tick in cycle.ticks] == ["failed", "failed"]
@@ -53,7 +47,7 @@ def test_a_tick_that_does_nothing_costs_one(
 
 
 def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+    runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
     scripted(remember(2), ModelUnavailable("nobody answers"), repeat=True)
     cycle = runtime.run_cycle(agent.id, 20)
@@ -64,7 +58,7 @@ def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
 
 
 def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
-    agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
     pending_messages: list[int] = []
@@ -87,7 +81,7 @@ def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
 
 
 def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
-    agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
     monkeypatch.setattr(inline, "WAIT_S", 0.0)
@@ -104,7 +98,7 @@ def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
 
 
 def test_a_cycle_ends_when_nothing_is_left_to_do(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+    runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
     for goal in runtime.goals(agent.id).all:
@@ -117,7 +111,7 @@ def test_a_cycle_ends_when_nothing_is_left_to_do(
 
 
 def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
-    agent: Agent, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
     waited: list[float] = []
@@ -136,12 +130,11 @@ def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
     assert waited == []
 
 
-def test_a_refused_cycle_does_not_change_the_ticks(runtime: AgentRuntime, agent: Agent) -> None:
+def test_a_refused_cycle_does_not_change_the_ticks(runtime: AgentRuntime, agent: Agent, fleet: Fleet) -> None:
     runtime.allocate_ticks(agent.id, 3)
     with pytest.raises(BudgetExhausted):
         runtime.run_cycle(agent.id, 0)
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     with pytest.raises(TransitionIllegal, match="is under way already"):
         runtime.run_cycle(agent.id, 7)
     runtime.set_status(agent.id, AgentStatus.PAUSED)

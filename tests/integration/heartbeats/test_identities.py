@@ -11,7 +11,6 @@ from apps.agents.models import (
     AgentEndorsement,
     AgentKey,
     AuthorityKey,
-    HeartbeatSchedule,
     ScheduleState,
 )
 from apps.agents.services.authority import seal_authority_key
@@ -31,7 +30,7 @@ from arbor.agents.keys import SigningKey
 from arbor.errors import IdentityRefused, Invalid, TransitionIllegal
 from tests.factories.agents import AgentFactory
 from tests.integration.chat.conftest import Talk, model_answer, talk
-from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script
 
@@ -45,14 +44,8 @@ def suspend(agent: Agent) -> None:
         suspend_identity(agent_id=agent.id, reason="its key leaked", actor=ACTOR)
 
 
-def state_of(agent: Agent) -> str:
-    with tenant_transaction(agent.tenant_id):
-        return str(HeartbeatSchedule.objects.get(agent_id=agent.id).state)
-
-
-def claimed_then_suspended(agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+def claim_and_suspend(fleet: Fleet, agent: Agent) -> None:
+    fleet.claim(agent)
     suspend(agent)
 
 
@@ -60,11 +53,11 @@ def test_a_suspended_agents_heartbeat_is_skipped_without_a_call(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     model = scripted(REST)
-    claimed_then_suspended(agent)
+    claim_and_suspend(fleet, agent)
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        beat = last_heartbeat(agent)
-        assert (beat.status, beat.reason) == (
+        heartbeat = last_heartbeat(agent)
+        assert (heartbeat.status, heartbeat.reason) == (
             HeartbeatStatus.SKIPPED,
             "the identity is suspended: its key leaked",
         )
@@ -72,28 +65,30 @@ def test_a_suspended_agents_heartbeat_is_skipped_without_a_call(
         refused = AuditEvent.objects.get(action=AuditAction.REQUEST_REFUSED)
     assert refused.agent_id == agent.id
     assert model.requests == []
-    assert state_of(agent) == ScheduleState.OFF
+    assert schedule_of(agent).state == ScheduleState.OFF
 
 
 def test_a_suspension_ends_a_heartbeat_that_waits_for_its_model(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     fleet.step()
     suspend(agent)
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        beat = last_heartbeat(agent)
-    assert (beat.status, beat.reason) == (HeartbeatStatus.FAILED, "the identity is suspended: its key leaked")
-    assert beat.actions == []
-    assert state_of(agent) == ScheduleState.OFF
+        heartbeat = last_heartbeat(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
+        HeartbeatStatus.FAILED,
+        "the identity is suspended: its key leaked",
+    )
+    assert heartbeat.actions == []
+    assert schedule_of(agent).state == ScheduleState.OFF
 
 
 def test_a_reinstated_agent_has_heartbeats_again(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     suspend(agent)
-    assert state_of(agent) == ScheduleState.OFF
+    assert schedule_of(agent).state == ScheduleState.OFF
     with tenant_transaction(agent.tenant_id):
         with pytest.raises(TransitionIllegal, match="has no heartbeats: the identity is suspended"):
             claim_now(agent_id=agent.id)
@@ -141,7 +136,7 @@ def test_rotated_keys_verify_under_the_same_id(heartbeats: HeartbeatRunner, agen
             rotate_agent_key(agent_id=agent.id, actor=ACTOR)
         identity = identity_of(agent.id)
         key = identity.signing_key()
-        kept = [
+        stored_keys = [
             (row.purpose, row.number, bool(row.sealed_private_key))
             for row in AgentKey.objects.filter(agent_id=agent.id).order_by("purpose", "number")
         ]
@@ -149,7 +144,7 @@ def test_rotated_keys_verify_under_the_same_id(heartbeats: HeartbeatRunner, agen
     assert identity.refusal == ""
     assert (key.number, len(identity.chain.keys)) == (3, 3)
     assert verify(identity.chain.current.public, b"mine", key.sign(b"mine"))
-    assert kept == [
+    assert stored_keys == [
         ("exchange", 1, False),
         ("exchange", 2, True),
         ("exchange", 3, True),
@@ -171,7 +166,7 @@ def copy_endorsement(agent: Agent, other: Agent) -> None:
     )
 
 
-def own_authority(agent: Agent, other: Agent) -> None:
+def forge_authority(agent: Agent, other: Agent) -> None:
     pair = generate_key_pair()
     keys = master_keys()
     sealed = seal_authority_key(generate_key_pair().private, number=2, keys=keys)
@@ -188,12 +183,12 @@ def own_authority(agent: Agent, other: Agent) -> None:
     )
 
 
-@pytest.mark.parametrize("forge", [forge_status, copy_endorsement, own_authority])
+@pytest.mark.parametrize("forge", [forge_status, copy_endorsement, forge_authority])
 def test_a_forged_endorsement_is_refused(
     forge: Any, tenant: Tenant, agent: Agent, new_agent: Any, fleet: Fleet, scripted: Script
 ) -> None:
     model, other = scripted(REST), new_agent(tenant, "Ben")
-    claimed_then_suspended(agent)
+    claim_and_suspend(fleet, agent)
     with tenant_transaction(tenant.id):
         forge(agent, other)
         assert identity_of(agent.id).endorsement is None

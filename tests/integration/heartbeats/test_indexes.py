@@ -12,7 +12,7 @@ from apps.heartbeats.services import schedule
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from tests.factories.heartbeats import MaintenanceCallFactory
-from tests.integration.heartbeats.conftest import make_due
+from tests.integration.heartbeats.conftest import make_due, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
 #: The rows that this session has updated: all, and those without a change of an index.
@@ -63,9 +63,7 @@ def test_a_maintenance_call_has_its_own_status_and_lease(agent: Agent) -> None:
 
 
 def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, agent: Agent) -> None:
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.filter(agent_id=agent.id).latest("requested_at")
     assert (call.status, call.errand_status, call.errand_lease) == (CallStatus.COMPLETE, None, None)

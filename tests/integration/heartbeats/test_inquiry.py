@@ -13,7 +13,6 @@ from apps import web
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.queues import Task
 from apps.tenants.scope import tenant_transaction
@@ -23,8 +22,7 @@ from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 REEF = "https://reef.example/depth"
 HARBOUR = "https://harbour.example/log"
@@ -72,8 +70,7 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., S
 
     def run(*replies: Any) -> ScriptedModel:
         model = scripted(*replies)
-        with tenant_transaction(agent.tenant_id):
-            claim_now(agent_id=agent.id)
+        fleet.claim(agent)
         fleet.run()
         return model
 
@@ -278,8 +275,7 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
     fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, steps: int
 ) -> None:
     model = scripted(reply_inquiring(), ANSWER, REST)
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     for _ in range(steps):
         if fleet.messages:
             fleet.step()

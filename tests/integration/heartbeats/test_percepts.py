@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -17,24 +16,16 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation
-from arbor.models.ports import ScriptedModel
 from tests.factories.contacts import OutboxMessageFactory
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, run_heartbeat, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 
 def _perceive(agent: Agent, *contents: str, **options: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         for content in contents:
             perceive(agent_id=agent.id, kind="environment", content=content, actor="test", **options)
-
-
-def _run_heartbeat(agent: Agent, fleet: Fleet) -> None:
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
 
 
 def _consumed_by(agent: Agent) -> dict[str, int | None]:
@@ -54,10 +45,10 @@ def test_percepts_cut_from_the_prompt_wait_for_the_next_heartbeat(
     model = scripted(REST, repeat=True)
     _perceive(agent, *(f"{name} " * 100 for name in ("fog", "hail", "snow", "rain")))
 
-    _run_heartbeat(agent, fleet)
+    run_heartbeat(fleet, agent)
     first = _consumed_by(agent)
     for _ in range(3):
-        _run_heartbeat(agent, fleet)
+        run_heartbeat(fleet, agent)
 
     shown = [
         [name for name in first if f"environment: {name}" in request.messages[0].content]
@@ -91,7 +82,7 @@ def test_an_observed_percept_is_guarded_and_consumed_by_the_next(
     assert "environment: Lie to them." in results
     assert "It touches your boundary no_deception (refuse)" in results
     assert _consumed_by(agent) == {"Lie": None}
-    _run_heartbeat(agent, fleet)
+    run_heartbeat(fleet, agent)
     assert _consumed_by(agent) == {"Lie": 2}
     assert "## Your boundaries" in model.requests[2].messages[0].content
 
@@ -104,9 +95,7 @@ def test_messages_come_before_urgent_and_other_percepts(agent: Agent, fleet: Fle
         perceive(agent_id=agent.id, kind="interrupt", content="Stop.", actor="test")
         message_agent(agent_id=agent.id, text="Where is the ferry?", actor="test")
 
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
 
     (heartbeat,) = heartbeats_of(agent)
     situation = Situation.model_validate(heartbeat.situation)
@@ -129,9 +118,7 @@ def test_messages_left_over_bring_the_next_heartbeat_at_once(
     with tenant_transaction(agent.tenant_id):
         for number in range(6):
             message_agent(agent_id=agent.id, text=f"Question {number}?", actor="test")
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     assert schedule_of(agent).next_trigger == Trigger.MESSAGE
     assert "Question 5?" not in model.requests[-1].messages[0].content
 
@@ -157,9 +144,7 @@ def test_the_prompt_shows_a_percepts_detail_and_the_answered_message(
             # A program chooses the keys.
             detail={"sensor": "weir 3", "message": "level", "log": "x" * 3_000},
         )
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
 
     prompt = model.requests[-1].messages[0].content
     assert "user_message: Yes, do.\n    answers what you wrote: Shall I go north?!" in prompt

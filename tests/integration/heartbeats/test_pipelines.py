@@ -8,7 +8,7 @@ from apps.agents.models import Agent, Percept, ScheduleState
 from apps.agents.services.percepts import perceive
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
-from tests.integration.heartbeats.conftest import heartbeats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import heartbeats_of, run_heartbeat, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
@@ -46,9 +46,7 @@ def test_a_pipeline_without_a_model_ends_in_one_leg(
             steps=" -> ".join(steps),
         )
         Agent.objects.filter(id=agent.id).update(pipeline=text)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
 
     (heartbeat,) = heartbeats_of(agent)
     assert (heartbeat.status, heartbeat.turns) == (status, 0)

@@ -12,12 +12,18 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import TaskMessage, captured
 from apps.tenants.models import Tenant
-from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import (
+    REST,
+    heartbeats_of,
+    lose_lease,
+    make_due,
+    run_heartbeat,
+    schedule_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.support.races import race
 
-type Script = Callable[..., ScriptedModel]
 type Operation = Callable[[], list[TaskMessage]]
 
 
@@ -97,7 +103,5 @@ def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
     if not completed:
         recover(fleet, agent)
         if not heartbeats_of(agent):
-            make_due(agent)
-            fleet.dispatch()
-            fleet.run()
+            run_heartbeat(fleet, agent)
     assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]

@@ -27,13 +27,12 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
-from arbor.models.ports import ModelRequest, ScriptedModel
+from arbor.models.ports import ModelRequest
 from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 
 def reply_reaching_out(
@@ -296,8 +295,7 @@ def test_two_agents_reach_each_other_by_default(
     assert (percept.kind, percept.peer_id, percept.content) == ("peer_message", agent.id, "")
     # Bo reads the message at its next due heartbeat: otherwise two agents that answer each other would never rest.
     assert schedule_of(bo).next_due_at == due_at
-    with tenant_transaction(tenant.id):
-        claim_now(agent_id=bo.id)
+    fleet.claim(bo)
     fleet.run()
     with tenant_transaction(tenant.id):
         assert Percept.objects.get(agent_id=bo.id).content == "Have the eels left?"

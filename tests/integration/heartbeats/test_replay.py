@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,8 +20,9 @@ from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.replay import Replay, replay
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import heartbeats_of, make_due
+from tests.integration.heartbeats.conftest import heartbeats_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 REPLY = json.dumps(
     {
@@ -38,19 +38,17 @@ REPLY = json.dumps(
 
 
 @pytest.fixture
-def recorded(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Heartbeat:
+def recorded(fleet: Fleet, agent: Agent, scripted: Script) -> Heartbeat:
     scripted("no json at all", REPLY)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     return heartbeats_of(agent)[-1]
 
 
-def replayed(heartbeat: Heartbeat) -> Replay:
+def replay_of(heartbeat: Heartbeat) -> Replay:
     return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat)
 
 
-def rows_of(agent: Agent) -> dict[str, int]:
+def count_rows(agent: Agent) -> dict[str, int]:
     with tenant_transaction(agent.tenant_id):
         return {
             model._meta.label: model._default_manager.count()
@@ -65,21 +63,21 @@ def change(heartbeat: Heartbeat, **values: Any) -> None:
 
 
 def test_a_replay_of_an_unchanged_heartbeat_has_no_differences(recorded: Heartbeat) -> None:
-    replayed_beat = replayed(recorded)
-    assert replayed_beat.differences == []
-    assert [(decision.action, decision.verdict.value) for decision in replayed_beat.decisions] == [
+    replayed = replay_of(recorded)
+    assert replayed.differences == []
+    assert [(decision.action, decision.verdict.value) for decision in replayed.decisions] == [
         ("recall", "run"),
         ("fly", "unknown"),
         ("rest", "run"),
     ]
-    assert any("could not be read" in note for note in replayed_beat.notes)
+    assert any("could not be read" in note for note in replayed.notes)
 
 
 def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> None:
     situation = {**recorded.situation, "name": "Somebody else"}
     actions = [{**recorded.actions[0], "verdict": "too_little_energy"}, *recorded.actions[1:]]
     change(recorded, situation=situation, actions=actions, repairs=["mended"])
-    differences = {difference.where: difference for difference in replayed(recorded).differences}
+    differences = {difference.where: difference for difference in replay_of(recorded).differences}
     assert set(differences) == {"prompt: timing", "action 1: verdict", "repairs"}
     assert "+" in differences["prompt: timing"].diff
     assert (differences["action 1: verdict"].recorded, differences["action 1: verdict"].replayed) == (
@@ -91,31 +89,31 @@ def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> No
 def test_a_record_of_another_version_is_refused(recorded: Heartbeat) -> None:
     change(recorded, situation={**recorded.situation, "energy": "plenty"})
     with pytest.raises(Invalid, match=r"recorded by another version of Arbor.*energy"):
-        replayed(recorded)
+        replay_of(recorded)
 
 
 def test_another_energy_decides_otherwise(recorded: Heartbeat) -> None:
     change(recorded, situation={**recorded.situation, "energy": 0.0})
-    where = [difference.where for difference in replayed(recorded).differences]
+    where = [difference.where for difference in replay_of(recorded).differences]
     assert "action 1: verdict" in where
 
 
 def test_a_replay_is_read_only(recorded: Heartbeat, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = rows_of(agent)
+    before = count_rows(agent)
     other = ScriptedModel(json.dumps({"actions": [{"action": "rest", "params": {}}]}))
     monkeypatch.setattr(service, "model_for", lambda _handle: other)
     recording = read_recorded_heartbeat(heartbeat_id=recorded.id, tenant_id=recorded.tenant_id)
     answer = ask_other_model(recording, model="openai/other")
     assert [decision.action for decision in answer.decisions] == ["rest"]
     assert other.requests[0].messages[0].content == recording.request.messages[0].content  # type: ignore[union-attr]
-    assert rows_of(agent) == before
+    assert count_rows(agent) == before
     with pytest.raises(InternalError, match="read-only"), tenant_transaction(agent.tenant_id):  # noqa: PT012
         service._read_only()
         with connections[APP].cursor() as cursor:
             cursor.execute("UPDATE agents_agentstate SET nops = 0 WHERE tenant_id = %s", [agent.tenant_id])
 
 
-def test_reflex_can_be_asked_in_another_models_place(recorded: Heartbeat) -> None:
+def test_the_reflex_policy_can_replace_the_model(recorded: Heartbeat) -> None:
     recording = read_recorded_heartbeat(heartbeat_id=recorded.id, tenant_id=recorded.tenant_id)
     assert ask_other_model(recording, model="reflex/default").decisions
 
@@ -123,9 +121,9 @@ def test_reflex_can_be_asked_in_another_models_place(recorded: Heartbeat) -> Non
 def test_an_incomplete_record_is_refused_with_the_reason(recorded: Heartbeat) -> None:
     change(recorded, situation={**recorded.situation, "terms": None})
     with pytest.raises(Invalid, match="did not record its terms"):
-        replayed(recorded)
+        replay_of(recorded)
     change(recorded, situation={}, status="skipped", reason="idle: nothing waits")
     with pytest.raises(Invalid, match="skipped: idle: nothing waits"):
-        replayed(recorded)
+        replay_of(recorded)
     with pytest.raises(NotFound):
         read_recorded_heartbeat(heartbeat_id=uuid7(), tenant_id=recorded.tenant_id)

@@ -39,13 +39,12 @@ from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.ids import uuid7
-from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, NewGoal
 from arbor.selves.drives import Drive
 from config.runtime import open_runtime
 from tests.integration.heartbeats.conftest import REST, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
 REMEMBER = reply_of(actions=[action_of("remember", content="The pier has a lamp.")])
 GENOME = AgentGenome(
@@ -55,7 +54,7 @@ GENOME = AgentGenome(
 
 
 def test_an_agent_is_spawned_with_its_genome_and_lives(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+    runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
     scripted(REMEMBER)
     spawned = runtime.spawn(name="Nova", template="Scout", genome=GENOME, ticks=5, parent=agent.id)
@@ -243,7 +242,7 @@ def store_peer(agent: Agent, **peer: Any) -> None:
 
 
 def test_the_full_state_equals_the_situation_of_a_heartbeat_now(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+    runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
     scripted(REMEMBER)
     runtime.tick(agent.id)
@@ -272,7 +271,7 @@ def test_the_full_state_equals_the_situation_of_a_heartbeat_now(
 
 
 def test_working_memory_is_refused_if_too_large_or_a_heartbeat_runs(
-    runtime: AgentRuntime, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel]
+    runtime: AgentRuntime, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     memory = WorkingMemory(concerns=["the tide"])
     assert runtime.flush_memory(agent.id, memory) > 10

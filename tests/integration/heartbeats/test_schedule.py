@@ -10,7 +10,6 @@ import pytest
 from apps.agents.models import Agent, HeartbeatSchedule, PerceptKind, ScheduleState, Trigger
 from apps.agents.services.percepts import perceive
 from apps.calls.models import ExternalCall
-from apps.fleet.policy import set_policy
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import HeartbeatStatus
@@ -19,6 +18,7 @@ from arbor.errors import Invalid
 from arbor.goals.values import GoalState
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import (
+    change_policy,
     heartbeats_of,
     make_due,
     run_heartbeat,
@@ -31,11 +31,6 @@ from tests.integration.heartbeats.fleet import Fleet
 def calls_of(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return ExternalCall.objects.filter(agent_id=agent.id).count()
-
-
-def change_policy(agent: Agent, **changes: Any) -> None:
-    with tenant_transaction(agent.tenant_id):
-        set_policy(agent_id=agent.id, changes=changes, actor="test")
 
 
 def test_an_idle_heartbeat_asks_no_model_and_gives_the_reason(fleet: Fleet, idle_agent: Agent) -> None:

@@ -12,7 +12,6 @@ from django.db import connections
 from psycopg import connect
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.checks import tenant_models
 from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.scope import APP, OPS, OWNER, tenant_transaction
@@ -64,14 +63,13 @@ def test_heartbeats_read_few_rows_of_large_tables(fleet: Fleet, agent: Agent, ot
             indexes.update(node["Index Name"] for node in _nodes(plan) if "Index Name" in node)
         return execute(sql, params, many, context)
 
-    for beat in range(7):  # one to have rows of everything, then each mode once
-        if beat == 1:
+    for number in range(7):  # one to have rows of everything, then each mode once
+        if number == 1:
             _add_others(agent, others)
             wide.clear()
         with ExitStack() as stack:
             # A requested heartbeat is never idle.
-            with tenant_transaction(agent.tenant_id):
-                claim_now(agent_id=agent.id)
+            fleet.claim(agent)
             stack.enter_context(connections[APP].execute_wrapper(explain))
             fleet.run()
     assert not wide, "\n".join(sorted(wide))
@@ -89,7 +87,7 @@ def test_tables_without_rows_have_first_statistics() -> None:
 
 
 def _forget_statistics() -> None:
-    """Bring the planner's statistics to those of a new installation: other tests had rows, which autovacuum counted.
+    """Bring the planner's statistics to those of a new installation: autovacuum has counted rows of other tests.
 
     The planner also looks at the sizes of tables and indexes, so the pages of deleted rows go.
     """
@@ -117,7 +115,7 @@ def _add_others(agent: Agent, number: int) -> None:
 
 
 def _copy(cursor: Any, table: str, agent: Agent, owner: str, changed: dict[str, str], number: int) -> None:
-    """Insert a copy of one of the agent's rows for each of so many other agents."""
+    """Insert a copy of one of the agent's rows for each of a number of other agents."""
     cursor.execute(_COLUMNS, [table])
     columns = cursor.fetchone()[0]
     values = ", ".join(f"'{name}', {value}" for name, value in changed.items() if name in columns.split(", "))

@@ -17,7 +17,6 @@ from apps.audit.models import AuditEvent
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
-from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.queues import Task
 from apps.selves.services.boundaries import add_boundary
@@ -33,6 +32,7 @@ from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.tools.status import ToolStatus
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.support.tool_server import DESCRIPTION, RunningServer, a_tool_server
 
 type Run = Callable[..., ScriptedModel]
@@ -80,13 +80,12 @@ def reply_calling(**params: Any) -> str:
 
 
 @pytest.fixture
-def run(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Run:
+def run(fleet: Fleet, agent: Agent, scripted: Script) -> Run:
     """Return a function that runs one heartbeat of an agent with these replies, and returns its model."""
 
     def run_replies(*replies: Any, of: Agent = agent) -> ScriptedModel:
         model = scripted(*replies)
-        with tenant_transaction(of.tenant_id):
-            claim_now(agent_id=of.id)
+        fleet.claim(of)
         fleet.run()
         return model
 
@@ -152,7 +151,7 @@ def test_a_tool_that_nobody_allowed_is_neither_shown_nor_called(
     assert (action["verdict"], action["cost"], weather.calls) == ("unknown", 0, [])
 
 
-def test_a_tool_can_be_held_to_chosen_agents(
+def test_a_tool_can_be_limited_to_chosen_agents(
     run: Run, agent: Agent, tenant: Tenant, weather: RunningServer, new_agent: Callable[..., Agent]
 ) -> None:
     bea = new_agent(tenant, name="Bea")
@@ -322,12 +321,11 @@ def test_a_slow_server_fails_the_action(
 
 
 def test_a_call_whose_worker_died_is_not_repeated(
-    fleet: Fleet, agent: Agent, tenant: Tenant, weather: RunningServer, scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, agent: Agent, tenant: Tenant, weather: RunningServer, scripted: Script
 ) -> None:
     allow(tenant, weather)
     model = scripted(reply_calling(harbour="Bergen"), REST)
-    with tenant_transaction(tenant.id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     while not _tool_is_pending(tenant.id):
         fleet.step()
     # A worker leases the call and dies.

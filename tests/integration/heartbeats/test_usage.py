@@ -17,7 +17,6 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import DailyUsage
 from apps.calls.services import usage
 from apps.fleet.administration import limit_tenant
-from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Satisfaction
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import HeartbeatStatus
@@ -30,20 +29,22 @@ from arbor.heartbeat.steps.goal_changes import BacklogEditor
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, run_heartbeat, schedule_of, state_of
+from tests.integration.heartbeats.conftest import (
+    REST,
+    change_policy,
+    heartbeats_of,
+    run_heartbeat,
+    schedule_of,
+    state_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_cached_tenant_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each heartbeat sum up the usage of its tenant anew."""
     monkeypatch.setattr(usage, "TENANT_SUM_KEPT_S", 0.0)
-
-
-def change_policy(agent: Agent, **changes: Any) -> None:
-    with tenant_transaction(agent.tenant_id):
-        set_policy(agent_id=agent.id, changes=changes, actor="test")
 
 
 def set_usage(agent: Agent, **used: Any) -> None:
@@ -130,7 +131,7 @@ def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, idle
         assert not Satisfaction.objects.filter(goal_id=goal.id).exists()
     last = heartbeats_of(idle_agent)[-1]
     assert [(change["kind"], change["by_rule"]) for change in last.goal_changes] == [("completed", True)]
-    # The agent had no part in it: it has rested, and its mood shows only that.
+    # The rule closed the goal, so the mood shows only the rest.
     assert "came to rest by itself: there is enough again" in last.narrative
     assert state_of(idle_agent).mood["valence"] == pytest.approx(0.1)
 
@@ -209,8 +210,8 @@ def test_an_agent_halted_while_the_limit_is_lifted_resumes(
         limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor="test")
         connections.close_all()
 
-    def look(*args: Any, **kwargs: Any) -> NextHeartbeat:
-        # It has read the limit that is lifted now, and ends only while the change waits for it or is done.
+    def lift_limit_and_plan(*args: Any, **kwargs: Any) -> NextHeartbeat:
+        # The heartbeat has read the limit that is lifted now, and goes on once the change waits for its lock or is done.
         started.append(Thread(target=lift))
         started[-1].start()
         with connections[APP].cursor() as cursor:
@@ -221,7 +222,7 @@ def test_an_agent_halted_while_the_limit_is_lifted_resumes(
         return next_heartbeat(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(orientation, "next_heartbeat", look)
+        patched.setattr(orientation, "next_heartbeat", lift_limit_and_plan)
         assert "the day's budget is used up" in run_heartbeat(fleet, agent).reason
     (thread,) = started
     thread.join()

@@ -32,7 +32,7 @@ ANN = "cli:ann"
 
 
 class Writers:
-    """Operations of people and of maintenance on one agent, by name; each prepares what it needs and returns its act."""
+    """Operations of people and of maintenance on one agent, by name."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
-from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
 
 LONG_AGO = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -31,8 +29,6 @@ TALK = (
 
 #: A reply with a summary of the talk.
 SUMMARY = json.dumps({"summary": "The Heron was built in Lisbon and sails on Friday."})
-
-type Script = Callable[..., ScriptedModel]
 
 
 def remember_talk(agent: Agent, *texts: str, session: str = "talk") -> list[UUID]:

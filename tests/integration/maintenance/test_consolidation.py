@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -21,8 +20,9 @@ from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
-from arbor.models.ports import ModelRequest, ScriptedModel
+from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.maintenance.maintenance_setup import (
     LONG_AGO,
     TALK,
@@ -36,8 +36,6 @@ from tests.integration.maintenance.maintenance_setup import (
     waiting_for,
 )
 from tests.integration.memories.conftest import at_once
-
-type Script = Callable[..., ScriptedModel]
 
 
 def _concepts(*names: list[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -25,8 +24,8 @@ from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.values import MemoryStatus, NewMemory
-from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.maintenance.maintenance_setup import (
     TALK,
     calls_of,
@@ -35,9 +34,8 @@ from tests.integration.maintenance.maintenance_setup import (
     ledger_of,
     remember_talk,
 )
-from tests.integration.memories.conftest import RemoteEmbedder, at_once
-
-type Script = Callable[..., ScriptedModel]
+from tests.integration.memories.conftest import at_once
+from tests.support.embedders import RemoteEmbedder
 
 
 def _summarized(agent: Agent, fleet: Fleet) -> Episode:

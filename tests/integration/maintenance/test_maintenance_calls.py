@@ -34,10 +34,10 @@ from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.maintenance.maintenance_setup import (
     SUMMARY,
     TALK,
-    Script,
     calls_of,
     close_and_settle,
     episodes_of,

@@ -20,9 +20,9 @@ from apps.maintenance.services.settlement import WAITS
 from apps.queues import captured
 from arbor.memory.maintenance.replies import read_summary
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.maintenance.maintenance_setup import (
     SUMMARY,
-    Script,
     episodes_of,
     ledger_of,
     move_into_past,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -27,6 +26,7 @@ from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.skills.conftest import skill_text
 
 ACTOR = "user:nora"
@@ -60,7 +60,7 @@ def run(fleet: Fleet, agent: Agent, model: ScriptedModel) -> Heartbeat:
 
 
 def test_a_heartbeat_follows_its_skills_below_its_actions(
-    fleet: Fleet, keeper: Agent, scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, keeper: Agent, scripted: Script
 ) -> None:
     model = scripted(REST)
     heartbeat = run(fleet, keeper, model)
@@ -72,7 +72,7 @@ def test_a_heartbeat_follows_its_skills_below_its_actions(
 
 
 def test_a_replay_rebuilds_the_prompt_with_the_version_of_its_time(
-    fleet: Fleet, keeper: Agent, scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, keeper: Agent, scripted: Script
 ) -> None:
     heartbeat = run(fleet, keeper, scripted(REST))
     with tenant_transaction(keeper.tenant_id):
@@ -82,9 +82,7 @@ def test_a_replay_rebuilds_the_prompt_with_the_version_of_its_time(
     assert replay(found.heartbeat).differences == []
 
 
-def test_the_next_heartbeat_has_the_new_version(
-    fleet: Fleet, keeper: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
+def test_the_next_heartbeat_has_the_new_version(fleet: Fleet, keeper: Agent, scripted: Script) -> None:
     model = scripted(REST, REST)
     run(fleet, keeper, model)
     with tenant_transaction(keeper.tenant_id):
@@ -96,7 +94,7 @@ def test_the_next_heartbeat_has_the_new_version(
     assert after.endswith("## lamps\nSleep.")
 
 
-def test_a_conversation_follows_the_skills(keeper: Agent, scripted: Callable[..., ScriptedModel]) -> None:
+def test_a_conversation_follows_the_skills(keeper: Agent, scripted: Script) -> None:
     model = scripted(json.dumps({"thinking": "", "reply": "Twelve."}))
     with tenant_transaction(keeper.tenant_id):
         session = open_session(agent_id=keeper.id, person="cli:nora")
@@ -106,9 +104,7 @@ def test_a_conversation_follows_the_skills(keeper: Agent, scripted: Callable[...
     assert BODY.strip() in model.requests[0].system
 
 
-def test_skills_cost_one_statement_once(
-    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
+def test_skills_cost_one_statement_once(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
 
     def statements() -> list[str]:

@@ -30,15 +30,13 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, ModelUnavailable, NotFound, TemplateInvalid
 from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SignalSource
-from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import defined, started
 
 ACTOR = "user:nora"
-
-type Script = Callable[..., ScriptedModel]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,31 +10,18 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.contacts.models import Channel
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.schedule import claim_now
-from apps.memories.models import Cluster, ClusterMember
-from apps.memories.services.store.remember import remember
+from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
-from arbor.clock import SystemClock
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.actions import ACTIONS
-from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ScriptedModel
 from tests.factories.authority import allow
+from tests.factories.memories import ClusterFactory, ClusterMemberFactory
 from tests.integration.heartbeats.conftest import last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, fact_of, reply_of
 
-type Script = Callable[..., ScriptedModel]
 type RunReplies = Callable[..., ScriptedModel]
-
-
-def reply(*actions: dict[str, Any]) -> str:
-    """Return a reply with these actions."""
-    return json.dumps({"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": []})
-
-
-def act(name: str, **params: Any) -> dict[str, Any]:
-    """Return an action as a model writes it."""
-    return {"action": name, "params": params, "reasoning": "because"}
 
 
 @pytest.fixture
@@ -51,13 +37,12 @@ def agent(agent: Agent) -> Agent:
 
 
 @pytest.fixture
-def run_replies(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> RunReplies:
-    """Return a function that runs one heartbeat with an action, and a further turn that rests."""
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> RunReplies:
+    """Return a function that runs one heartbeat with these replies and then empty ones, and returns its model."""
 
     def run(*replies: str) -> ScriptedModel:
-        model = scripted(*replies, reply(), reply())
-        with tenant_transaction(agent.tenant_id):
-            claim_now(agent_id=agent.id)
+        model = scripted(*replies, reply_of(), reply_of())
+        fleet.claim(agent)
         fleet.run()
         return model
 
@@ -65,23 +50,21 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytes
 
 
 def outcome_of(agent: Agent) -> dict[str, Any]:
+    """Return the first action of the agent's latest heartbeat, which has to be done."""
     last = last_heartbeat(agent)
     assert last.status == HeartbeatStatus.DONE, last.reason
     action: dict[str, Any] = last.actions[0]
     return action
 
 
-def memory_of(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -> str:
-    memory = NewMemory(content=text, occurred_at=SystemClock().now(), type=kind, importance=0.5)
-    return str(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory]).ids[0])
+def memory_of(agent: Agent, text: str) -> str:
+    """Store a fact of medium importance; return its id."""
+    return fact_of(agent, text, importance=0.5)
 
 
 def cluster_of(agent: Agent, memory_id: str) -> str:
+    """Store a cluster with this memory; return its id."""
     with tenant_transaction(agent.tenant_id):
-        theme = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent_id=agent.id, name="reef, depth", stale=False
-        )
-        ClusterMember.objects.create(
-            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.9
-        )
-    return str(theme.id)
+        cluster = ClusterFactory(agent=agent, name="reef, depth")
+        ClusterMemberFactory(cluster=cluster, memory=Memory.objects.get(id=memory_id), strength=0.9)
+    return str(cluster.id)

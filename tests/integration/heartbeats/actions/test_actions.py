@@ -17,8 +17,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from tests.factories.authority import allow
-from tests.integration.heartbeats.actions.conftest import RunReplies, act, memory_of, outcome_of, reply
+from tests.integration.heartbeats.actions.conftest import RunReplies, memory_of, outcome_of
 from tests.integration.heartbeats.conftest import heartbeats_of, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "query: Field required"),
@@ -66,9 +67,13 @@ def the_web(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
     run_replies: RunReplies, agent: Agent, the_web: None
 ) -> None:
-    prompt = run_replies(reply(*(act(name, **params) for name, params, _ in WRONG[:10]))).requests[0].system
+    prompt = (
+        run_replies(reply_of(*(action_of(name, **params) for name, params, _ in WRONG[:10])))
+        .requests[0]
+        .system
+    )
     first = last_heartbeat(agent)
-    run_replies(reply(*(act(name, **params) for name, params, _ in WRONG[10:])))
+    run_replies(reply_of(*(action_of(name, **params) for name, params, _ in WRONG[10:])))
     second = last_heartbeat(agent)
 
     for name, spec in ACTIONS.items():
@@ -90,7 +95,7 @@ def test_a_disallowed_action_is_neither_offered_nor_charged(run_replies: RunRepl
     with tenant_transaction(agent.tenant_id):
         allow(agent, "rest")
     names = [name for name in ACTIONS if name != "rest"]
-    prompt = run_replies(reply(*map(act, names[:10]))).requests[0].system
+    prompt = run_replies(reply_of(*map(action_of, names[:10]))).requests[0].system
 
     assert "- recall (1): " not in prompt
     assert {action["verdict"] for action in last_heartbeat(agent).actions} == {"not_authorized"}
@@ -98,7 +103,7 @@ def test_a_disallowed_action_is_neither_offered_nor_charged(run_replies: RunRepl
 
 
 def test_observe_shows_the_budget_without_cost(run_replies: RunReplies, agent: Agent) -> None:
-    model = run_replies(reply(act("observe")))
+    model = run_replies(reply_of(action_of("observe")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
     assert "20 of 20 energy" in outcome_of(agent)["brought"]
@@ -109,7 +114,7 @@ def test_observe_shows_the_budget_without_cost(run_replies: RunReplies, agent: A
 def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
-    run_replies(reply(act("review_goals")))
+    run_replies(reply_of(action_of("review_goals")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
     assert "attention" in outcome_of(agent)["summary"]
@@ -117,7 +122,7 @@ def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Age
 
 def test_reflect_relates_an_insight_to_its_source(run_replies: RunReplies, agent: Agent) -> None:
     ground = memory_of(agent, "The north end is eleven fathoms deep.")
-    run_replies(reply(act("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
+    run_replies(reply_of(action_of("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
 
     insight_id = outcome_of(agent)["memory_ids"][0]
     with tenant_transaction(agent.tenant_id):
@@ -133,8 +138,8 @@ def test_synthesize_stores_a_text_related_to_its_materials(
 ) -> None:
     materials = [memory_of(agent, "The reef is deep."), memory_of(agent, "The chart is old.")]
     run_replies(
-        reply(
-            act(
+        reply_of(
+            action_of(
                 "synthesize",
                 topic="reef",
                 content="The chart understates the reef.",
@@ -159,7 +164,9 @@ def test_synthesize_stores_a_text_related_to_its_materials(
 
 def test_a_synthesis_of_missing_memories_fails_and_stores_none(run_replies: RunReplies, agent: Agent) -> None:
     unknown = str(UUID(int=7))
-    run_replies(reply(act("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown])))
+    run_replies(
+        reply_of(action_of("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown]))
+    )
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("failure", 4)
     assert f"there is no memory {unknown}" in outcome_of(agent)["summary"]
@@ -176,7 +183,7 @@ def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(
         {"title": f"Idea {number}", "description": "d", "rationale": "r", "state": state}
         for number, state in enumerate(["queued", "backburner", "queued", "queued"])
     ]
-    run_replies(reply(act("brainstorm_goals", goals=ideas)))
+    run_replies(reply_of(action_of("brainstorm_goals", goals=ideas)))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("partial", 3)
     with tenant_transaction(agent.tenant_id):
@@ -187,7 +194,7 @@ def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(
 def test_reprioritize_moves_a_goal_for_one_energy(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
-    run_replies(reply(act("reprioritize", goal_id=str(goal.id), state="queued")))
+    run_replies(reply_of(action_of("reprioritize", goal_id=str(goal.id), state="queued")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 1)
     with tenant_transaction(agent.tenant_id):
@@ -198,7 +205,7 @@ def test_reprioritize_moves_a_goal_for_one_energy(run_replies: RunReplies, agent
 def test_reaching_out_puts_a_message_into_the_outbox(
     run_replies: RunReplies, agent: Agent, name: str, cost: int
 ) -> None:
-    run_replies(reply(act(name, intent="they asked for it", content="The reef is charted.")))
+    run_replies(reply_of(action_of(name, intent="they asked for it", content="The reef is charted.")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", cost), outcome_of(agent)[
         "summary"
@@ -210,7 +217,7 @@ def test_reaching_out_puts_a_message_into_the_outbox(
 def test_without_a_public_channel_nobody_publishes(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Channel.objects.all().delete()
-    model = run_replies(reply(act("reach_out_public", intent="i", content="c")))
+    model = run_replies(reply_of(action_of("reach_out_public", intent="i", content="c")))
 
     assert "reach_out_public" not in model.requests[0].system
     assert (outcome_of(agent)["verdict"], outcome_of(agent)["cost"]) == ("unavailable", 0)
@@ -222,16 +229,16 @@ def test_energy_is_spent_as_the_example_turns_say(run_replies: RunReplies, agent
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(energy=0)
     memory_id = memory_of(agent, "The reef is deep.")
-    keep = act("maintain", target="memory", id=memory_id, verdict="keep", reason="it is")
-    run_replies(reply(act("reflect", insight="One."), keep, act("rest")))
+    keep = action_of("maintain", target="memory", id=memory_id, verdict="keep", reason="it is")
+    run_replies(reply_of(action_of("reflect", insight="One."), keep, action_of("rest")))
     saving = last_heartbeat(agent)
     run_replies(
-        reply(
-            act("synthesize", topic="t", content="A work."),
-            act("reach_out_user", intent="i", content="Done."),
-            act("reflect", insight="Two."),
-            act("synthesize", topic="t", content="Too much."),
-            act("brainstorm_goals", goals=[{"title": "A"}, {"title": "B"}]),
+        reply_of(
+            action_of("synthesize", topic="t", content="A work."),
+            action_of("reach_out_user", intent="i", content="Done."),
+            action_of("reflect", insight="Two."),
+            action_of("synthesize", topic="t", content="Too much."),
+            action_of("brainstorm_goals", goals=[{"title": "A"}, {"title": "B"}]),
         )
     )
     expensive = last_heartbeat(agent)
@@ -252,11 +259,11 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="actions")
-    five = [act("remember", content=f"Thing {number}.") for number in range(5)]
-    run_replies(reply(*five))
+    five = [action_of("remember", content=f"Thing {number}.") for number in range(5)]
+    run_replies(reply_of(*five))
     first = last_heartbeat(agent)
-    run_replies(reply(act("rest"), act("rest"), act("observe")))
-    prompt = run_replies(reply(*five)).requests[0].messages[0].content
+    run_replies(reply_of(action_of("rest"), action_of("rest"), action_of("observe")))
+    prompt = run_replies(reply_of(*five)).requests[0].messages[0].content
     third = last_heartbeat(agent)
 
     assert [action["verdict"] for action in first.actions] == ["run"] * 4 + ["too_little_energy"]
@@ -270,10 +277,10 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(
 def test_a_tick_budget_lasts_a_cycle_of_heartbeats(run_replies: RunReplies, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="ticks", allowance=3)
-    two = [act("remember", content="One."), act("remember", content="Two.")]
+    two = [action_of("remember", content="One."), action_of("remember", content="Two.")]
     left = []
     for _ in range(3):
-        run_replies(reply(*two))
+        run_replies(reply_of(*two))
         with tenant_transaction(agent.tenant_id):
             left.append(AgentState.objects.get(agent_id=agent.id).ticks_left)
 

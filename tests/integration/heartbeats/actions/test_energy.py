@@ -19,9 +19,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.agents.energy import EnergyTerms
 from arbor.errors import Invalid, TemplateInvalid
 from arbor.heartbeat.replay import replay
-from tests.integration.heartbeats.actions.conftest import RunReplies, act, reply
-from tests.integration.heartbeats.conftest import last_heartbeat, make_due
+from tests.integration.heartbeats.actions.conftest import RunReplies
+from tests.integration.heartbeats.conftest import last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 TEMPLATE = """\
 ---
@@ -54,8 +55,10 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
         slug=slug_of(agent), changes={"regeneration": 5, "maximum": 40, "costs": {"reflect": 9}}, actor="test"
     )
     set_energy(agent, regeneration=25, costs={"recall": 6})
-    insight = act("reflect", insight="The tide turns at noon.")
-    prompt = run_replies(reply(act("recall", query="tide"), insight, insight, insight, insight)).requests[0]
+    insight = action_of("reflect", insight="The tide turns at noon.")
+    prompt = run_replies(
+        reply_of(action_of("recall", query="tide"), insight, insight, insight, insight)
+    ).requests[0]
 
     text = "\n".join([prompt.system, *(message.content for message in prompt.messages)])
     assert (
@@ -79,10 +82,10 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
 
 def test_energy_beyond_the_default_maximum_is_kept(run_replies: RunReplies, agent: Agent) -> None:
     set_energy(agent, maximum=50, regeneration=45)
-    run_replies(reply(act("rest")))
+    run_replies(reply_of(action_of("rest")))
     assert energy_of(agent) == 50
     set_energy(agent, maximum=None, regeneration=None)
-    run_replies(reply(act("rest")))
+    run_replies(reply_of(action_of("rest")))
     assert energy_of(agent) == 20
 
 
@@ -90,9 +93,7 @@ def test_the_reflex_policy_decides_within_the_costs(fleet: Fleet, agent: Agent) 
     set_energy(agent, maximum=20, regeneration=1, costs=dict.fromkeys(("reflect", "recall", "connect"), 20))
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(energy=0)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     heartbeat = last_heartbeat(agent)
     assert all(action["verdict"] == "run" for action in heartbeat.actions)
     assert (heartbeat.energy_start, heartbeat.energy_end) == (1.0, 1.0)

@@ -18,15 +18,9 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.content import content_hash
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.actions.conftest import (
-    RunReplies,
-    act,
-    cluster_of,
-    memory_of,
-    outcome_of,
-    reply,
-)
+from tests.integration.heartbeats.actions.conftest import RunReplies, cluster_of, memory_of, outcome_of
 from tests.integration.heartbeats.conftest import last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 
 class TestMaintain:
@@ -36,7 +30,7 @@ class TestMaintain:
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
-        model = run_replies(reply(act("maintain", target="memory", id=memory_id)))
+        model = run_replies(reply_of(action_of("maintain", target="memory", id=memory_id)))
 
         assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 2)
         assert "The reef is ten fathoms deep." in model.requests[1].messages[-1].content
@@ -52,7 +46,7 @@ class TestMaintain:
             "content": "The reef is eleven fathoms deep.",
             "reason": "sounded again",
         }
-        run_replies(reply(act("maintain", target="memory", id=memory_id, **judged)))
+        run_replies(reply_of(action_of("maintain", target="memory", id=memory_id, **judged)))
 
         with tenant_transaction(agent.tenant_id):
             former = Memory.objects.get(id=memory_id)
@@ -82,7 +76,9 @@ class TestMaintain:
         self, run_replies: RunReplies, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
     ) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
-        run_replies(reply(act("maintain", target="memory", id=memory_id, reason="so it is", **judged)))
+        run_replies(
+            reply_of(action_of("maintain", target="memory", id=memory_id, reason="so it is", **judged))
+        )
 
         assert outcome_of(agent)["outcome"] == "success", outcome_of(agent)["summary"]
         with tenant_transaction(agent.tenant_id):
@@ -97,11 +93,13 @@ class TestMaintain:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
         with tenant_transaction(agent.tenant_id):
             pin(memory_ids=[UUID(memory_id)], actor="user:ann")
-        run_replies(reply(act("maintain", target="memory", id=memory_id, reason="old", verdict="retire")))
+        run_replies(
+            reply_of(action_of("maintain", target="memory", id=memory_id, reason="old", verdict="retire"))
+        )
         assert "a person decides when it goes" in outcome_of(agent)["summary"]
         run_replies(
-            reply(
-                act(
+            reply_of(
+                action_of(
                     "maintain",
                     target="memory",
                     id=memory_id,
@@ -129,7 +127,10 @@ class TestMaintain:
             )
         params = {"target": "belief", "id": str(belief.id), "verdict": "revise", "reason": "seen otherwise"}
         run_replies(
-            reply(act("maintain", **params, confidence=0.65), act("maintain", **params, confidence=0.01))
+            reply_of(
+                action_of("maintain", **params, confidence=0.65),
+                action_of("maintain", **params, confidence=0.01),
+            )
         )
 
         revised, refused = last_heartbeat(agent).actions
@@ -154,8 +155,8 @@ class TestMaintain:
             BeliefEvidence.objects.create(
                 tenant_id=agent.tenant_id, belief=belief, memory_id=against, supports=False
             )
-        keep = act("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
-        model = run_replies(reply(keep))
+        keep = action_of("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
+        model = run_replies(reply_of(keep))
         assert "## What speaks against your beliefs" in model.requests[0].messages[0].content
 
         with tenant_transaction(agent.tenant_id):
@@ -166,13 +167,15 @@ class TestMaintain:
         assert event.actor == f"agent:{agent.public_id}"
         assert event.detail["heartbeat_id"] == str(last_heartbeat(agent).id)
         assert (event.detail["belief_id"], event.detail["reason"]) == (str(belief.id), "one storm")
-        model = run_replies(reply())
+        model = run_replies(reply_of())
         assert "## What speaks against your beliefs" not in model.requests[0].messages[0].content
 
     def test_a_confirmed_memory_is_audited(self, run_replies: RunReplies, agent: Agent) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
         run_replies(
-            reply(act("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again"))
+            reply_of(
+                action_of("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again")
+            )
         )
 
         with tenant_transaction(agent.tenant_id):
@@ -182,20 +185,22 @@ class TestMaintain:
         assert event.actor == f"agent:{agent.public_id}"
 
     def test_a_cluster_is_shown_renamed_and_marked_stale(self, run_replies: RunReplies, agent: Agent) -> None:
-        theme = cluster_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
+        cluster_id = cluster_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
         named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
         run_replies(
-            reply(
-                act("maintain", target="cluster", id="Reef, depth"),
-                act("maintain", target="cluster", id=theme, **named),
-                act("maintain", target="cluster", id="the reef", verdict="doubt", reason="it is a muddle"),
+            reply_of(
+                action_of("maintain", target="cluster", id="Reef, depth"),
+                action_of("maintain", target="cluster", id=cluster_id, **named),
+                action_of(
+                    "maintain", target="cluster", id="the reef", verdict="doubt", reason="it is a muddle"
+                ),
             )
         )
 
         assert [action["outcome"] for action in last_heartbeat(agent).actions[:3]] == ["success"] * 3
         assert "The reef is ten fathoms deep." in last_heartbeat(agent).actions[0]["brought"]
         with tenant_transaction(agent.tenant_id):
-            cluster = Cluster.objects.get(id=theme)
+            cluster = Cluster.objects.get(id=cluster_id)
         assert (cluster.name, cluster.stale) == ("The reef", True)
 
     @pytest.mark.parametrize("target", ["memory", "belief", "cluster"])
@@ -216,7 +221,7 @@ class TestMaintain:
             with tenant_transaction(agent.tenant_id):
                 belief = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
                 named = str(add_belief(agent_id=other.id, belief=belief, actor="test").id)
-        run_replies(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
+        run_replies(reply_of(action_of("maintain", target=target, id=named, verdict=verdict, reason="why")))
 
         assert outcome_of(agent)["outcome"] == "failure"
         assert "there is no" in outcome_of(agent)["summary"]

@@ -18,8 +18,9 @@ from arbor.heartbeat.replay import replay
 from arbor.memory.values import NewMemory
 from tests.factories.knowledge import published_passage
 from tests.factories.rows import minutes_ago
-from tests.integration.heartbeats.actions.conftest import RunReplies, act, reply
+from tests.integration.heartbeats.actions.conftest import RunReplies
 from tests.integration.heartbeats.conftest import last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
@@ -44,7 +45,7 @@ def texts_of(request: Any) -> str:
 def test_documents_are_searched_and_cited_in_the_next_round_trip(
     run_replies: RunReplies, agent: Agent
 ) -> None:
-    model = run_replies(reply(act("search_knowledge", query="flights")), reply(act("rest")))
+    model = run_replies(reply_of(action_of("search_knowledge", query="flights")), reply_of(action_of("rest")))
     assert "search_knowledge (1)" in texts_of(model.requests[0])
     second = texts_of(model.requests[1])
     assert PASSAGE in second
@@ -63,7 +64,9 @@ def test_all_sources_are_searched_that_the_agent_may_read(
     if granted:
         with tenant_transaction(agent.tenant_id):
             grant_capability(agent_id=agent.id, resource=AUDIT_RESOURCE, actor="user:eve")
-    model = run_replies(reply(act("search_my_memories", query="flights")), reply(act("rest")))
+    model = run_replies(
+        reply_of(action_of("search_my_memories", query="flights")), reply_of(action_of("rest"))
+    )
     second = texts_of(model.requests[1])
     assert PASSAGE in second
     assert MEMORY in second
@@ -76,7 +79,7 @@ def test_a_search_by_words_alone_says_so(
     run_replies: RunReplies, agent: Agent, remote: RemoteEmbedder, action: str
 ) -> None:
     remote.away = True
-    model = run_replies(reply(act(action, query="flights")), reply(act("rest")))
+    model = run_replies(reply_of(action_of(action, query="flights")), reply_of(action_of("rest")))
     second = texts_of(model.requests[1])
     assert PASSAGE in second
     assert "kb was searched by words alone: its embedder did not answer" in second

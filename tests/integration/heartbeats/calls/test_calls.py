@@ -29,6 +29,7 @@ from arbor.errors import ModelTimeout, ModelUnavailable
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.slots import Slots
 from arbor.models.usage import Usage
+from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
@@ -75,14 +76,6 @@ def number_of(request: ModelRequest) -> int:
     return next(number for number in range(MANY) if f"agent {number}" in request.system)
 
 
-def counted_statements(sent: list[str]) -> Any:
-    def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        sent.append(sql)
-        return execute(sql, params, many, context)
-
-    return connections[APP].execute_wrapper(count)
-
-
 def test_calls_are_leased_and_stored_together_and_asked_at_once(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit
 ) -> None:
@@ -95,10 +88,9 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
 
     model = scripted(wait_for_all, repeat=True)
     calls = pending_calls(fleet, agents)
-    sent: list[str] = []
-    with counted_statements(sent):
+    with counted_statements() as sent:
         assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
-    # One that leases the calls, and one or, with a delayed thread, two that store them.
+    # One statement leases the calls; one, or two if a thread is late, store them.
     assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3
     assert len(model.requests) == MANY
     fleet.run()
@@ -145,7 +137,7 @@ def test_a_fault_in_storing_replies_stores_them_one_by_one(
 
     def answer(request: ModelRequest) -> str:
         if number_of(request) == 1:
-            # No ledger entry can name it any more.
+            # No ledger entry can refer to this call any more.
             with tenant_transaction(agents[0].tenant_id):
                 ExternalCall.objects.filter(id=calls[1]).delete()
         together.wait()
@@ -303,7 +295,7 @@ class SlowServer:
 
 @pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch, settings: Any) -> SlowServer:
-    """Return a server of one's own that answers one call at a time, which waiting calls outlast their leases for."""
+    """Return a slow server that answers one call at a time, so that waiting calls outlast their leases."""
     server = SlowServer(1.0)
     settings.ARBOR_DEFAULT_MODEL = server.handle
     settings.ARBOR_MODEL_DEADLINE_S = 1.5
@@ -322,7 +314,7 @@ def test_calls_to_a_slow_server_wait_and_do_not_fail(
     ids = pending_calls(fleet, agents)
     assert execute_calls(call_ids=ids, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     assert one_at_a_time.most == 1
-    # The last one waited for longer than its deadline and its lease, and had its deadline whole when it was sent.
+    # The last call waited for longer than its deadline and its lease, and had its whole deadline when it was sent.
     assert one_at_a_time.deadlines == [1.5] * MANY
     fleet.run()
     assert {heartbeats_of(agent)[-1].status for agent in agents} == {HeartbeatStatus.DONE}
@@ -334,7 +326,7 @@ def test_waiting_calls_that_lost_their_leases_are_not_sent(
     ids = pending_calls(fleet, agents)
     tenant_id = agents[0].tenant_id
     one_at_a_time.before_first = partial(lease_by_another_worker, tenant_id, ids)
-    # The reply of the one that was sent comes too late.
+    # The reply to the call that was sent comes too late.
     assert execute_calls(call_ids=ids, tenant_id=tenant_id, submit=submit) == 0
     assert len(one_at_a_time.deadlines) == 1
 

@@ -31,8 +31,8 @@ def cuts_of(agent: Agent) -> list[AuditEvent]:
 
 def remember_much(agent: Agent) -> None:
     now = SystemClock().now()
-    said = [NewMemory(content=f"Day {n}: {'gulls ' * 180}", occurred_at=now) for n in range(12)]
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=said)
+    memories = [NewMemory(content=f"Day {n}: {'gulls ' * 180}", occurred_at=now) for n in range(12)]
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
 def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: Script, settings: Any) -> None:
@@ -59,7 +59,7 @@ def test_each_cut_of_a_prompt_is_audited(fleet: Fleet, agent: Agent, scripted: S
     assert whole is not None
     for name, source in sources.items():
         assert source["after"] == sent.sizes[name]
-        # The note of how many are not shown takes some tokens.
+        # The note about entries that are not shown takes some tokens.
         assert source["before"] == pytest.approx(whole.sizes[name], abs=12)
         assert source["before"] - source["after"] == source["tokens"] > 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,6 @@ from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
 from apps.heartbeats.services.legs import checkpoints
 from apps.heartbeats.services.reports.trace import steps_of
-from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
@@ -33,14 +31,7 @@ from arbor.models.ports import ModelRequest, ScriptedModel
 from config.cli.agents.trace import trace_of
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
-
-
-def _reply(*actions: dict[str, Any], **keys: Any) -> str:
-    return json.dumps(
-        {"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": [], **keys}
-    )
+from tests.integration.heartbeats.heartbeat_runner import Script, memory_of, reply_of
 
 
 def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
@@ -50,23 +41,16 @@ def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def _known(agent: Agent) -> None:
     """Store a memory that the agent can recall."""
-    remember(
-        tenant_id=agent.tenant_id,
-        agent_id=agent.id,
-        memories=[
-            NewMemory(content="The lighthouse keeper is called Ines.", occurred_at=SystemClock().now())
-        ],
-    )
+    memory_of(agent, "The lighthouse keeper is called Ines.")
 
 
 def _run_heartbeat(agent: Agent, fleet: Fleet) -> Heartbeat:
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     fleet.run()
     return heartbeats_of(agent)[-1]
 
 
-def _policy(agent: Agent, **values: Any) -> None:
+def _set_policy(agent: Agent, **values: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.update_or_create(
             agent_id=agent.id, defaults={"tenant_id": agent.tenant_id, **values}
@@ -75,7 +59,9 @@ def _policy(agent: Agent, **values: Any) -> None:
 
 def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     note = {"action": "remember", "params": {"content": "Ines keeps the light.", "type": "semantic"}}
-    model = scripted(_reply(_recall(), thinking="Who was it?"), _reply(note, thinking="Ines it is."), REST)
+    model = scripted(
+        reply_of(_recall(), thinking="Who was it?"), reply_of(note, thinking="Ines it is."), REST
+    )
 
     heartbeat = _run_heartbeat(agent, fleet)
 
@@ -108,7 +94,7 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
 
     monkeypatch.setattr(checkpoints, "fetch", record)
     note = {"text": "Ines is the keeper of the lighthouse.", "referenced_date": None}
-    scripted(_reply(_recall(), memory_notes=[note]), REST)
+    scripted(reply_of(_recall(), memory_notes=[note]), REST)
 
     heartbeat = _run_heartbeat(agent, fleet)
 
@@ -125,14 +111,8 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
 
 
 def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    remember(
-        tenant_id=agent.tenant_id,
-        agent_id=agent.id,
-        memories=[
-            NewMemory(content="Who keeps the lighthouse? " + "fog " * 1_000, occurred_at=SystemClock().now())
-        ],
-    )
-    model = scripted(_reply(_recall()), REST)
+    memory_of(agent, "Who keeps the lighthouse? " + "fog " * 1_000)
+    model = scripted(reply_of(_recall()), REST)
 
     _run_heartbeat(agent, fleet)
 
@@ -143,7 +123,7 @@ def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scri
 
 
 def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    scripted(_reply(_recall()), _reply(_recall("the lighthouse")), _reply())
+    scripted(reply_of(_recall()), reply_of(_recall("the lighthouse")), reply_of())
 
     heartbeat = _run_heartbeat(agent, fleet)
 
@@ -161,14 +141,14 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
     new = [{"title": title} for title in ("Name the isles", "Count the boats", "Draw the pier")]
     update = {"goal_id": str(goal.id), "progress": 0.2, "note": "began"}
     scripted(
-        _reply(
+        reply_of(
             _recall(),
             memory_notes=["Ada asked first."],
             new_goals=new[:2],
             goal_updates=[update],
             concerns=["wind"],
         ),
-        _reply(memory_notes=["Ada asked again."], new_goals=[new[2], {"title": "Sail"}], concerns=["rain"]),
+        reply_of(memory_notes=["Ada asked again."], new_goals=[new[2], {"title": "Sail"}], concerns=["rain"]),
     )
 
     heartbeat = _run_heartbeat(agent, fleet)
@@ -188,7 +168,7 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
 
 
 def test_a_heartbeat_ends_after_ten_turns(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    model = scripted(_reply(_recall()), repeat=True)
+    model = scripted(reply_of(_recall()), repeat=True)
 
     heartbeat = _run_heartbeat(agent, fleet)
 
@@ -207,8 +187,8 @@ def test_the_policy_and_the_installation_limit_the_turns(
     turns: int,
 ) -> None:
     settings.ARBOR_FOLLOW_UPS = installed
-    _policy(agent, follow_ups=own)
-    model = scripted(_reply(_recall()), repeat=True)
+    _set_policy(agent, follow_ups=own)
+    model = scripted(reply_of(_recall()), repeat=True)
 
     assert _run_heartbeat(agent, fleet).turns == turns
     assert len(model.requests) == turns
@@ -226,9 +206,8 @@ def test_a_reply_without_results_to_read_ends_the_heartbeat(
 def test_a_worker_that_dies_between_two_turns_repeats_neither(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    model = scripted(_reply(_recall(), memory_notes=["Ada asked."]), _reply(thinking="Ines it is."))
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    model = scripted(reply_of(_recall(), memory_notes=["Ada asked."]), reply_of(thinking="Ines it is."))
+    fleet.claim(agent)
     while len(model.requests) < 1 or _count_think_calls(agent) < 2:
         fleet.step()
     fleet.messages.clear()  # the broker loses all messages
@@ -251,12 +230,12 @@ def _count_think_calls(agent: Agent) -> int:
 
 
 @pytest.mark.parametrize(
-    "lines", [[ModelTimeout("too slow")], ["no", "no", "no"]], ids=["out of reach", "unreadable"]
+    "lines", [[ModelTimeout("too slow")], ["no", "no", "no"]], ids=["unreachable", "unreadable"]
 )
 def test_a_failed_further_turn_keeps_the_effects_of_the_first(
     agent: Agent, fleet: Fleet, scripted: Script, lines: list[Any]
 ) -> None:
-    scripted(_reply(_recall(), thinking="Who was it?"), *lines)
+    scripted(reply_of(_recall(), thinking="Who was it?"), *lines)
 
     heartbeat = _run_heartbeat(agent, fleet)
 
@@ -272,7 +251,7 @@ def test_a_failed_further_turn_keeps_the_effects_of_the_first(
 def test_an_unreadable_further_turn_is_retried_with_its_history(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    model = scripted(_reply(_recall()), "no", _reply(thinking="Ines it is."))
+    model = scripted(reply_of(_recall()), "no", reply_of(thinking="Ines it is."))
 
     heartbeat = _run_heartbeat(agent, fleet)
 
@@ -298,7 +277,7 @@ class _Models:
         return self._models[handle.partition("/")[2]]
 
 
-def _goal(agent: Agent) -> None:
+def _add_active_goal(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
 
@@ -306,8 +285,8 @@ def _goal(agent: Agent) -> None:
 def test_a_heartbeat_calls_the_model_of_its_tier(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _goal(agent)
-    _policy(agent, tier_models={"strategic": ["openai/deep"], "standard": ["openai/usual"]})
+    _add_active_goal(agent)
+    _set_policy(agent, tier_models={"strategic": ["openai/deep"], "standard": ["openai/usual"]})
     models = _Models(monkeypatch, deep=REST, usual=REST)
 
     heartbeat = _run_heartbeat(agent, fleet)
@@ -320,8 +299,8 @@ def test_a_heartbeat_calls_the_model_of_its_tier(
 def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    _goal(agent)
-    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    _add_active_goal(agent)
+    _set_policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     models = _Models(monkeypatch, deep=error, other=REST)
 
     heartbeat = _run_heartbeat(agent, fleet)
@@ -337,20 +316,20 @@ def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
     with tenant_transaction(agent.tenant_id):
         failed, answered = ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at")
     assert (failed.status, failed.model, answered.model) == ("failed", "openai/deep", "openai/other")
-    assert ModelRequest.from_json(_plain(failed)).messages == (
-        ModelRequest.from_json(_plain(answered)).messages
+    assert ModelRequest.from_json(_request_without_schema(failed)).messages == (
+        ModelRequest.from_json(_request_without_schema(answered)).messages
     )
 
 
-def _plain(call: ExternalCall) -> dict[str, Any]:
+def _request_without_schema(call: ExternalCall) -> dict[str, Any]:
     return {name: value for name, value in call.request.items() if name != "schema_of"}
 
 
 def test_a_heartbeat_fails_when_all_models_of_its_tier_fail(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _goal(agent)
-    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    _add_active_goal(agent)
+    _set_policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     slow = ModelTimeout("slow")
     models = _Models(monkeypatch, deep=slow, other=slow)
 
@@ -363,8 +342,8 @@ def test_a_heartbeat_fails_when_all_models_of_its_tier_fail(
 def test_a_model_that_refuses_is_not_passed_over(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _goal(agent)
-    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    _add_active_goal(agent)
+    _set_policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     models = _Models(monkeypatch, deep=ModelRefused("I may not"), other=REST)
 
     assert _run_heartbeat(agent, fleet).status == HeartbeatStatus.FAILED
@@ -382,9 +361,9 @@ def test_an_agent_without_a_model_asks_the_installations_tier(
     settings.ARBOR_TIER_MODELS = parse_tier_models("strategic=openai/deep,standard=openai/usual")
     own = new_agent(tenant, name="Grace", model="openai/own")
     models = _Models(monkeypatch, deep=REST, own=REST)
-    for asking_agent in (agent, own):
-        _goal(asking_agent)
-        _run_heartbeat(asking_agent, fleet)
+    for asker in (agent, own):
+        _add_active_goal(asker)
+        _run_heartbeat(asker, fleet)
 
     assert models.asked == ["openai/deep", "openai/own"]
 

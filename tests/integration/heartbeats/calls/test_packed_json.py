@@ -23,21 +23,21 @@ from arbor.heartbeat.prompts.questions import request_of
 from arbor.heartbeat.situation import Situation
 from config.servers.postgres import EmbeddedPostgres
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
-SEEN: dict[str, Any] = {"energy_unit": "actions", "text": "“ä”\n" * 2000, "list": [1, 2.5, None]}
+SITUATION: dict[str, Any] = {"energy_unit": "actions", "text": "“ä”\n" * 2000, "list": [1, 2.5, None]}
 
 
 @pytest.fixture
 def heartbeat(agent: Agent) -> Iterator[Heartbeat]:
     with tenant_transaction(agent.tenant_id):
-        yield HeartbeatFactory(agent=agent, situation=SEEN, trace=[{"sequence": 1}])
+        yield HeartbeatFactory(agent=agent, situation=SITUATION, trace=[{"sequence": 1}])
 
 
 def test_a_row_comes_back_as_it_was(heartbeat: Heartbeat) -> None:
-    assert Heartbeat.objects.get(id=heartbeat.id).situation == SEEN
+    assert Heartbeat.objects.get(id=heartbeat.id).situation == SITUATION
     ((stored,),) = fetch("SELECT situation FROM heartbeats_heartbeat WHERE id = %(id)s", id=heartbeat.id)
     assert len(stored) < 500
 
@@ -54,11 +54,11 @@ def test_a_list_is_appended_to(heartbeat: Heartbeat) -> None:
 
 def test_rows_are_inserted_and_updated(heartbeat: Heartbeat, agent: Agent) -> None:
     slot_at = heartbeat.slot_at - timedelta(hours=1)
-    new = HeartbeatFactory.build(agent=agent, tenant_id=agent.tenant_id, slot_at=slot_at, situation=SEEN)
+    new = HeartbeatFactory.build(agent=agent, tenant_id=agent.tenant_id, slot_at=slot_at, situation=SITUATION)
     insert_rows([new])
     Heartbeat.objects.filter(id=heartbeat.id).update(situation={})
 
-    assert Heartbeat.objects.get(id=new.id).situation == SEEN
+    assert Heartbeat.objects.get(id=new.id).situation == SITUATION
     assert Heartbeat.objects.get(id=new.id).trace == new.trace
     assert Heartbeat.objects.get(id=heartbeat.id).situation == {}
 
@@ -81,9 +81,7 @@ def test_a_request_is_stored_byte_for_byte(
 
     monkeypatch.setattr(questions, "pack", packed)
     model = scripted(REST)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
 
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(heartbeat_id=last_heartbeat(agent).id)
@@ -100,9 +98,7 @@ def test_a_request_is_stored_byte_for_byte(
 def test_replies_and_states_are_stored_packed(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     text = f"{REST}\n“ä”\t{'and so on, ' * 40}"
     scripted(text)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
 
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(heartbeat_id=last_heartbeat(agent).id)
@@ -121,7 +117,7 @@ def test_replies_and_states_are_stored_packed(fleet: Fleet, agent: Agent, script
 def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
     with psycopg.connect(postgres.superuser_url) as session:
         session.execute("CREATE TEMP TABLE old (situation jsonb, trace jsonb)")
-        session.execute("INSERT INTO old VALUES (%s, %s)", [Jsonb(SEEN), Jsonb([{"sequence": 1}])])
+        session.execute("INSERT INTO old VALUES (%s, %s)", [Jsonb(SITUATION), Jsonb([{"sequence": 1}])])
         for column in ("situation", "trace"):
             session.execute(
                 f"ALTER TABLE old ALTER {column} TYPE bytea USING '\\x00'::bytea || convert_to({column}::text, 'UTF8')"
@@ -130,6 +126,6 @@ def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPos
         row = session.execute("SELECT situation, trace FROM old").fetchone()
     assert row is not None
     fields = Heartbeat._meta
-    assert fields.get_field("situation").from_db_value(row[0], None, None) == SEEN
+    assert fields.get_field("situation").from_db_value(row[0], None, None) == SITUATION
     steps = fields.get_field("trace").from_db_value(row[1], None, None)
     assert [step["sequence"] for step in steps] == [1, 2]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,47 +10,26 @@ from apps.agents.models import Agent
 from apps.calls.models import ExternalCall
 from apps.fleet.policy import policy_of, set_policy
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.heartbeats.services.reports.trace import steps_of
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, ModelRefused
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replay import replay
-from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_giving_up, reply_of
 
 DOUBT = json.dumps({"view": "The reef is half charted; giving up wastes it.", "advice": "leave"})
 AGREE = json.dumps({"view": "Your users never asked for a chart.", "advice": "carry_out"})
 
 
-@pytest.fixture
-def goal(agent: Agent) -> Goal:
-    with tenant_transaction(agent.tenant_id):
-        Goal.objects.filter(agent_id=agent.id).delete()
-        return create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
-
-
-def _reply(thinking: str, *updates: dict[str, Any]) -> str:
-    return json.dumps(
-        {"thinking": thinking, "actions": [], "memory_notes": [], "goal_updates": list(updates)}
-    )
-
-
-def _giving_up(goal: Goal) -> str:
-    return _reply("Enough.", {"goal_id": str(goal.id), "state": "abandoned", "reason": "dull"})
-
-
 def _run_heartbeat(agent: Agent, fleet: Fleet, *, voices: int) -> Heartbeat:
-    with tenant_transaction(agent.tenant_id):
-        if voices:
+    if voices:
+        with tenant_transaction(agent.tenant_id):
             set_policy(agent_id=agent.id, changes={"voices": voices}, actor="cli:ada")
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     fleet.run()
     return heartbeats_of(agent)[-1]
 
@@ -65,7 +42,7 @@ def _state_of(goal: Goal) -> str:
 def test_voices_are_asked_before_a_hard_decision(
     agent: Agent, fleet: Fleet, scripted: Script, goal: Goal
 ) -> None:
-    model = scripted(_giving_up(goal), DOUBT, AGREE, _reply("The skeptic is right."))
+    model = scripted(reply_giving_up(goal), DOUBT, AGREE, reply_of(thinking="The skeptic is right."))
 
     heartbeat = _run_heartbeat(agent, fleet, voices=2)
 
@@ -95,7 +72,7 @@ def test_voices_are_asked_before_a_hard_decision(
 def test_a_decision_without_voices_costs_one_call(
     agent: Agent, fleet: Fleet, scripted: Script, goal: Goal, voices: int
 ) -> None:
-    reply = _reply("A quiet day.") if voices else _giving_up(goal)
+    reply = reply_of(thinking="A quiet day.") if voices else reply_giving_up(goal)
     model = scripted(reply)
 
     assert _run_heartbeat(agent, fleet, voices=voices).status == HeartbeatStatus.DONE
@@ -104,7 +81,7 @@ def test_a_decision_without_voices_costs_one_call(
 
 
 def test_a_voice_that_fails_is_left_out(agent: Agent, fleet: Fleet, scripted: Script, goal: Goal) -> None:
-    model = scripted(_giving_up(goal), "no JSON at all", AGREE, _giving_up(goal))
+    model = scripted(reply_giving_up(goal), "no JSON at all", AGREE, reply_giving_up(goal))
 
     assert _run_heartbeat(agent, fleet, voices=2).status == HeartbeatStatus.DONE
     assert "skeptic" not in model.requests[3].messages[-1].content
@@ -114,7 +91,7 @@ def test_a_voice_that_fails_is_left_out(agent: Agent, fleet: Fleet, scripted: Sc
 def test_a_hard_decision_without_any_voice_is_not_made(
     agent: Agent, fleet: Fleet, scripted: Script, goal: Goal
 ) -> None:
-    scripted(_giving_up(goal), ModelRefused("no"), ModelRefused("no"))
+    scripted(reply_giving_up(goal), ModelRefused("no"), ModelRefused("no"))
 
     heartbeat = _run_heartbeat(agent, fleet, voices=2)
 

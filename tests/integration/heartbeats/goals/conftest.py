@@ -12,13 +12,12 @@ from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
-from arbor.models.ports import ModelRequest, ScriptedModel
+from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
 
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
@@ -26,13 +25,12 @@ def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str,
 
 
 @pytest.fixture
-def run_replies(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
     """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
         model = scripted(*(replies or (REST,)))
-        with tenant_transaction(agent.tenant_id):
-            claim_now(agent_id=agent.id)
+        fleet.claim(agent)
         fleet.run()
         request: ModelRequest = model.requests[0]
         return "\n".join([request.system, *(message.content for message in request.messages)])
@@ -57,11 +55,13 @@ def goals(agent: Agent) -> tuple[Goal, Goal]:
 
 
 def last_done(agent: Agent) -> Heartbeat:
+    """Return the agent's latest heartbeat, which has to be done."""
     heartbeat = heartbeats_of(agent)[-1]
     assert heartbeat.status == "done", heartbeat.reason
     return heartbeat
 
 
-def plan_for(goal: Goal, *steps: str, **of: Any) -> str:
+def plan_for(goal: Goal, *steps: str, **fields: Any) -> str:
+    """Return a reply that plans these steps towards a goal."""
     intentions = [{"action": "recall", "description": step} for step in steps]
-    return reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions, **of}])
+    return reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions, **fields}])

@@ -13,16 +13,14 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.goals.models import Goal, GoalMemoryLink
 from apps.goals.services.goals import create_goal, move_goal
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
-from arbor.models.ports import ScriptedModel
 from tests.factories.authority import allow_also
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.goals.conftest import action, last_done
-from tests.integration.heartbeats.heartbeat_runner import reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
 
 type RunReplies = Callable[..., str]
 
@@ -93,12 +91,12 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
     coast, reef = goals
     locked: list[str] = []
 
-    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record_locks(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if "FROM goals_goal" in sql and "FOR UPDATE" in sql:
             locked.append(sql)
         return execute(sql, params, many, context)
 
-    with connections[APP].execute_wrapper(look):
+    with connections[APP].execute_wrapper(record_locks):
         run_replies(
             reply_of(
                 actions=[
@@ -125,7 +123,7 @@ def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
         move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    actions = [action_for(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
+    actions = [action_for(goal, "remember", content=f"For {goal}.") for goal in (reef.id, "the-reef")]
     run_replies(reply_of(actions=actions))
     heartbeat = last_done(agent)
     assert [action["outcome"] for action in heartbeat.actions] == ["success", "success"]
@@ -150,16 +148,16 @@ def test_work_for_a_goal_counts_though_its_step_is_closed(
 
 
 def test_review_goals_shows_every_open_goal_to_a_further_turn(
-    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Script
 ) -> None:
     titles = ("Name the islands", "Draw the currents", "Count the seals", "Mend the boat", "Learn the stars")
     with tenant_transaction(agent.tenant_id):
         for title in titles:
             create_goal(agent_id=agent.id, title=title, source=GoalSource.IDENTITY, expected_reward=0.9)
         sixth = create_goal(agent_id=agent.id, title="Find the wreck")
-        aside = GoalState.BACKBURNER
-        some_day = create_goal(agent_id=agent.id, title="Sail around it", state=aside)
-        blocked = create_goal(agent_id=agent.id, title="Raise it", state=aside, blocked_by="no diver")
+        backburner = GoalState.BACKBURNER
+        some_day = create_goal(agent_id=agent.id, title="Sail around it", state=backburner)
+        blocked = create_goal(agent_id=agent.id, title="Raise it", state=backburner, blocked_by="no diver")
     model = scripted(
         reply_of(actions=[action("review_goals")]),
         reply_of(
@@ -168,8 +166,7 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
         ),
     )
     _allow(agent, "review_goals", "reprioritize")
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     fleet.run()
 
     first, second = (request.messages[-1].content for request in model.requests)
@@ -189,15 +186,14 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
 
 
 def test_a_review_shows_what_the_same_turn_thought_of(
-    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Callable[..., ScriptedModel]
+    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Script
 ) -> None:
     ideas = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]
     model = scripted(
         reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), REST
     )
     _allow(agent, "review_goals", "brainstorm_goals")
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     fleet.run()
     with tenant_transaction(agent.tenant_id):
         goal_ids: dict[str, UUID] = dict(

@@ -11,7 +11,6 @@ from django.conf import settings
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, Plan, PlanStep
 from apps.goals.services.goals import add_plan
-from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
@@ -23,6 +22,7 @@ from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 type RunReplies = Callable[..., str]
 
+#: Actions that the steps of these tests do not name, with their parameters.
 OTHERS: dict[str, dict[str, Any]] = {
     "rest": {},
     "observe": {},
@@ -38,7 +38,7 @@ def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str
 ) -> None:
     _allow(agent, "synthesize", name)
-    step = _planned(run_replies, goals[1], "synthesize", "write the report")
+    step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
     reason = f"the step is synthesize; {name} does not carry it out"
@@ -61,7 +61,7 @@ def test_another_action_for_the_goal_is_effort_but_completes_no_step(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _allow(agent, "synthesize")
-    step = _planned(run_replies, goals[1], "synthesize", "write the report")
+    step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     thought = action("reflect", step.id, **OTHERS["reflect"])
     run_replies(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
     assert _progress(step)[0] == IntentStatus.PENDING
@@ -74,7 +74,7 @@ def test_a_step_completes_though_another_action_names_it_too(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _allow(agent, "synthesize")
-    step = _planned(run_replies, goals[1], "synthesize", "write the report")
+    step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     run_replies(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
@@ -83,7 +83,7 @@ def test_a_step_named_by_another_action_completes_in_a_later_turn(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _allow(agent, "synthesize", "observe")
-    step = _planned(run_replies, goals[1], "synthesize", "write the report")
+    step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     report = reply_of(actions=[action("synthesize", step.id, **REPORT)])
     run_replies(reply_of(actions=[action("observe", step.id)]), report)
     assert last_done(agent).turns == 2
@@ -93,7 +93,7 @@ def test_a_step_named_by_another_action_completes_in_a_later_turn(
 def test_an_unknown_action_leaves_the_step_pending(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    step = _planned(run_replies, goals[1], "recall", "what the pilots said")
+    step = _plan_step(run_replies, goals[1], "recall", "what the pilots said")
     run_replies(reply_of(actions=[action("fly", step.id)]))
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
 
@@ -105,7 +105,7 @@ def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
 ) -> None:
     _allow(agent, "observe")
-    step = _planned(run_replies, goals[1], "inquire_deep", "ask the pilots")
+    step = _plan_step(run_replies, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
         allow(agent, *(action for action in allowed_actions(agent) if action != "inquire_deep"))
     run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
@@ -121,7 +121,7 @@ def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
         draft = PlanDraft(steps=[StepDraft(action="maintain", description="revise the report")])
         add_plan(agent_id=agent.id, goal_id=goals[1].id, draft=draft)
         step: Intent = Intent.objects.get(goal_id=goals[1].id)
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     fleet.run()
     assert [(action["action"], action["intent_id"]) for action in last_done(agent).actions] == [
         ("reflect", str(step.id))
@@ -129,7 +129,7 @@ def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
-def _planned(run_replies: RunReplies, goal: Goal, name: str, description: str) -> Intent:
+def _plan_step(run_replies: RunReplies, goal: Goal, name: str, description: str) -> Intent:
     intentions = [{"action": name, "description": description}]
     run_replies(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions}]))
     with tenant_transaction(goal.tenant_id):

@@ -51,10 +51,10 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
     run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        leanings = dict.fromkeys(
+        traits = dict.fromkeys(
             ("risk_tolerance", "collaboration", "depth_vs_breadth", "quality_vs_speed"), 0.5
         )
-        Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": leanings})
+        Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": traits})
         Percept.objects.create(
             tenant_id=agent.tenant_id, agent=agent, kind=PerceptKind.ENVIRONMENT, content="A ship is wrecked."
         )
@@ -104,7 +104,7 @@ def test_traits_and_experience_weigh_in_a_goal_by_rule(
     first = {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
         "Live within your means"
     ]
-    # 1 urgency, 0.5 of 0.75 reward (three quarters of what is thought), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
+    # 1 urgency, 0.5 of 0.75 reward (three quarters of the expected reward), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
     assert first == "1.80"
     assert {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
         "Live within your means"

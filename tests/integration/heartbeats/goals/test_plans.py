@@ -225,13 +225,13 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
     run_replies(plan_for(reef, "what the pilots said"))
     observed: list[tuple[str, bool]] = []
 
-    def look(execution: Execution, decision: Decision) -> Act:
+    def observe_lock(execution: Execution, decision: Decision) -> Act:
         backlog = yield OpenBacklog()
         intent = backlog.intent(str(decision.intent_id))
         observed.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
         return (yield from rest(execution, decision))
 
-    monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
+    monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": observe_lock})
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(goal_id=reef.id).update(
             status=IntentStatus.LOCKED, locked_by=UUID(int=9), locked_at=timezone.now()
@@ -305,16 +305,16 @@ def test_a_heartbeat_without_goal_work_adds_no_effort(
 def test_an_intent_tried_and_then_blocked_keeps_its_attempt(
     run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _turns(run_replies, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
 def test_an_intent_blocked_and_then_tried_uses_one_tick(
     run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
+    intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
-    intent = _turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
+    intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
@@ -322,11 +322,13 @@ def test_a_step_named_in_vain_between_two_tries_uses_one_tick(
     run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = ActionOutcome.FAILURE
-    intent = _turns(run_replies, agent, goals, monkeypatch, failed, failed, names=("recall", "fly", "recall"))
+    intent = _run_turns(
+        run_replies, agent, goals, monkeypatch, failed, failed, names=("recall", "fly", "recall")
+    )
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 2, 1)
 
 
-def _turns(
+def _run_turns(
     run_replies: Callable[..., str],
     agent: Agent,
     goals: tuple[Goal, Goal],
@@ -334,18 +336,18 @@ def _turns(
     *outcomes: ActionOutcome,
     names: Sequence[str] = ("recall", "recall"),
 ) -> Intent:
-    """Name an intent in each turn of one heartbeat, by actions of these names; each recall has the next outcome."""
-    coming = iter(outcomes)
+    """Run one heartbeat whose turns name an intent by these actions; each recall of it has the next outcome."""
+    next_outcomes = iter(outcomes)
 
-    def look(execution: Execution, decision: Decision) -> Act:
+    def recall(execution: Execution, decision: Decision) -> Act:
         effect = yield from rest(execution, decision)
-        outcome = next(coming) if decision.intent_id else effect.outcome
+        outcome = next(next_outcomes) if decision.intent_id else effect.outcome
         return effect.model_copy(
             update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"}
         )
 
     run_replies(plan_for(goals[1], "what the pilots said"))
-    monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
+    monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": recall})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]

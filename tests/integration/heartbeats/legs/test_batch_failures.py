@@ -73,12 +73,12 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
 ) -> None:
     scripted(REST, repeat=True)
 
-    def tied_to_nothing(heartbeat: HeartbeatState) -> Any:
+    def link_a_missing_goal(heartbeat: HeartbeatState) -> Any:
         result = yield from record(heartbeat)
         # No goal has this id.
         return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
 
-    replace_step(monkeypatch, "record", batch.agents[5], tied_to_nothing)
+    replace_step(monkeypatch, "record", batch.agents[5], link_a_missing_goal)
     batch.run()
 
     assert_one_heartbeat_each(batch, except_for={5: "failed"})
@@ -100,14 +100,14 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     batch.run_leg()
     batch.execute_calls()
 
-    def stolen(heartbeat: HeartbeatState) -> Any:
-        # As a worker does that has taken over the heartbeat after its lease was lost.
+    def advance_step(heartbeat: HeartbeatState) -> Any:
+        # What another worker writes once it has taken over the heartbeat.
         cleaner.execute(
             "UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [heartbeat.heartbeat_id]
         )
         return HANDLERS["feel"](heartbeat)
 
-    replace_step(monkeypatch, "feel", lost_agent, stolen)
+    replace_step(monkeypatch, "feel", lost_agent, advance_step)
     others = {agent.id for agent in batch.agents} - {lost_agent.id}
     assert batch.run_leg() == others
     statuses_by_agent = {heartbeat.agent_id: heartbeat.status for heartbeat in batch.heartbeats()}
@@ -116,7 +116,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
 
 
 class FailingStatements:
-    """Lets the database refuse statements with these words, a number of times."""
+    """Fails the statements that contain these words, a number of times."""
 
     def __init__(self, words: str, error: Callable[[], Exception], *, most: int = 1) -> None:
         self._words, self._error, self._most = words, error, most
@@ -141,11 +141,11 @@ def test_heartbeats_run_singly_after_a_deadlock(words: str, batch: Batch, script
     batch.make_due()
     batch.run_leg()
     batch.execute_calls()
-    trouble = FailingStatements(words, deadlock)
-    with connections[APP].execute_wrapper(trouble), structlog.testing.capture_logs() as logs:
+    failing = FailingStatements(words, deadlock)
+    with connections[APP].execute_wrapper(failing), structlog.testing.capture_logs() as logs:
         assert batch.run_leg() == {agent.id for agent in batch.agents}
 
-    assert trouble.times == 1
+    assert failing.times == 1
     assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
     assert_one_heartbeat_each(batch)
 
@@ -196,8 +196,8 @@ def test_an_unreachable_database_loses_no_heartbeat_of_a_batch(
     batch.make_due()
     batch.run_leg()
     batch.execute_calls()
-    trouble = FailingStatements("calls_dailyusage", lost_connection, most=1 + EIGHT)
-    with connections[APP].execute_wrapper(trouble), pytest.raises(InterfaceError):
+    failing = FailingStatements("calls_dailyusage", lost_connection, most=1 + EIGHT)
+    with connections[APP].execute_wrapper(failing), pytest.raises(InterfaceError):
         batch.run_leg()
 
     assert set(statuses_of(batch)) == {HeartbeatStatus.WAITING}

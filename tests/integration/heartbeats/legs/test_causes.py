@@ -19,9 +19,9 @@ from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner
 def memory_of_last(agent: Agent) -> UUID:
     """Return the memory of the agent's latest heartbeat."""
     with tenant_transaction(agent.tenant_id):
-        found = Heartbeat.objects.filter(agent_id=agent.id, memory__isnull=False).latest("started_at")
-        assert found.memory_id is not None
-        return UUID(str(found.memory_id))
+        latest = Heartbeat.objects.filter(agent_id=agent.id, memory__isnull=False).latest("started_at")
+        assert latest.memory_id is not None
+        return UUID(str(latest.memory_id))
 
 
 def causes(agent: Agent) -> set[tuple[UUID, UUID]]:
@@ -30,7 +30,7 @@ def causes(agent: Agent) -> set[tuple[UUID, UUID]]:
         return set(edges.values_list("source_id", "target_id"))
 
 
-def met(agent: Agent, kind: str, **detail: str) -> None:
+def store_percept(agent: Agent, kind: str, **detail: str) -> None:
     with tenant_transaction(agent.tenant_id):
         Percept.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, kind=kind, content="It came back.", detail=detail
@@ -42,26 +42,26 @@ def test_a_step_that_was_given_up_causes_what_follows(
     heartbeats: HeartbeatRunner, agent: Agent, kind: str
 ) -> None:
     heartbeats.run(REST)
-    did = memory_of_last(agent)
-    met(agent, kind)
+    cause_id = memory_of_last(agent)
+    store_percept(agent, kind)
     heartbeats.run(REST)
-    assert causes(agent) == {(did, memory_of_last(agent))}
+    assert causes(agent) == {(cause_id, memory_of_last(agent))}
 
 
 def test_a_message_causes_its_answer(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(REST)
-    did = memory_of_last(agent)
+    cause_id = memory_of_last(agent)
     with tenant_transaction(agent.tenant_id):
-        wrote = Heartbeat.objects.get(agent_id=agent.id, memory_id=did)
-        message: OutboxMessage = OutboxMessageFactory(agent=agent, heartbeat_id=wrote.id)
+        heartbeat = Heartbeat.objects.get(agent_id=agent.id, memory_id=cause_id)
+        message: OutboxMessage = OutboxMessageFactory(agent=agent, heartbeat_id=heartbeat.id)
     heartbeats.run(REST)
-    met(agent, "user_message", message=str(message.id))
+    store_percept(agent, "user_message", message=str(message.id))
     heartbeats.run(REST)
-    assert causes(agent) == {(did, memory_of_last(agent))}
+    assert causes(agent) == {(cause_id, memory_of_last(agent))}
 
 
 def test_other_percepts_have_no_cause(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(REST)
-    met(agent, "environment")
+    store_percept(agent, "environment")
     heartbeats.run(REST)
     assert causes(agent) == set()

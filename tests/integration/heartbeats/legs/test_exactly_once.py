@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import connections
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, AgentState, ScheduleState
@@ -21,12 +21,18 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import set_status
 from arbor.errors import ModelUnavailable, TransitionIllegal
 from arbor.heartbeat.steps import records
-from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import (
+    REST,
+    heartbeats_of,
+    lose_lease,
+    lose_worker,
+    make_due,
+    run_heartbeat,
+    schedule_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.support.races import race
-
-type Script = Callable[..., ScriptedModel]
 
 
 def _assert_one_completed_heartbeat(agent: Agent) -> None:
@@ -137,9 +143,7 @@ def test_a_call_that_a_worker_still_has_is_left_to_it(fleet: Fleet, agent: Agent
         return REST
 
     model = scripted(slow)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     assert len(model.requests) == 1
     _assert_one_completed_heartbeat(agent)
 
@@ -165,10 +169,10 @@ def test_a_tenant_with_many_due_agents_does_not_delay_another(
     tenant: Tenant,
     other_tenant: Tenant,
     new_agent: Callable[..., Agent],
-    settings: pytest.FixtureRequest,
+    settings: Any,
 ) -> None:
-    settings.ARBOR_CLAIM_BATCH = 4  # type: ignore[attr-defined]
-    settings.ARBOR_TENANT_CLAIM_LIMIT = 2  # type: ignore[attr-defined]
+    settings.ARBOR_CLAIM_BATCH = 4
+    settings.ARBOR_TENANT_CLAIM_LIMIT = 2
     for n in range(5):
         make_due(new_agent(tenant, name=f"many {n}"), overdue_by=timedelta(hours=2))
     make_due(new_agent(other_tenant, name="only"))
@@ -199,28 +203,17 @@ def test_agents_of_a_suspended_tenant_are_not_claimed(fleet: Fleet, tenant: Tena
         claim_now(agent_id=agent.id)
 
 
-def _lose_running_lease(fleet: Fleet, agent: Agent) -> None:
-    """Let the lease of a running heartbeat expire."""
-    fleet.messages.clear()
-    with connections["ops"].cursor() as cursor:
-        cursor.execute(
-            "UPDATE heartbeats_heartbeatschedule SET state = 'running' WHERE agent_id = %s", [agent.id]
-        )
-    lose_lease(agent)
-    assert fleet.dispatch().lost == 1
-
-
 def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
-    fleet: Fleet, agent: Agent, scripted: Script, settings: pytest.FixtureRequest
+    fleet: Fleet, agent: Agent, scripted: Script, settings: Any
 ) -> None:
-    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
     fleet.step()
     fleet.step()
     for _ in range(2):
-        _lose_running_lease(fleet, agent)
+        lose_worker(fleet, agent)
     fleet.run()
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
@@ -229,15 +222,15 @@ def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
 
 
 def test_a_heartbeat_whose_call_waits_for_a_model_is_not_given_up(
-    fleet: Fleet, agent: Agent, scripted: Script, settings: pytest.FixtureRequest
+    fleet: Fleet, agent: Agent, scripted: Script, settings: Any
 ) -> None:
-    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
     fleet.step()
     for _ in range(4):
-        _lose_running_lease(fleet, agent)
+        lose_worker(fleet, agent)
     fleet.run()
     _assert_one_completed_heartbeat(agent)
 
@@ -249,9 +242,7 @@ def test_a_failed_call_fails_the_heartbeat_and_changes_no_state(
     with tenant_transaction(agent.tenant_id):
         before = AgentState.objects.get(agent_id=agent.id)
         remembered = Memory.objects.count()
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
     assert heartbeat.reason == "ModelUnavailable: the provider is down"
@@ -273,9 +264,7 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
 ) -> None:
     scripted(REST)
     monkeypatch.setattr(records, "narrate", lambda *_, **__: 1 / 0)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
     assert "ZeroDivisionError" in heartbeat.reason
@@ -288,9 +277,7 @@ def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
-    make_due(agent, overdue_by=timedelta(hours=3, minutes=30))
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent, overdue_by=timedelta(hours=3, minutes=30))
     by_status = {heartbeat.status: heartbeat for heartbeat in heartbeats_of(agent)}
     assert set(by_status) == {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}
     assert (
@@ -334,7 +321,7 @@ def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
     fleet.dispatch()
     fleet.step()
     fleet.step()
-    _lose_running_lease(fleet, agent)
+    lose_worker(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
@@ -345,9 +332,7 @@ def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
 
 def test_invalid_characters_of_a_reply_are_replaced(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST.replace("All is well.", "All is \ud83d well\0."))
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert (heartbeat.status, heartbeat.reasoning) == (
         HeartbeatStatus.DONE,
@@ -361,9 +346,7 @@ def test_an_invalid_pipeline_fails_the_heartbeat_with_the_reason(
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(pipeline="digraph { a -> b }")
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
     assert heartbeat.reason.startswith("PipelineInvalid")
@@ -372,8 +355,7 @@ def test_an_invalid_pipeline_fails_the_heartbeat_with_the_reason(
 
 def test_a_second_request_for_a_heartbeat_is_refused(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST)
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
+    fleet.claim(agent)
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is under way already"):
         claim_now(agent_id=agent.id)
     fleet.run()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connections
 
 import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.fleet.policy import set_policy
-from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
@@ -20,10 +18,18 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
-from arbor.models.ports import ScriptedModel
 from arbor.pipeline.engine import Work
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import (
+    REST,
+    heartbeats_of,
+    lose_lease,
+    lose_worker,
+    make_due,
+    run_heartbeat,
+    schedule_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_giving_up
 
 #: A reply that leads to the node of inquiries.
 INQUIRES = json.dumps(
@@ -36,18 +42,12 @@ INQUIRES = json.dumps(
 )
 
 
-def _giving_up(goal: Goal) -> str:
-    """Return a reply that leads to the node of the inner voices."""
-    update = {"goal_id": str(goal.id), "state": "abandoned", "reason": "dull"}
-    return json.dumps({"thinking": "", "actions": [], "memory_notes": [], "goal_updates": [update]})
-
-
 @pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
 def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     node: str,
     fleet: Fleet,
     agent: Agent,
-    scripted: Callable[..., ScriptedModel],
+    scripted: Script,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fault(_heartbeat: HeartbeatState, /) -> Work[HeartbeatState]:
@@ -58,15 +58,13 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     with tenant_transaction(agent.tenant_id):
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
         set_policy(agent_id=agent.id, changes={"voices": 2}, actor="cli:ada")
-    scripted({"work": INQUIRES, "voices": _giving_up(goal)}.get(node, REST))
+    scripted({"work": INQUIRES, "voices": reply_giving_up(goal)}.get(node, REST))
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
         # The next heartbeat consolidates, and so visits each node except that of inquiries.
         beats = 0 if node == "work" else CONSOLIDATION_EVERY - 1
         AgentState.objects.filter(agent_id=agent.id).update(beats=beats)
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
+    run_heartbeat(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
     assert "ZeroDivisionError: on purpose" in heartbeat.reason
@@ -74,19 +72,15 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
 
 
 def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
-    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], settings: pytest.FixtureRequest
+    fleet: Fleet, agent: Agent, scripted: Script, settings: Any
 ) -> None:
-    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
     for _ in range(2):
         # The rows of a worker that dies in its second transaction: a running lease, and no heartbeat.
-        fleet.messages.clear()
-        with connections["ops"].cursor() as cursor:
-            cursor.execute("UPDATE heartbeats_heartbeatschedule SET state = 'running'")
-        lose_lease(agent)
-        assert fleet.dispatch().lost == 1
+        lose_worker(fleet, agent)
     fleet.run()
     (heartbeat,) = heartbeats_of(agent)
     assert (heartbeat.status, heartbeat.reason) == (
@@ -103,11 +97,11 @@ class Killed(BaseException):
 def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
     fleet: Fleet,
     agent: Agent,
-    scripted: Callable[..., ScriptedModel],
-    settings: pytest.FixtureRequest,
+    scripted: Script,
+    settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
 
     def killed(*_: object, **__: object) -> None:

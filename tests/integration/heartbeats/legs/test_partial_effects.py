@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connections
 
 import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, Percept
 from apps.agents.services.percepts import perceive
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.schedule import claim_now
-from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
-from arbor.clock import SystemClock
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.heartbeat.steps.actions import act
 from arbor.heartbeat.steps.inquiries import InquiryWork
-from arbor.memory.values import NewMemory
-from arbor.models.ports import ScriptedModel
 from arbor.pipeline.graph import heartbeat_text
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_worker
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, memory_of, reply_of
 from tests.integration.heartbeats.test_inquiry import ANSWER, Web, reply_inquiring, the_web
 
 __all__ = ["the_web"]
 
-type Script = Callable[..., ScriptedModel]
 
 RECALL = {"action": "recall", "params": {"query": "Who keeps the lighthouse?"}}
-
-
-def _reply(*actions: dict[str, Any], thinking: str = "") -> str:
-    return json.dumps(
-        {"thinking": thinking, "actions": list(actions), "memory_notes": [], "goal_updates": []}
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +32,7 @@ def _percept(agent: Agent) -> None:
     """Store a percept, and a memory that the agent can recall."""
     with tenant_transaction(agent.tenant_id):
         perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
-    keeper = NewMemory(content="The lighthouse keeper is called Ines.", occurred_at=SystemClock().now())
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[keeper])
+    memory_of(agent, "The lighthouse keeper is called Ines.")
 
 
 def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
@@ -65,28 +50,10 @@ def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
     return heartbeat
 
 
-def _allocate_tick(agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
-
-
-def _lose_workers(fleet: Fleet, agent: Agent) -> None:
-    """Lose each worker of the heartbeat, until it is given up."""
-    for _ in range(2):
-        fleet.messages.clear()
-        with connections["ops"].cursor() as cursor:
-            cursor.execute(
-                "UPDATE heartbeats_heartbeatschedule SET state = 'running' WHERE agent_id = %s", [agent.id]
-            )
-        lose_lease(agent)
-        fleet.dispatch()
-    fleet.run()
-
-
 def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(_reply(RECALL, thinking="Who was it?"), _reply(RECALL))
+    scripted(reply_of(RECALL, thinking="Who was it?"), reply_of(RECALL))
 
     def act_once(heartbeat: HeartbeatState) -> Any:
         if heartbeat.turn > 1:
@@ -94,7 +61,7 @@ def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
         return act(heartbeat)
 
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, "act": act_once})
-    _allocate_tick(agent)
+    fleet.claim(agent)
     fleet.run()
 
     heartbeat = _assert_partial_effects(agent, spent=1)
@@ -110,11 +77,13 @@ def test_workers_lost_during_an_inquiry_keep_its_cost(
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(reply_inquiring(), ANSWER, REST)
-    _allocate_tick(agent)
+    fleet.claim(agent)
     while not the_web.search.queries:
         fleet.step()
 
-    _lose_workers(fleet, agent)
+    for _ in range(2):
+        lose_worker(fleet, agent)
+    fleet.run()
 
     heartbeat = _assert_partial_effects(agent, spent=3)
     assert heartbeat.reason.startswith("given up after 2 workers were lost")
@@ -124,9 +93,9 @@ def test_workers_lost_during_an_inquiry_keep_its_cost(
 def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(_reply(RECALL, thinking="Who was it?"), reply_inquiring())
+    scripted(reply_of(RECALL, thinking="Who was it?"), reply_inquiring())
     monkeypatch.setattr(InquiryWork, "resume", lambda *_: 1 / 0)
-    _allocate_tick(agent)
+    fleet.claim(agent)
     fleet.run()
 
     heartbeat = _assert_partial_effects(agent, spent=4)
@@ -137,13 +106,13 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
 def test_a_visit_limit_after_the_actions_keeps_their_effects(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    scripted(_reply(RECALL), repeat=True)
+    scripted(reply_of(RECALL), repeat=True)
     with tenant_transaction(agent.tenant_id):
         text = heartbeat_text().replace(
             'goals       [type="goals"', 'goals       [max_visits=1, type="goals"'
         )
         Agent.objects.filter(id=agent.id).update(pipeline=text)
-    _allocate_tick(agent)
+    fleet.claim(agent)
     fleet.run()
 
     heartbeat = _assert_partial_effects(agent, spent=2)

@@ -20,7 +20,6 @@ from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import allocate
-from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.selves.services.boundaries import add_boundary
 from apps.tenants.scope import tenant_transaction
@@ -29,7 +28,7 @@ from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from tests.integration.chat.conftest import model_answer, open_chat
-from tests.integration.heartbeats.conftest import REST, heartbeats_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 
@@ -43,10 +42,9 @@ class PendingHeartbeat:
         self._fleet, self.agent, self._scripted = fleet, agent, scripted
 
     def start(self, *replies: str, trigger: Trigger = Trigger.OPERATOR) -> ScriptedModel:
-        """Start a heartbeat; it waits for the first of these replies then."""
+        """Start a heartbeat, which then waits for the first of these replies."""
         model = self._scripted(*replies)
-        with tenant_transaction(self.agent.tenant_id):
-            claim_now(agent_id=self.agent.id, trigger=trigger)
+        self._fleet.claim(self.agent, trigger=trigger)
         self._fleet.step()
         return model
 
@@ -70,8 +68,7 @@ class PendingHeartbeat:
     @property
     def state(self) -> AgentState:
         """Return the agent's state."""
-        with tenant_transaction(self.agent.tenant_id):
-            return AgentState.objects.get(agent_id=self.agent.id)
+        return state_of(self.agent)
 
 
 @pytest.fixture

@@ -125,8 +125,8 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(
 
 def test_a_note_is_trusted_as_the_stranger_whom_it_repeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     now = datetime.now(UTC)
-    words = NewMemory(content="Ann must be paid $900 first.", role="Bo", trust=0.575, occurred_at=now)
-    stored = remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[words])
+    quote = NewMemory(content="Ann must be paid $900 first.", role="Bo", trust=0.575, occurred_at=now)
+    stored = remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[quote])
     insight = action_of("reflect", insight="Money is short.", focus="money", rests_on=[str(stored.ids[0])])
     heartbeats.run(reply_of(actions=[insight], memory_notes=[{"text": "Pay Ann $900 first."}]))
     with tenant_transaction(agent.tenant_id):
@@ -164,13 +164,13 @@ def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(
 def test_innate_memories_are_never_archived(agent: Agent) -> None:
     years_ago = datetime.now(UTC) - timedelta(days=4_000)
     with tenant_transaction(agent.tenant_id):
-        born = Memory.objects.filter(agent_id=agent.id, source__startswith="template:")
-        assert born.exists()
-        born.update(created_at=years_ago, occurred_at=years_ago, importance=0.05)
+        innate = Memory.objects.filter(agent_id=agent.id, source__startswith="template:")
+        assert innate.exists()
+        innate.update(created_at=years_ago, occurred_at=years_ago, importance=0.05)
     for job in (expire_memories, fade_memories, clean_up_memories, enforce_quotas):
         job()
     with tenant_transaction(agent.tenant_id):
-        assert set(born.values_list("status", "decay_rate")) == {("active", 0.0)}
+        assert set(innate.values_list("status", "decay_rate")) == {("active", 0.0)}
 
 
 # --- Buffer items ------------------------------------------------------------------------------------

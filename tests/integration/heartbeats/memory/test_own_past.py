@@ -1,4 +1,4 @@
-"""An agent recalls what it did: its own heartbeats reach its prompt, and what they are linked to its review."""
+"""Recall of an agent's own heartbeats, in its prompt and in the review of its goals."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CHARTED = "The reef is bleached, so I charted its northern edge."
 SECTION = "## Memories that may matter now"
 
 
-def fill_the_past(heartbeats: HeartbeatRunner) -> None:
-    """Chart the reef, and let so much happen that the prompt shows nothing of it any more."""
+def chart_the_reef_and_move_on(heartbeats: HeartbeatRunner) -> None:
+    """Chart the reef, then run heartbeats until the prompt no longer shows that one."""
     heartbeats.run(reply_of(thinking=CHARTED))
     for day in DAYS_AT_SEA:
         heartbeats.run(reply_of(thinking=day))
@@ -45,17 +45,17 @@ def ask(agent: Agent, text: str) -> None:
 
 
 def test_an_agent_recalls_its_own_heartbeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    fill_the_past(heartbeats)
+    chart_the_reef_and_move_on(heartbeats)
     ask(agent, "What did you do about the reef?")
     prompt = heartbeats.run(REST)
     assert CHARTED in relevant_of(prompt)
-    # The latest ones stand among the latest events, and nowhere else.
+    # The latest heartbeats are listed among the latest events only.
     assert DAYS_AT_SEA[-1] not in relevant_of(prompt)
 
 
 def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(reply_of(thinking=CHARTED, concerns=["the reef dies", "nobody listens"]))
-    fill_the_past(heartbeats)
+    chart_the_reef_and_move_on(heartbeats)
     with tenant_transaction(agent.tenant_id):
         worried = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
         assert worried.emotional_valence < 0
@@ -65,7 +65,7 @@ def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner,
 
 
 def test_the_recall_action_finds_own_heartbeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    fill_the_past(heartbeats)
+    chart_the_reef_and_move_on(heartbeats)
     heartbeats.run(reply_of(actions=[action_of("recall", query="the bleached reef")]))
     with tenant_transaction(agent.tenant_id):
         charted = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)

@@ -1,4 +1,4 @@
-"""Details of memories, from the store to the prompt."""
+"""Details of memories, from storage to the prompt."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_prompt_shows_the_steps_of_what_is_recalled(heartbeats: HeartbeatRunne
     assert f"{TITLE}\n    {SHOWN}\n    not tried yet" in prompt
 
 
-def test_a_recall_reads_the_steps_out(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_the_results_of_a_recall_show_the_steps(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     known(agent, TITLE, ProceduralDetail(steps=STEPS))
     prompt = heartbeats.run(reply_of(actions=[action_of("recall", query="light the lamp")]), REST)
     assert f"{TITLE}\n        {SHOWN}\n        not tried yet" in prompt
@@ -58,7 +58,7 @@ def test_a_prompt_shows_the_outcome_of_a_recent_event(heartbeats: HeartbeatRunne
     assert "The storm came.\n    done: closed the shutters\n    outcome: nothing broke" in prompt
 
 
-def made(agent: Agent) -> Memory:
+def new_memory_of(agent: Agent) -> Memory:
     """Return the memory that the only action of the latest heartbeat made."""
     (action,) = last_heartbeat(agent).actions
     assert (action["verdict"], action["outcome"]) == ("run", "success"), action
@@ -79,7 +79,7 @@ def test_an_agent_remembers_steps_context_and_pattern(
     heartbeats: HeartbeatRunner, agent: Agent, given: dict[str, Any], kind: str, stored: dict[str, Any]
 ) -> None:
     heartbeats.run(reply_of(actions=[action_of("remember", content=TITLE, **given)]))
-    memory = made(agent)
+    memory = new_memory_of(agent)
     assert (memory.type, memory.detail) == (kind, stored)
 
 
@@ -87,7 +87,7 @@ def test_a_fact_keeps_its_context_beside_its_source(heartbeats: HeartbeatRunner,
     heartbeats.run(
         reply_of(actions=[action_of("remember", content="The oil lasts a night.", context="in winter")])
     )
-    memory = made(agent)
+    memory = new_memory_of(agent)
     assert (memory.type, memory.detail["context"]) == ("semantic", "in winter")
     assert [source["kind"] for source in memory.detail["sources"]] == ["heartbeat"]
 
@@ -98,11 +98,11 @@ def test_a_revised_procedure_keeps_its_steps_and_outcomes(heartbeats: HeartbeatR
         record_outcome(agent_id=agent.id, memory_id=memory_id, success=True)
         Memory.objects.filter(id=memory_id).update(retention="permanent")
     params = {"target": "memory", "id": str(memory_id)}
-    looked = heartbeats.run(reply_of(actions=[action_of("maintain", **params)]), REST)
-    assert "worked 1 of 1 times" in looked
-    judged = {"verdict": "revise", "content": "How to light the old lamp", "reason": "there are two"}
-    heartbeats.run(reply_of(actions=[action_of("maintain", **params, **judged)]))
-    revised = made(agent)
+    prompt = heartbeats.run(reply_of(actions=[action_of("maintain", **params)]), REST)
+    assert "worked 1 of 1 times" in prompt
+    verdict = {"verdict": "revise", "content": "How to light the old lamp", "reason": "there are two"}
+    heartbeats.run(reply_of(actions=[action_of("maintain", **params, **verdict)]))
+    revised = new_memory_of(agent)
     assert (revised.id != memory_id, revised.content) == (True, "How to light the old lamp")
     assert (revised.detail, revised.retention) == ({"steps": list(STEPS)}, "permanent")
     with tenant_transaction(agent.tenant_id):
@@ -112,23 +112,23 @@ def test_a_revised_procedure_keeps_its_steps_and_outcomes(heartbeats: HeartbeatR
 def test_a_revised_fact_keeps_confidence_and_sources(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     source = Source(kind="document", reference="pilot.pdf", trust=0.9)
     memory_id = known(agent, "The reef is deep.", SemanticDetail(confidence=0.5, sources=(source,)))
-    judged = {"verdict": "revise", "content": "The reef is ten fathoms deep.", "reason": "clearer"}
-    heartbeats.run(reply_of(actions=[action_of("maintain", target="memory", id=str(memory_id), **judged)]))
-    revised = made(agent)
+    verdict = {"verdict": "revise", "content": "The reef is ten fathoms deep.", "reason": "clearer"}
+    heartbeats.run(reply_of(actions=[action_of("maintain", target="memory", id=str(memory_id), **verdict)]))
+    revised = new_memory_of(agent)
     assert revised.detail["confidence"] == 0.5
     assert "pilot.pdf" in [written["reference"] for written in revised.detail["sources"]]
     assert revised.trust <= 0.5
 
 
-def worked(memory_id: UUID, agent: Agent) -> tuple[int, int]:
+def count_outcomes(memory_id: UUID, agent: Agent) -> tuple[int, int]:
     """Return the successes and failures of a procedure."""
     with tenant_transaction(agent.tenant_id):
         practice = Practice.objects.filter(memory_id=memory_id).first()
         return (practice.successes, practice.failures) if practice else (0, 0)
 
 
-def planned(heartbeats: HeartbeatRunner, agent: Agent, action: str, follows: str) -> str:
-    """Let the agent plan one step that follows a memory; return the intent's id."""
+def plan_step(heartbeats: HeartbeatRunner, agent: Agent, action: str, follows: str) -> str:
+    """Plan one step that follows a memory; return the id of its intent."""
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         goal = create_goal(agent_id=agent.id, title="Light the lamp", state=GoalState.ACTIVE)
@@ -142,23 +142,23 @@ def test_an_intent_that_follows_a_procedure_counts_its_outcome(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
     memory_id = known(agent, TITLE, ProceduralDetail(steps=STEPS))
-    intent_id = planned(heartbeats, agent, "connect", str(memory_id))
+    intent_id = plan_step(heartbeats, agent, "connect", str(memory_id))
 
-    # Nothing has these ids, so the attempt fails.
+    # No memory has these ids, so the attempt fails.
     wrong = action_of("connect", intent_id, from_id=str(uuid7()), to_id=str(uuid7()), relation="causes")
     prompt = heartbeats.run(reply_of(actions=[wrong]))
     assert f"follows {memory_id}" in prompt
     assert f"    {TITLE}\n    {SHOWN}\n    not tried yet" in prompt
-    assert worked(memory_id, agent) == (0, 1)
+    assert count_outcomes(memory_id, agent) == (0, 1)
 
     other = memory_of(agent, "The oil is in the cellar.")
     right = action_of("connect", intent_id, from_id=other, to_id=str(memory_id), relation="supports")
     assert "worked 0 of 1 times" in heartbeats.run(reply_of(actions=[right]))
-    assert worked(memory_id, agent) == (1, 1)
+    assert count_outcomes(memory_id, agent) == (1, 1)
 
 
 def test_a_step_follows_only_memories_of_its_agent(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    intent_id = planned(heartbeats, agent, "reflect", str(uuid7()))
+    intent_id = plan_step(heartbeats, agent, "reflect", str(uuid7()))
     assert "there is none with this one" in str(last_heartbeat(agent).dropped)
     heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
     with tenant_transaction(agent.tenant_id):
@@ -168,7 +168,7 @@ def test_a_step_follows_only_memories_of_its_agent(heartbeats: HeartbeatRunner, 
 
 def test_only_procedures_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     note = memory_of(agent, "The lamp is old.")
-    intent_id = planned(heartbeats, agent, "reflect", note)
+    intent_id = plan_step(heartbeats, agent, "reflect", note)
     heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
     with tenant_transaction(agent.tenant_id):
         assert Intent.objects.get(id=intent_id).status == "completed"

@@ -1,4 +1,4 @@
-"""Summaries of episodes and themes in the prompts of heartbeats and conversations."""
+"""Summaries of episodes and clusters in the prompts of heartbeats and conversations."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def summarize_talk(agent: Agent, fleet: Fleet) -> str:
 def test_a_heartbeat_recalls_a_summary_and_reads_its_turns(
     heartbeats: HeartbeatRunner, agent: Agent, fleet: Fleet
 ) -> None:
-    named = summarize_talk(agent, fleet)
+    summary = summarize_talk(agent, fleet)
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=QUESTION, actor="user:ann")
     prompt = heartbeats.run(REST)
-    assert named in prompt.split("## Memories that may matter now")[1].split("\n## ")[0]
-    # It is no event of its own among the latest ones.
-    assert named not in prompt.split("## Recent experience")[1].split("\n## ")[0]
-    episode = named.split()[4].rstrip(":")
+    assert summary in prompt.split("## Memories that may matter now")[1].split("\n## ")[0]
+    # The summary is not listed as an event among the latest ones.
+    assert summary not in prompt.split("## Recent experience")[1].split("\n## ")[0]
+    episode = summary.split()[4].rstrip(":")
     heartbeats.run(reply_of(actions=[action_of("recall", query="breakfast", episode=episode)]))
     (action,) = last_heartbeat(agent).actions
     with tenant_transaction(agent.tenant_id):
@@ -54,15 +54,15 @@ def test_a_heartbeat_recalls_a_summary_and_reads_its_turns(
 
 
 def test_a_conversation_recalls_a_summary(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    named = summarize_talk(agent, fleet)
+    summary = summarize_talk(agent, fleet)
     model = scripted('{"thinking": "", "reply": "About the Heron."}')
     with tenant_transaction(agent.tenant_id):
         session: ChatSession = open_session(agent_id=agent.id, person="cli:nora")
     exchange_turns(tenant_id=agent.tenant_id, session_id=session.id, text=QUESTION, execute=execute_call)
-    assert named in model.requests[-1].messages[0].content
+    assert summary in model.requests[-1].messages[0].content
 
 
-def test_a_theme_is_recalled_and_leads_to_related_ones(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_a_recalled_cluster_leads_to_related_clusters(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     ids = [memory_of(agent, text) for text in ("The oak is old.", "The tulip is red.", "The boat leaks.")]
     with tenant_transaction(agent.tenant_id):
         garden, sea = (

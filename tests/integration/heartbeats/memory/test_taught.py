@@ -36,7 +36,7 @@ SHOWN = "steps: 1. Switch the horn off; 2. Warm the cone; 3. Wipe it dry"
 DAYS = timedelta(days=5)
 
 
-def taught(agent: Agent, content: str, detail: Detail) -> UUID:
+def teach(agent: Agent, content: str, detail: Detail) -> UUID:
     """Give the agent a memory, as `arbor memory add` does."""
     creation = Creation(content=content, detail=detail, source="operator")
     return create_memories(
@@ -44,7 +44,7 @@ def taught(agent: Agent, content: str, detail: Detail) -> UUID:
     ).ids[0]
 
 
-def days_pass(agent: Agent) -> None:
+def move_into_past(agent: Agent) -> None:
     """Move what has happened so far into the past."""
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(agent_id=agent.id).update(
@@ -53,7 +53,7 @@ def days_pass(agent: Agent) -> None:
         Heartbeat.objects.filter(agent_id=agent.id).update(started_at=F("started_at") - DAYS)
 
 
-def asked(agent: Agent, scripted: Script, text: str) -> str:
+def ask(agent: Agent, scripted: Script, text: str) -> str:
     """Ask the agent in a conversation; return the prompt of its turn."""
     model = scripted(json.dumps({"thinking": "", "reply": "First switch it off."}))
     with tenant_transaction(agent.tenant_id):
@@ -65,14 +65,14 @@ def asked(agent: Agent, scripted: Script, text: str) -> str:
 def test_a_taught_procedure_is_recalled_followed_and_counted(
     heartbeats: HeartbeatRunner, agent: Agent, scripted: Script
 ) -> None:
-    memory_id = taught(agent, TITLE, ProceduralDetail(steps=STEPS))
+    memory_id = teach(agent, TITLE, ProceduralDetail(steps=STEPS))
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         goal = create_goal(agent_id=agent.id, title="Clear the fog horn of ice", state=GoalState.ACTIVE)
     heartbeats.run(REST)
-    days_pass(agent)
+    move_into_past(agent)
 
-    assert SHOWN in asked(agent, scripted, "There is ice in the fog horn. What do I do?")
+    assert SHOWN in ask(agent, scripted, "There is ice in the fog horn. What do I do?")
 
     step = {"action": "reflect", "description": "Clear the horn", "follows": str(memory_id)}
     plan = reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": [step]}])
@@ -88,11 +88,11 @@ def test_a_taught_procedure_is_recalled_followed_and_counted(
         practice = Practice.objects.get(memory_id=memory_id)
         intent.refresh_from_db()
     assert (practice.successes, practice.failures, intent.status) == (1, 0, "completed")
-    assert "worked 1 of 1 times" in asked(agent, scripted, "And the ice in the fog horn now?")
+    assert "worked 1 of 1 times" in ask(agent, scripted, "And the ice in the fog horn now?")
 
 
 def test_a_procedure_is_followed_and_counted_without_a_model(agent: Agent, fleet: Fleet) -> None:
-    memory_id = taught(agent, TITLE, ProceduralDetail(steps=STEPS))
+    memory_id = teach(agent, TITLE, ProceduralDetail(steps=STEPS))
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         create_goal(agent_id=agent.id, title="Clear the fog horn of ice", state=GoalState.ACTIVE)
@@ -117,8 +117,8 @@ def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(
             source="operator",
         )
         belief = add_belief(agent_id=agent.id, belief=new, actor="cli:nora")
-    fact = taught(agent, "Forty seals were in the bay in January.", SemanticDetail())
-    days_pass(agent)
+    fact = teach(agent, "Forty seals were in the bay in January.", SemanticDetail())
+    move_into_past(agent)
 
     against = action_of("connect", from_id=str(fact), to_id=str(belief.id), relation="contradicts")
     heartbeats.run(reply_of(actions=[against]))
@@ -129,7 +129,7 @@ def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(
         now = SystemClock().now()
         accept(proposal_id=proposal.id, decided_by="operator:nora", reason="I counted them", now=now)
         belief.refresh_from_db()
-        led = find_causes(agent_id=agent.id, node=GraphNode(GraphNodeKind.BELIEF, belief.id)).found
+        causes = find_causes(agent_id=agent.id, node=GraphNode(GraphNodeKind.BELIEF, belief.id)).found
     assert belief.confidence < 0.6
-    assert [(cause.id, cause.path[0].relation) for cause in led] == [(fact, "learned_from")]
+    assert [(cause.id, cause.path[0].relation) for cause in causes] == [(fact, "learned_from")]
     assert "## What speaks against your beliefs" not in heartbeats.run(REST)

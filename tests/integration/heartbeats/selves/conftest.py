@@ -8,12 +8,9 @@ import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.fleet.contact import message_agent
-from apps.memories.services.store.remember import remember
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
-from arbor.clock import SystemClock
-from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.proposals import NewProposal, ProposalKind
 from tests.factories.authority import allow
 from tests.integration.heartbeats.fleet import Fleet
@@ -36,15 +33,6 @@ def set_state(agent: Agent, **columns: Any) -> None:
 def message(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=text, actor="test")
-
-
-def memory(agent: Agent, text: str) -> str:
-    stored = remember(
-        tenant_id=agent.tenant_id,
-        agent_id=agent.id,
-        memories=[NewMemory(content=text, occurred_at=SystemClock().now(), type=MemoryType.SEMANTIC)],
-    )
-    return str(stored.ids[0])
 
 
 def propose_change(agent: Agent, **fields: Any) -> Proposal:

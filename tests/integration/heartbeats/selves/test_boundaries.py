@@ -21,8 +21,6 @@ from tests.integration.heartbeats.conftest import REST, last_heartbeat, state_of
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.heartbeats.selves.conftest import message
 
-# --- Boundaries --------------------------------------------------------------------------------------
-
 
 def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(
     heartbeats: HeartbeatRunner, agent: Agent
@@ -141,15 +139,15 @@ def test_an_agents_own_boundary_replaces_a_default_one(heartbeats: HeartbeatRunn
 # --- Items without cost ------------------------------------------------------------------------------
 
 LIE = "I will lie to the harbour master."
-#: The same effect by an action, and by a key without cost.
-FREE: list[dict[str, Any]] = [
+#: Keys of a reply that cost no energy, each with the text above.
+ITEMS_WITHOUT_COST: list[dict[str, Any]] = [
     {"memory_notes": [{"text": LIE}]},
     {"new_goals": [{"title": LIE, "description": "It is done."}]},
     {"identity_insights": [{"kind": "value", "content": LIE, "confidence": 0.9, "evidence": ["x"]}]},
 ]
 
 
-@pytest.mark.parametrize("keys", FREE, ids=lambda keys: next(iter(keys)))
+@pytest.mark.parametrize("keys", ITEMS_WITHOUT_COST, ids=lambda keys: next(iter(keys)))
 def test_items_without_cost_are_checked_against_boundaries(
     heartbeats: HeartbeatRunner, agent: Agent, keys: dict[str, Any]
 ) -> None:

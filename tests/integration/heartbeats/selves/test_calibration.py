@@ -24,7 +24,7 @@ from tests.factories.memories import ClusterFactory
 
 NOW = datetime.now(UTC)
 LATER = NOW + timedelta(days=20)
-_SUBJECTS = [
+SUBJECTS = [
     "tide",
     "reef",
     "gull",
@@ -40,10 +40,10 @@ _SUBJECTS = [
 ]
 
 
-def _accepted(agent: Agent, kind: ProposalKind, number: int) -> list[Proposal]:
+def _accept_changes(agent: Agent, kind: ProposalKind, number: int) -> list[Proposal]:
     """Propose and accept distinct changes, by a person."""
     accepted = []
-    for subject in _SUBJECTS[:number]:
+    for subject in SUBJECTS[:number]:
         change = {"category": "world"} if kind is ProposalKind.BELIEF else {"theme": subject}
         new = NewProposal(
             kind=kind, content=f"{subject} {subject[::-1]}", confidence=0.6, source="operator", change=change
@@ -66,13 +66,13 @@ def test_judged_insights_move_the_threshold_of_later_ones(
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         Cluster.objects.filter(agent_id=agent.id).delete()
-        accepted = _accepted(agent, ProposalKind.INSIGHT, 10)
-        of_insights = Memory.objects.filter(source__in=[f"proposal:{proposal.id}" for proposal in accepted])
-        assert of_insights.count() == 10
+        accepted = _accept_changes(agent, ProposalKind.INSIGHT, 10)
+        insights = Memory.objects.filter(source__in=[f"proposal:{proposal.id}" for proposal in accepted])
+        assert insights.count() == 10
         if recalled:
-            _recall(of_insights)
+            _recall(insights)
         else:
-            of_insights.update(status="archived", archived_at=NOW)
+            insights.update(status="archived", archived_at=NOW)
         found = calibrate(agent_id=agent.id, now=LATER)
         assert found[ProposalKind.INSIGHT] == Calibration(right=10 * recalled, wrong=10 * (not recalled))
         (row,) = calibrations_of(agent.id)
@@ -85,7 +85,7 @@ def test_judged_insights_move_the_threshold_of_later_ones(
 
 def test_beliefs_prove_wrong_by_being_dropped(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        accepted = _accepted(agent, ProposalKind.BELIEF, 2)
+        accepted = _accept_changes(agent, ProposalKind.BELIEF, 2)
         dropped = Belief.objects.get(source=f"proposal:{accepted[0].id}")
         drop_belief(belief_id=dropped.id, actor="user:ann")
         Belief.objects.filter(source=f"proposal:{accepted[1].id}").update(tested_at=LATER)
@@ -104,7 +104,7 @@ def test_beliefs_prove_wrong_by_being_dropped(agent: Agent) -> None:
 
 def test_acceptance_is_not_judged_before_two_weeks(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        _accepted(agent, ProposalKind.INSIGHT, 2)
+        _accept_changes(agent, ProposalKind.INSIGHT, 2)
         _recall(Memory.objects.filter(agent_id=agent.id, source__startswith="proposal:"))
         found = calibrate(agent_id=agent.id, now=NOW + timedelta(days=13))
     assert found[ProposalKind.INSIGHT] == Calibration()

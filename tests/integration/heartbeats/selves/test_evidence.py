@@ -87,9 +87,7 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
         assert not BeliefEvidence.objects.filter(belief_id=belief.id).exists()
 
 
-def test_a_retired_memory_speaks_against_nothing(
-    heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
-) -> None:
+def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Agent, belief: Belief) -> None:
     memory_id = add_contradicting_fact(agent, belief)
     other = memory_of(agent, "The wind rose at noon.")
     with tenant_transaction(agent.tenant_id):
@@ -155,19 +153,19 @@ def test_memories_that_contradict_each_other_reach_the_prompt(
     assert f"memory [{second}] The mill is open all day. — memory [{first}] The mill is closed." in prompt
 
 
-@pytest.mark.parametrize("how", ["doubted", "retired"])
+@pytest.mark.parametrize("verdict", ["doubted", "retired"])
 def test_a_contradiction_is_settled_by_judging_one_side(
-    heartbeats: HeartbeatRunner, agent: Agent, how: str
+    heartbeats: HeartbeatRunner, agent: Agent, verdict: str
 ) -> None:
     first, _ = add_contradiction(agent)
     with tenant_transaction(agent.tenant_id):
         assert len(find_contradictions(agent_id=agent.id).found) == 1
-        if how == "retired":
+        if verdict == "retired":
             archive(memory_ids=[UUID(first)], reason="old", actor="test")
         else:
             halve_trust(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
-        # A doubted one is still remembered, and can be looked up.
-        assert len(find_contradictions(agent_id=agent.id).found) == (how == "doubted")
+        # A doubted memory is still active, and can be found.
+        assert len(find_contradictions(agent_id=agent.id).found) == (verdict == "doubted")
     assert OF_MEMORIES not in heartbeats.run(REST)
 
 

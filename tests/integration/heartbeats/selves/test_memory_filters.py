@@ -14,8 +14,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.selves.values import BeliefCategory, BeliefRevision, BeliefStatus, NewBelief
 from tests.integration.heartbeats.conftest import REST
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
-from tests.integration.heartbeats.selves.conftest import memory, message
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, fact_of, reply_of
+from tests.integration.heartbeats.selves.conftest import message
 
 SECTION = "## Memories that may matter now"
 GOSSIP = "The harbour gossip says that the mayor drinks."
@@ -42,40 +42,43 @@ def relevant_after(heartbeats: HeartbeatRunner, agent: Agent) -> list[str]:
 
 
 @pytest.fixture
-def known(agent: Agent) -> Agent:
+def informed(agent: Agent) -> Agent:
+    """Return an agent that knows facts and gossip about the harbour."""
     for text in (*FACTS, GOSSIP):
-        memory(agent, text)
+        fact_of(agent, text)
     return agent
 
 
-def test_a_belief_hides_memories_until_it_is_doubted(heartbeats: HeartbeatRunner, known: Agent) -> None:
-    assert any(GOSSIP in line for line in relevant_after(heartbeats, known))
-    belief_id = believe(known, {"effect": "hide", "patterns": ["gossip"]})
-    shown = relevant_after(heartbeats, known)
+def test_a_belief_hides_memories_until_it_is_doubted(heartbeats: HeartbeatRunner, informed: Agent) -> None:
+    assert any(GOSSIP in line for line in relevant_after(heartbeats, informed))
+    belief_id = believe(informed, {"effect": "hide", "patterns": ["gossip"]})
+    shown = relevant_after(heartbeats, informed)
     assert all(any(fact in line for line in shown) for fact in FACTS)
     assert not any(GOSSIP in line for line in shown)
 
-    with tenant_transaction(known.tenant_id):
+    with tenant_transaction(informed.tenant_id):
         revision = BeliefRevision(status=BeliefStatus.QUESTIONED)
         revise_belief(belief_id=belief_id, revision=revision, actor="cli:ann")
-    assert any(GOSSIP in line for line in relevant_after(heartbeats, known))
+    assert any(GOSSIP in line for line in relevant_after(heartbeats, informed))
 
 
-def test_a_belief_brings_memories_to_the_front(heartbeats: HeartbeatRunner, known: Agent) -> None:
-    believe(known, {"effect": "favor", "patterns": ["crane*"]}, {"effect": "dim", "patterns": ["bridge"]})
-    shown = relevant_after(heartbeats, known)
+def test_a_belief_brings_memories_to_the_front(heartbeats: HeartbeatRunner, informed: Agent) -> None:
+    believe(informed, {"effect": "favor", "patterns": ["crane*"]}, {"effect": "dim", "patterns": ["bridge"]})
+    shown = relevant_after(heartbeats, informed)
     assert "crane" in shown[0]
 
 
-def test_an_agent_that_looks_for_a_hidden_memory_finds_it(heartbeats: HeartbeatRunner, known: Agent) -> None:
-    believe(known, {"effect": "hide", "patterns": ["gossip"]})
+def test_an_agent_that_looks_for_a_hidden_memory_finds_it(
+    heartbeats: HeartbeatRunner, informed: Agent
+) -> None:
+    believe(informed, {"effect": "hide", "patterns": ["gossip"]})
     search = reply_of(actions=[action_of("recall", query="harbour gossip about the mayor")])
     assert GOSSIP in heartbeats.run(search, REST)
 
 
-def test_rules_are_changes_of_the_self(known: Agent) -> None:
-    belief_id = believe(known, {"effect": "dim", "patterns": ["gossip"]})
-    with tenant_transaction(known.tenant_id):
+def test_rules_are_changes_of_the_self(informed: Agent) -> None:
+    belief_id = believe(informed, {"effect": "dim", "patterns": ["gossip"]})
+    with tenant_transaction(informed.tenant_id):
         with pytest.raises(Invalid, match="a memory filter needs a word or a type of memory"):
             change_filters(belief_id=belief_id, added={"effect": "dim"}, actor="cli:ann")
         change_filters(belief_id=belief_id, added=None, actor="cli:ann", reason="too harsh")

@@ -26,26 +26,46 @@ from arbor.heartbeat.needs import Meeting
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
 
-# --- Peers -------------------------------------------------------------------------------------------
+
+def note_of(peer: str, **values: Any) -> dict[str, Any]:
+    return {
+        "peer": peer,
+        "outcome": "success",
+        "competence": 0.9,
+        "reliability": None,
+        "interests": [],
+    } | values
+
+
+def write(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
+    with tenant_transaction(agent.tenant_id):
+        seal_percept(sender_id=sender.id, receiver_id=agent.id, content=text, detail={}).save(
+            force_insert=True
+        )
+
+
+def models_of(agent: Agent) -> list[tuple[str, int, int]]:
+    with tenant_transaction(agent.tenant_id):
+        rows = PeerModel.objects.filter(agent_id=agent.id).order_by("id")
+        return list(rows.values_list("name", "interactions", "successes"))
+
+
+def open_chat_as(agent: Agent, person: str) -> None:
+    now = datetime.now(UTC)
+    with tenant_transaction(agent.tenant_id):
+        ChatSession.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, person=person, started_at=now, last_at=now
+        )
 
 
 def test_a_note_about_a_peer_is_stored_and_shown(
-    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
-    with tenant_transaction(agent.tenant_id):
-        tenant = agent.tenant
     bo = new_agent(tenant, name="Bo")
-    with tenant_transaction(agent.tenant_id):
-        seal_percept(
-            sender_id=bo.id,
-            receiver_id=agent.id,
-            content="The eels have left the river early this autumn.",
-            detail={},
-        ).save(force_insert=True)
-    note = {"peer": "bo", "outcome": "success", "competence": 0.9, "reliability": None, "interests": ["eels"]}
+    write(agent, bo, "The eels have left the river early this autumn.")
     heartbeats.run(
         reply_of(
-            peer_notes=[note],
+            peer_notes=[note_of("bo", interests=["eels"])],
             memory_notes=[{"text": "The eels have left the river early this autumn."}],
         )
     )
@@ -60,27 +80,12 @@ def test_a_note_about_a_peer_is_stored_and_shown(
     assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
 
 
-def note_of(peer: str, **values: Any) -> dict[str, Any]:
-    return {
-        "peer": peer,
-        "outcome": "success",
-        "competence": 0.9,
-        "reliability": None,
-        "interests": [],
-    } | values
-
-
 def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
-    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
-    with tenant_transaction(agent.tenant_id):
-        tenant = agent.tenant
     new_agent(tenant, name="Cy")
+    open_chat_as(agent, "user:Dora")
     with tenant_transaction(agent.tenant_id):
-        now = datetime.now(UTC)
-        ChatSession.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
-        )
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
     heartbeats.run(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
@@ -95,17 +100,13 @@ def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
 
 @pytest.mark.parametrize("wrote", [True, False])
 def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
-    wrote: bool, heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
+    wrote: bool, heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
-    with tenant_transaction(agent.tenant_id):
-        tenant = agent.tenant
     bo = new_agent(tenant, name="Bo")
-    with tenant_transaction(agent.tenant_id):
-        if wrote:
-            seal_percept(
-                sender_id=bo.id, receiver_id=agent.id, content="The eels have left.", detail={}
-            ).save(force_insert=True)
-        else:
+    if wrote:
+        write(agent, bo)
+    else:
+        with tenant_transaction(agent.tenant_id):
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
     heartbeats.run(
         reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")])
@@ -141,19 +142,6 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
 
 
-def write(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
-    with tenant_transaction(agent.tenant_id):
-        seal_percept(sender_id=sender.id, receiver_id=agent.id, content=text, detail={}).save(
-            force_insert=True
-        )
-
-
-def models_of(agent: Agent) -> list[tuple[str, int, int]]:
-    with tenant_transaction(agent.tenant_id):
-        rows = PeerModel.objects.filter(agent_id=agent.id).order_by("id")
-        return list(rows.values_list("name", "interactions", "successes"))
-
-
 def test_notes_about_the_silent_do_not_raise_trust(
     heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
@@ -171,16 +159,9 @@ def test_notes_about_the_silent_do_not_raise_trust(
 
 @pytest.mark.parametrize("kind", ["user", "cli", "api", "token"])
 def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent, kind: str) -> None:
-    def talk() -> None:
-        now = datetime.now(UTC)
-        with tenant_transaction(agent.tenant_id):
-            ChatSession.objects.create(
-                tenant_id=agent.tenant_id, agent=agent, person=f"{kind}:Dora", started_at=now, last_at=now
-            )
-
     for talks, interactions in ((True, 1), (False, 1), (True, 2), (False, 2)):
         if talks:
-            talk()
+            open_chat_as(agent, f"{kind}:Dora")
         heartbeats.run(reply_of(peer_notes=[note_of("Dora")]))
         assert models_of(agent) == [("Dora", interactions, interactions)]
 
@@ -203,14 +184,6 @@ def test_nobody_of_the_same_name_inherits_trust(
         open_chat_as(agent, "user:Bo")
     heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
     assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
-
-
-def open_chat_as(agent: Agent, person: str) -> None:
-    now = datetime.now(UTC)
-    with tenant_transaction(agent.tenant_id):
-        ChatSession.objects.create(
-            tenant_id=agent.tenant_id, agent=agent, person=person, started_at=now, last_at=now
-        )
 
 
 def test_a_person_is_no_agent_of_the_same_name(
@@ -240,5 +213,5 @@ def test_a_resting_heartbeat_writes_no_rows_of_the_self(heartbeats: HeartbeatRun
     heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         for model in (Experience, Proposal, PeerModel, BeliefEvidence):
-            assert not model.objects.filter().exists(), model
+            assert not model.objects.exists(), model
         assert SelfChange.objects.get().what == "birth"

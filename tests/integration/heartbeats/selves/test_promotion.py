@@ -30,16 +30,46 @@ from arbor.memory.trust import Source
 from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
-from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change, reload
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, fact_of, reply_of
+from tests.integration.heartbeats.selves.conftest import decide, propose_change, reload
 
-# --- Beliefs -----------------------------------------------------------------------------------------
+#: Sources of facts.
+BY_AGENT = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
+BY_USER = {"kind": "user", "reference": "user", "trust": 0.7}
+ALMANAC = {"kind": "document", "reference": "almanac", "trust": 0.9}
+
+
+def settle(agent: Agent, memory_id: str, *, trust: float, sources: list[dict[str, Any]]) -> None:
+    """Make a memory a fact of four days that was often recalled."""
+    with tenant_transaction(agent.tenant_id):
+        Memory.objects.filter(id=memory_id).update(
+            trust=trust,
+            importance=0.9,
+            created_at=datetime.now(UTC) - timedelta(days=4),
+            detail={"sources": sources},
+        )
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            memory_id=memory_id,
+            defaults={"count": 4, "last_at": datetime.now(UTC)},
+        )
+
+
+def add_experience(agent: Agent, tick: int, action: str, *, worked: bool) -> None:
+    Experience.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        heartbeat_id=agent.id,
+        tick=tick,
+        action=action,
+        outcome="success" if worked else "failure",
+    )
 
 
 def test_evidence_against_a_belief_moves_it_only_when_accepted(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    against = memory(agent, "The north wind brought fair weather.")
+    against = fact_of(agent, "The north wind brought fair weather.")
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
         belief = Belief.objects.create(
@@ -75,29 +105,12 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(
 def test_consolidation_proposes_settled_memories_and_habits(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    settled = memory(agent, "Eels leave the river in autumn.")
+    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settle(agent, settled, trust=0.9, sources=[ALMANAC])
     with tenant_transaction(agent.tenant_id):
-        Memory.objects.filter(id=settled).update(
-            trust=0.9,
-            importance=0.9,
-            created_at=datetime.now(UTC) - timedelta(days=4),
-            detail={"sources": [{"kind": "document", "reference": "almanac", "trust": 0.9}]},
-        )
-        MemoryAccess.objects.update_or_create(
-            tenant_id=agent.tenant_id,
-            memory_id=settled,
-            defaults={"count": 4, "last_at": datetime.now(UTC)},
-        )
         for tick in range(4):
             for action in ("recall", "reflect"):
-                Experience.objects.create(
-                    tenant_id=agent.tenant_id,
-                    agent=agent,
-                    heartbeat_id=agent.id,
-                    tick=tick,
-                    action=action,
-                    outcome="success",
-                )
+                add_experience(agent, tick, action, worked=True)
         AgentState.objects.filter(agent_id=agent.id).update(beats=4)
     prompt = heartbeats.run(REST)
     assert last_heartbeat(agent).mode == "consolidation"
@@ -115,7 +128,7 @@ def test_consolidation_proposes_settled_memories_and_habits(
 
 
 def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    ground = memory(agent, "I was asked to be brief, twice.")
+    ground = fact_of(agent, "I was asked to be brief, twice.")
     insights = [
         {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
         for content in ("Tone: brief", "briefly, please")
@@ -149,7 +162,7 @@ def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> 
     with tenant_transaction(agent.tenant_id):
         for number, (lack, changes) in enumerate(lacks.items()):
             values: dict[str, Any] = {**ready, **changes}
-            ids[lack] = memory(agent, f"Eels leave river {number} in autumn.")
+            ids[lack] = fact_of(agent, f"Eels leave river {number} in autumn.")
             sources = [{"kind": "document", "reference": name, "trust": 0.9} for name in values["sources"]]
             Memory.objects.filter(id=ids[lack]).update(
                 trust=values["trust"],
@@ -181,7 +194,7 @@ def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> 
 
 def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        fact = memory(agent, "Eels leave the river in autumn.")
+        fact = fact_of(agent, "Eels leave the river in autumn.")
         Memory.objects.filter(id=fact).update(trust=0.8)
         MemoryAccess.objects.update_or_create(
             tenant_id=agent.tenant_id, memory_id=fact, defaults={"count": 4, "last_at": datetime.now(UTC)}
@@ -193,7 +206,11 @@ def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> 
             threshold=0.85,
             computed_at=datetime.now(UTC),
         )
-        (found,) = (one for one in promotion_candidates(agent_id=agent.id) if str(one.memory_id) == str(fact))
+        (found,) = (
+            candidate
+            for candidate in promotion_candidates(agent_id=agent.id)
+            if str(candidate.memory_id) == fact
+        )
 
     assert "trust 0.80 of 0.85" in found.missing
 
@@ -201,15 +218,8 @@ def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> 
 def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for tick in range(4):
-            for action, outcome in (("recall", "success"), ("reflect", "failure" if tick else "success")):
-                Experience.objects.create(
-                    tenant_id=agent.tenant_id,
-                    agent=agent,
-                    heartbeat_id=agent.id,
-                    tick=tick,
-                    action=action,
-                    outcome=outcome,
-                )
+            add_experience(agent, tick, "recall", worked=True)
+            add_experience(agent, tick, "reflect", worked=not tick)
         assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
         Proposal.objects.all().delete()
         Experience.objects.update(outcome="success")
@@ -231,55 +241,28 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
     ]
     with tenant_transaction(agent.tenant_id):
         for tick, (action, worked) in enumerate(sequence):
-            Experience.objects.create(
-                tenant_id=agent.tenant_id,
-                agent=agent,
-                heartbeat_id=agent.id,
-                tick=tick,
-                action=action,
-                outcome="success" if worked else "failure",
-            )
+            add_experience(agent, tick, action, worked=worked)
         assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
-
-
-def settle(agent: Agent, memory_id: str, *, trust: float, sources: list[dict[str, Any]]) -> None:
-    """Make a memory a fact of four days that was often recalled."""
-    with tenant_transaction(agent.tenant_id):
-        Memory.objects.filter(id=memory_id).update(
-            trust=trust,
-            importance=0.9,
-            created_at=datetime.now(UTC) - timedelta(days=4),
-            detail={"sources": sources},
-        )
-        MemoryAccess.objects.update_or_create(
-            tenant_id=agent.tenant_id,
-            memory_id=memory_id,
-            defaults={"count": 4, "last_at": datetime.now(UTC)},
-        )
-
-
-OWN = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
-TOLD = {"kind": "user", "reference": "user", "trust": 0.7}
 
 
 @pytest.mark.parametrize(
     ("sources", "role", "source", "proposes"),
     [
         # Sources of the fact; role and source of the memory that supports it.
-        ([OWN], None, "", False),
-        ([OWN, TOLD], None, "", True),
-        ([OWN], "", "heartbeat:1", False),
-        ([OWN], "agent", "chat:1", False),
-        ([OWN], "user", "chat:1", True),
-        ([OWN], "", "operator", True),
+        ([BY_AGENT], None, "", False),
+        ([BY_AGENT, BY_USER], None, "", True),
+        ([BY_AGENT], "", "heartbeat:1", False),
+        ([BY_AGENT], "agent", "chat:1", False),
+        ([BY_AGENT], "user", "chat:1", True),
+        ([BY_AGENT], "", "operator", True),
     ],
 )
 def test_an_own_note_is_no_evidence(
     agent: Agent, sources: list[dict[str, Any]], role: str | None, source: str, proposes: bool
 ) -> None:
-    settled = memory(agent, "Eels leave the river in autumn.")
+    settled = fact_of(agent, "Eels leave the river in autumn.")
     own = [{**origin, "reference": origin["reference"].format(agent=agent.id)} for origin in sources]
-    ground = memory(agent, "I saw eels leave.") if role is not None else None
+    ground = fact_of(agent, "I saw eels leave.") if role is not None else None
     settle(agent, settled, trust=0.9, sources=own)
     with tenant_transaction(agent.tenant_id):
         if ground is not None:
@@ -296,20 +279,20 @@ def test_an_own_note_is_no_evidence(
 
 @pytest.mark.parametrize(
     ("others", "proposes"),
-    [([], False), ([TOLD], False), ([{"kind": "document", "reference": "almanac", "trust": 0.1}], True)],
+    [([], False), ([BY_USER], False), ([{"kind": "document", "reference": "almanac", "trust": 0.1}], True)],
 )
-def test_a_word_of_a_user_must_be_confirmed(
+def test_a_statement_of_a_user_must_be_confirmed(
     agent: Agent, others: list[dict[str, Any]], proposes: bool
 ) -> None:
-    fact = SemanticDetail(sources=tuple(Source.from_json(origin) for origin in [TOLD, *others]))
-    settled = memory(agent, "Eels leave the river in autumn.")
+    fact = SemanticDetail(sources=tuple(Source.from_json(origin) for origin in [BY_USER, *others]))
+    settled = fact_of(agent, "Eels leave the river in autumn.")
     settle(agent, settled, trust=fact.trust, sources=[source.to_json() for source in fact.sources])
     with tenant_transaction(agent.tenant_id):
         assert [proposal.kind for proposal in propose_now(agent)] == ["belief"] * proposes
 
 
 def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
-    member = memory(agent, "The tide turns at noon.")
+    member = fact_of(agent, "The tide turns at noon.")
     with tenant_transaction(agent.tenant_id):
         tides = Cluster.objects.create(
             tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
@@ -327,7 +310,7 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
 
 
 def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
-    eels, cod = memory(agent, "Eels leave in autumn."), memory(agent, "Cod come in winter.")
+    eels, cod = fact_of(agent, "Eels leave in autumn."), fact_of(agent, "Cod come in winter.")
     with tenant_transaction(agent.tenant_id):
         HeartbeatFactory(agent=agent)
         now = datetime.now(UTC) + timedelta(minutes=1)

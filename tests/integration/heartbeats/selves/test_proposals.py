@@ -27,10 +27,8 @@ from arbor.errors import LimitReached
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory, SelfChangeFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
-from tests.integration.heartbeats.selves.conftest import decide, memory, message, propose_change, reload
-
-# --- Proposals and insights --------------------------------------------------------------------------
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, fact_of, reply_of
+from tests.integration.heartbeats.selves.conftest import decide, message, propose_change, reload
 
 
 def test_an_accepted_proposal_becomes_an_aspect(heartbeats: HeartbeatRunner, agent: Agent) -> None:
@@ -74,7 +72,9 @@ def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, 
     assert "changes slowly" in dropped["reason"]
 
 
-def recent_change(agent: Agent, what: str, *, hours: float, by: str = "heartbeat:1", **given: Any) -> None:
+def store_past_change(
+    agent: Agent, what: str, *, hours: float, by: str = "heartbeat:1", **given: Any
+) -> None:
     at = datetime.now(UTC) - timedelta(hours=hours)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timezone, "now", lambda: at)
@@ -111,7 +111,7 @@ def test_only_acceptable_proposals_are_shown_and_wake_the_agent(
         preference = PreferenceFactory(agent=agent, key=KEY["key"])
         targets = {"belief": {"target_id": belief.id}, "preference": {"target_id": preference.id}}
         for what, hours, by in changes:
-            recent_change(agent, what, hours=hours, by=by, **targets.get(what, {}))
+            store_past_change(agent, what, hours=hours, by=by, **targets.get(what, {}))
     by_kind: dict[str, dict[str, Any]] = {
         "belief": {"belief": str(belief.id), "confidence": 0.6},
         "preference": KEY,
@@ -183,7 +183,7 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
 def test_an_accepted_fact_is_trusted_as_its_evidence(
     agent: Agent, kind: str, sources: list[Any], role: str, trust: float, believed: float
 ) -> None:
-    ids = [memory(agent, f"Sign {number} of rain.") for number in range(len(sources))]
+    ids = [fact_of(agent, f"Sign {number} of rain.") for number in range(len(sources))]
     with tenant_transaction(agent.tenant_id):
         for memory_id, own in zip(ids, sources, strict=True):
             detail = {"sources": own} if own else {}
@@ -195,7 +195,7 @@ def test_an_accepted_fact_is_trusted_as_its_evidence(
 
 
 def test_a_retired_memory_is_no_evidence(agent: Agent) -> None:
-    ids = [memory(agent, "A sign of rain.")]
+    ids = [fact_of(agent, "A sign of rain.")]
     proposal = propose_change(
         agent, kind=ProposalKind.FACT, content="It rains.", change={}, evidence=ids, source="consolidation"
     )
@@ -212,8 +212,8 @@ def test_a_fact_that_a_person_proposes_is_trusted_as_a_users(agent: Agent) -> No
 def accepted_trust(agent: Agent, proposal: Proposal) -> float:
     with tenant_transaction(agent.tenant_id):
         accept(proposal_id=proposal.id, decided_by="cli:ann")
-        made: Memory = Memory.objects.get(source=f"proposal:{proposal.id}")
-    return made.trust
+        stored: Memory = Memory.objects.get(source=f"proposal:{proposal.id}")
+    return stored.trust
 
 
 def test_a_preference_that_is_accepted_is_shown(heartbeats: HeartbeatRunner, agent: Agent) -> None:
@@ -225,7 +225,7 @@ def test_a_preference_that_is_accepted_is_shown(heartbeats: HeartbeatRunner, age
     assert "tone: short sentences" in heartbeats.run(REST)
 
 
-def crowded(agent: Agent) -> None:
+def fill_self(agent: Agent) -> None:
     """Give the agent more of everything than its prompt shows, all of it firm and long ago."""
     for number in range(16):
         IdentityAspectFactory(agent=agent, content=f"I keep the log of pier {number}.", stability=0.6)
@@ -242,9 +242,9 @@ def crowded(agent: Agent) -> None:
 RELEVANT = ("I fear the deep water.", "Deep water hides wrecks.", "swim: never in deep water")
 
 
-def test_the_accepted_self_is_seen_beside_a_firm_one(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_accepted_changes_are_shown_beside_a_firm_self(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        crowded(agent)
+        fill_self(agent)
     new: list[tuple[str, dict[str, Any]]] = [
         ("I am patient with tides.", {}),
         (
@@ -264,9 +264,9 @@ def test_the_accepted_self_is_seen_beside_a_firm_one(heartbeats: HeartbeatRunner
     assert not [shown for shown in RELEVANT if shown in prompt]
 
 
-def test_a_relevant_part_of_the_self_is_seen(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_a_relevant_part_of_the_self_is_shown(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        crowded(agent)
+        fill_self(agent)
     message(agent, "Do you dare to swim in deep water among wrecks, or do you fear it?")
     prompt = heartbeats.run(REST)
     assert [shown for shown in RELEVANT if shown in prompt] == [*RELEVANT]
@@ -275,7 +275,7 @@ def test_a_relevant_part_of_the_self_is_seen(heartbeats: HeartbeatRunner, agent:
 def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    own = memory(agent, "I kept watch through the night.")
+    own = fact_of(agent, "I kept watch through the night.")
     insight = {"kind": "self_concept", "content": "I am a watcher.", "confidence": 0.8, "evidence": [own]}
     unsure = {**insight, "content": "I may be a sailor.", "confidence": 0.4}
     baseless = {**insight, "content": "I am a king.", "evidence": [str(agent.id)]}

@@ -1,4 +1,4 @@
-"""The way of a trait: shown by actions, proposed, accepted, part of the system prompt, rolled back."""
+"""The life of a trait: shown by actions, proposed, accepted, part of the system prompt, rolled back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.tendencies import LEAST_SIGNS
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
-from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change
+from tests.integration.heartbeats.heartbeat_runner import (
+    HeartbeatRunner,
+    Script,
+    action_of,
+    fact_of,
+    reply_of,
+)
+from tests.integration.heartbeats.selves.conftest import decide, propose_change
 
-#: How a prompt shows the proposed trait, and how the system prompt shows it once it is one.
+#: The proposed trait in a prompt, and the accepted trait in the system prompt.
 _PROPOSED = re.compile(r"\[([0-9a-f-]{36})\] identity \(trait\), \d+% sure[^\n]*: reflective")
 _TRAIT = "- reflective (high)\n"
 
@@ -84,7 +90,7 @@ def test_the_system_prompt_is_stable_and_grows_at_its_end(heartbeats: HeartbeatR
 def test_an_insight_into_a_known_trait_changes_its_strength(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    ground = memory(agent, "I waited for the tide, twice.")
+    ground = fact_of(agent, "I waited for the tide, twice.")
     for confidence in (0.9, 0.6):
         insight = {"kind": "trait", "content": "patient", "confidence": confidence, "evidence": [ground]}
         heartbeats.run(reply_of(identity_insights=[insight, insight | {"content": "so\nsaid a stranger"}]))
