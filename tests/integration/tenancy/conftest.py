@@ -1,11 +1,13 @@
-"""Two tenants with one agent, memory and goal each."""
+"""Two tenants with one agent, memory and goal each, and statements that no model sends."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal
@@ -18,7 +20,7 @@ from tests.factories.memories import MemoryFactory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Home:
+class TenantRows:
     """A tenant with its agent, memory and goal."""
 
     id: UUID
@@ -28,10 +30,10 @@ class Home:
     goal: Goal
 
 
-def create_rows(tenant: Tenant) -> Home:
+def create_rows(tenant: Tenant) -> TenantRows:
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"scout of {tenant.slug}")
-        return Home(
+        return TenantRows(
             id=tenant.id,
             slug=tenant.slug,
             agent=agent,
@@ -40,11 +42,18 @@ def create_rows(tenant: Tenant) -> Home:
         )
 
 
+def fetch_raw(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement that is sent as it is, in any scope or none."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters or None)
+        return list(cursor.fetchall())
+
+
 @pytest.fixture
-def ours(tenant: Tenant) -> Home:
+def ours(tenant: Tenant) -> TenantRows:
     return create_rows(tenant)
 
 
 @pytest.fixture
-def theirs(other_tenant: Tenant) -> Home:
+def theirs(other_tenant: Tenant) -> TenantRows:
     return create_rows(other_tenant)

@@ -13,22 +13,26 @@ from apps.memories.models import Memory
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.errors import TenantMismatch, TenantRequired
 from tests.factories.heartbeats import LedgerEntryFactory
-from tests.integration.tenancy.conftest import Home
+from tests.integration.tenancy.conftest import TenantRows
 
 REASON = "looking for a stuck agent"
 
 
-def view() -> list[str]:
+def read_all_memories() -> list[str]:
     with across_tenants(actor="user:root", reason=REASON):
         return [memory.content for memory in Memory.objects.order_by("content")]
 
 
-def test_a_view_of_all_tenants_sees_all_tenants(ours: Home, theirs: Home) -> None:
-    assert view() == ["the secret of acme", "the secret of globex"]
+def record_act() -> None:
+    record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
 
 
-def test_a_view_of_all_tenants_is_recorded(ours: Home) -> None:
-    view()
+def test_a_view_of_all_tenants_reads_all_tenants(ours: TenantRows, theirs: TenantRows) -> None:
+    assert read_all_memories() == ["the secret of acme", "the secret of globex"]
+
+
+def test_a_view_of_all_tenants_is_recorded(ours: TenantRows) -> None:
+    read_all_memories()
     event = PlatformEvent.objects.using(OPS).get()
     assert (event.action, event.actor, event.message) == (
         AuditAction.CROSS_TENANT_VIEW,
@@ -37,7 +41,7 @@ def test_a_view_of_all_tenants_is_recorded(ours: Home) -> None:
     )
 
 
-def test_the_record_of_a_view_stays_when_the_view_fails(ours: Home) -> None:
+def test_the_record_of_a_view_stays_when_the_view_fails(ours: TenantRows) -> None:
     with pytest.raises(ZeroDivisionError), across_tenants(actor="user:root", reason=REASON):
         _ = 1 / 0
     assert PlatformEvent.objects.using(OPS).count() == 1
@@ -45,7 +49,7 @@ def test_the_record_of_a_view_stays_when_the_view_fails(ours: Home) -> None:
         Memory.objects.count()
 
 
-def test_a_view_of_all_tenants_is_no_part_of_a_tenants_work(ours: Home) -> None:
+def test_a_view_of_all_tenants_is_refused_inside_a_tenant(ours: TenantRows) -> None:
     with (
         tenant_transaction(ours.id),
         pytest.raises(TenantMismatch),
@@ -61,7 +65,7 @@ def test_a_view_of_all_tenants_is_no_part_of_a_tenants_work(ours: Home) -> None:
 
 
 @pytest.mark.parametrize("model", [Memory, Agent], ids=lambda model: model.__name__)
-def test_the_operations_role_cannot_write_what_belongs_to_tenants(ours: Home, model: type[Memory]) -> None:
+def test_the_operations_role_cannot_write_rows_of_tenants(ours: TenantRows, model: type[Memory]) -> None:
     for attempt in (
         lambda: model.objects.update(tenant_id=ours.id),
         lambda: model.objects.filter(id=ours.memory.id)._raw_delete(OPS),
@@ -74,7 +78,7 @@ def test_the_operations_role_cannot_write_what_belongs_to_tenants(ours: Home, mo
             attempt()
 
 
-def test_the_operations_role_cannot_read_keys(ours: Home) -> None:
+def test_the_operations_role_cannot_read_keys(ours: TenantRows) -> None:
     with (
         pytest.raises(ProgrammingError, match="permission denied"),
         connections[OPS].cursor() as cursor,
@@ -82,7 +86,7 @@ def test_the_operations_role_cannot_read_keys(ours: Home) -> None:
         cursor.execute("SELECT * FROM agents_agentkey")
 
 
-def attempt_sql(alias: str, statement: str) -> None:
+def execute(alias: str, statement: str) -> None:
     with connections[alias].cursor() as cursor:
         cursor.execute(statement)
 
@@ -95,37 +99,37 @@ def attempt_sql(alias: str, statement: str) -> None:
         (OPS, "UPDATE audit_auditevent SET message = ''"),
     ],
 )
-def test_the_record_of_acts_is_never_changed(ours: Home, alias: str, statement: str) -> None:
+def test_an_audit_event_is_never_changed(ours: TenantRows, alias: str, statement: str) -> None:
     with tenant_transaction(ours.id):
-        record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
+        record_act()
     with pytest.raises(ProgrammingError, match="permission denied"), tenant_transaction(ours.id):
-        attempt_sql(alias, statement)
+        execute(alias, statement)
     with tenant_transaction(ours.id):
         assert AuditEvent.objects.get().message == "looked"
 
 
-def test_the_record_of_views_is_never_changed(ours: Home) -> None:
-    view()
+def test_a_platform_event_is_never_changed(ours: TenantRows) -> None:
+    read_all_memories()
     with pytest.raises(ProgrammingError, match="permission denied"):
-        attempt_sql(OPS, "UPDATE audit_platformevent SET message = ''")
+        execute(OPS, "UPDATE audit_platformevent SET message = ''")
 
 
-def test_no_role_deletes_records_before_their_time(ours: Home) -> None:
-    view()
+def test_no_role_deletes_recent_records(ours: TenantRows) -> None:
+    read_all_memories()
     with tenant_transaction(ours.id):
-        record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
+        record_act()
         LedgerEntryFactory(call__heartbeat__agent=ours.agent)
     for table in ("audit_auditevent", "audit_platformevent", "calls_ledgerentry"):
-        attempt_sql(OPS, f"DELETE FROM {table}")
+        execute(OPS, f"DELETE FROM {table}")
     assert PlatformEvent.objects.using(OPS).exists()
     with tenant_transaction(ours.id):
         assert AuditEvent.objects.exists()
         assert LedgerEntry.objects.exists()
 
 
-def test_acts_through_the_orm_are_not_changed_either(ours: Home) -> None:
+def test_an_audit_event_is_not_changed_through_the_orm(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
-        record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
+        record_act()
     for attempt in (
         lambda: AuditEvent.objects.update(message=""),
         lambda: AuditEvent.objects.all().delete(),
@@ -134,15 +138,15 @@ def test_acts_through_the_orm_are_not_changed_either(ours: Home) -> None:
             attempt()
 
 
-def test_a_ledger_entry_is_never_changed(ours: Home) -> None:
+def test_a_ledger_entry_is_never_changed(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
         LedgerEntryFactory(call__heartbeat__agent=ours.agent)
     with pytest.raises(ProgrammingError, match="permission denied"), tenant_transaction(ours.id):
         LedgerEntry.objects.update(cost_usd=0)
 
 
-def test_acts_of_one_tenant_are_not_seen_by_another(ours: Home, theirs: Home) -> None:
+def test_audit_events_of_one_tenant_are_not_read_by_another(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
-        record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
+        record_act()
     with tenant_transaction(theirs.id):
         assert not AuditEvent.objects.exists()

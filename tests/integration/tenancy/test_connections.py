@@ -23,84 +23,81 @@ from apps.tenants.scope import APP, TENANT_SETTING, USER_SETTING, tenant_transac
 from arbor.errors import TenantRequired
 from config.servers.postgres import EmbeddedPostgres
 from tests.factories.memories import MemoryFactory
-from tests.integration.tenancy.conftest import Home
+from tests.integration.tenancy.conftest import TenantRows, fetch_raw
 
 
-def visible() -> set[str]:
-    """Return the rows that raw SQL reads on this thread's connection."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT content FROM memories_memory")
-        return {content for (content,) in cursor.fetchall()}
+def visible_contents() -> set[str]:
+    """Return the contents of memories that raw SQL reads on this thread's connection."""
+    return {content for (content,) in fetch_raw("SELECT content FROM memories_memory")}
 
 
-def settings() -> tuple[str, str]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(current_setting(%s, true), ''), coalesce(current_setting(%s, true), '')",
-            [TENANT_SETTING, USER_SETTING],
-        )
-        row: tuple[str, str] = cursor.fetchone()
-        return row
+def scope_settings() -> tuple[str, str]:
+    """Return the settings of the tenant and of the user."""
+    ((tenant, user),) = fetch_raw(
+        "SELECT coalesce(current_setting(%s, true), ''), coalesce(current_setting(%s, true), '')",
+        TENANT_SETTING,
+        USER_SETTING,
+    )
+    return tenant, user
 
 
-def backend() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
+def backend_pid() -> int:
+    ((pid,),) = fetch_raw("SELECT pg_backend_pid()")
+    return int(pid)
 
 
-def test_a_transaction_leaves_nothing_on_its_connection(ours: Home) -> None:
+def test_a_transaction_leaves_nothing_on_its_connection(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
-        assert visible() == {"the secret of acme"}
-        before = backend()
-    assert backend() == before
-    assert visible() == set()
-    assert settings() == ("", "")
+        assert visible_contents() == {"the secret of acme"}
+        before = backend_pid()
+    assert backend_pid() == before
+    assert visible_contents() == set()
+    assert scope_settings() == ("", "")
 
 
-def test_a_rolled_back_transaction_leaves_nothing(ours: Home) -> None:
+def test_a_rolled_back_transaction_leaves_nothing(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
         Memory.objects.update(content="changed")
         transaction.set_rollback(True)
-    assert visible() == set()
-    assert settings() == ("", "")
+    assert visible_contents() == set()
+    assert scope_settings() == ("", "")
 
 
-def test_a_transaction_that_raised_leaves_nothing(ours: Home) -> None:
+def test_a_transaction_that_raises_leaves_nothing(ours: TenantRows) -> None:
     with pytest.raises(ZeroDivisionError), tenant_transaction(ours.id):
         _ = 1 / 0
-    assert visible() == set()
+    assert visible_contents() == set()
     with pytest.raises(TenantRequired):
         Memory.objects.count()
 
 
-def test_a_transaction_whose_statement_failed_leaves_nothing(ours: Home, theirs: Home) -> None:
+def test_a_transaction_with_a_failed_statement_leaves_nothing(ours: TenantRows, theirs: TenantRows) -> None:
     with pytest.raises(IntegrityError), tenant_transaction(ours.id):
         MemoryFactory(agent_id=theirs.agent.id, agent=None)
-    assert visible() == set()
+    assert visible_contents() == set()
     with tenant_transaction(theirs.id):
-        assert visible() == {"the secret of globex"}
+        assert visible_contents() == {"the secret of globex"}
 
 
-def test_an_ended_connection_is_unusable_and_replaced(postgres: EmbeddedPostgres, ours: Home) -> None:
-    victim = backend()
+def test_an_ended_connection_is_unusable_and_replaced(postgres: EmbeddedPostgres, ours: TenantRows) -> None:
+    pid = backend_pid()
     assert connection.is_usable()
     with psycopg.connect(postgres.superuser_url) as superuser:
-        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [victim])
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     assert not connection.is_usable()
     close_old_connections()
-    assert backend() != victim
+    assert backend_pid() != pid
 
 
-def test_a_transaction_whose_connection_died_leaves_nothing(
-    postgres: EmbeddedPostgres, ours: Home, theirs: Home
+def test_a_transaction_that_lost_its_connection_leaves_nothing(
+    postgres: EmbeddedPostgres, ours: TenantRows, theirs: TenantRows
 ) -> None:
     def lose_the_connection() -> None:
         with tenant_transaction(ours.id):
-            victim = backend()
+            pid = backend_pid()
             with psycopg.connect(postgres.superuser_url) as superuser:
-                superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [victim])
-            visible()
+                superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+            visible_contents()
 
     with pytest.raises(OperationalError):
         lose_the_connection()
@@ -108,51 +105,51 @@ def test_a_transaction_whose_connection_died_leaves_nothing(
     with pytest.raises(TenantRequired):
         Memory.objects.count()
     with tenant_transaction(theirs.id):
-        assert visible() == {"the secret of globex"}
+        assert visible_contents() == {"the secret of globex"}
 
 
-def test_one_connection_serves_two_tenants_in_turn(ours: Home, theirs: Home) -> None:
-    for home in (ours, theirs, ours):
-        with tenant_transaction(home.id):
-            assert visible() == {f"the secret of {home.slug}"}
+def test_one_connection_serves_two_tenants_in_turn(ours: TenantRows, theirs: TenantRows) -> None:
+    for rows in (ours, theirs, ours):
+        with tenant_transaction(rows.id):
+            assert visible_contents() == {f"the secret of {rows.slug}"}
 
 
-def test_a_tenant_opened_inside_a_plain_transaction_ends_before_it(ours: Home) -> None:
+def test_a_tenant_opened_inside_a_plain_transaction_ends_before_it(ours: TenantRows) -> None:
     with transaction.atomic():
         with tenant_transaction(ours.id):
-            assert visible() == {"the secret of acme"}
-        assert visible() == set()
+            assert visible_contents() == {"the secret of acme"}
+        assert visible_contents() == set()
         with pytest.raises(ZeroDivisionError), tenant_transaction(ours.id):
             _ = 1 / 0
-        assert visible() == set()
+        assert visible_contents() == set()
 
 
-def test_a_user_scope_inside_a_tenant_sees_only_the_users_own_rows(ours: Home) -> None:
+def test_a_user_scope_inside_a_tenant_sees_only_the_users_own_rows(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
         with user_transaction(7):
-            assert settings() == ("", "7")
-            assert visible() == set()
-        assert settings() == (str(ours.id), "")
-        assert visible() == {"the secret of acme"}
+            assert scope_settings() == ("", "7")
+            assert visible_contents() == set()
+        assert scope_settings() == (str(ours.id), "")
+        assert visible_contents() == {"the secret of acme"}
 
 
-def test_a_new_thread_starts_without_a_tenant(ours: Home) -> None:
-    tenants: list[object] = []
+def test_a_new_thread_starts_without_a_tenant(ours: TenantRows) -> None:
+    results: list[object] = []
 
-    def look() -> None:
+    def read() -> None:
         try:
-            tenants.append(visible())
+            results.append(visible_contents())
             Memory.objects.count()
-        except TenantRequired as refusal:
-            tenants.append(type(refusal))
+        except TenantRequired as error:
+            results.append(type(error))
         finally:
             connection.close()
 
     with tenant_transaction(ours.id):
-        thread = threading.Thread(target=look)
+        thread = threading.Thread(target=read)
         thread.start()
         thread.join()
-    assert tenants == [set(), TenantRequired]
+    assert results == [set(), TenantRequired]
 
 
 @pytest.fixture
@@ -177,26 +174,28 @@ def pooled(database: None) -> Iterator[None]:
         settings.update(before)
 
 
-def test_a_pool_of_two_serves_many_threads_of_two_tenants(pooled: None, ours: Home, theirs: Home) -> None:
-    backends: set[int] = set()
+def test_a_pool_of_two_serves_many_threads_of_two_tenants(
+    pooled: None, ours: TenantRows, theirs: TenantRows
+) -> None:
+    pids: set[int] = set()
 
     def work(turn: int) -> None:
-        home = (ours, theirs)[turn % 2]
+        rows = (ours, theirs)[turn % 2]
         try:
-            with tenant_transaction(home.id):
-                assert visible() == {f"the secret of {home.slug}"}
-                assert Memory.objects.get().tenant_id == home.id
-                backends.add(backend())
+            with tenant_transaction(rows.id):
+                assert visible_contents() == {f"the secret of {rows.slug}"}
+                assert Memory.objects.get().tenant_id == rows.id
+                pids.add(backend_pid())
                 if turn % 5 == 0:
                     raise ZeroDivisionError
         except ZeroDivisionError:
             pass
         finally:
             connection.close()
-        assert visible() == set()
+        assert visible_contents() == set()
         connection.close()
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(80)))
     # The connections were shared: eighty transactions, two connections.
-    assert 1 <= len(backends) <= 2
+    assert 1 <= len(pids) <= 2

@@ -16,35 +16,35 @@ from apps.tenants.checks import tenant_models
 from apps.tenants.models import Membership, TenantModel
 from apps.tenants.scope import OPS, current_tenant, tenant_transaction, user_transaction
 from arbor.errors import TenantMismatch, TenantRequired
-from tests.integration.tenancy.conftest import Home
+from tests.integration.tenancy.conftest import TenantRows
 
-ATTEMPTS: dict[str, Callable[[Home], Any]] = {
-    "all": lambda home: list(Memory.objects.all()),
-    "count": lambda home: Memory.objects.count(),
-    "get": lambda home: Memory.objects.get(id=home.memory.id),
-    "filter by the tenant itself": lambda home: list(Memory.objects.filter(tenant_id=home.id)),
-    "exists": lambda home: Memory.objects.exists(),
-    "values": lambda home: list(Memory.objects.values("content")),
-    "aggregate": lambda home: Memory.objects.aggregate(Count("id")),
-    "raw": lambda home: list(Memory.objects.raw("SELECT * FROM memories_memory")),
-    "through the operations role": lambda home: list(Memory.objects.using(OPS)),
-    "bulk update": lambda home: Memory.objects.update(content="mine"),
-    "bulk delete": lambda home: Memory.objects.all().delete(),
-    "bulk create": lambda home: Memory.objects.bulk_create(
-        [Memory(tenant_id=home.id, agent=home.agent, content="mine", occurred_at=timezone.now())]
+ATTEMPTS: dict[str, Callable[[TenantRows], Any]] = {
+    "all": lambda rows: list(Memory.objects.all()),
+    "count": lambda rows: Memory.objects.count(),
+    "get": lambda rows: Memory.objects.get(id=rows.memory.id),
+    "filter by the tenant itself": lambda rows: list(Memory.objects.filter(tenant_id=rows.id)),
+    "exists": lambda rows: Memory.objects.exists(),
+    "values": lambda rows: list(Memory.objects.values("content")),
+    "aggregate": lambda rows: Memory.objects.aggregate(Count("id")),
+    "raw": lambda rows: list(Memory.objects.raw("SELECT * FROM memories_memory")),
+    "through the operations role": lambda rows: list(Memory.objects.using(OPS)),
+    "bulk update": lambda rows: Memory.objects.update(content="mine"),
+    "bulk delete": lambda rows: Memory.objects.all().delete(),
+    "bulk create": lambda rows: Memory.objects.bulk_create(
+        [Memory(tenant_id=rows.id, agent=rows.agent, content="mine", occurred_at=timezone.now())]
     ),
-    "create": lambda home: Memory.objects.create(tenant_id=home.id, agent=home.agent, content="mine"),
-    "get or create": lambda home: Memory.objects.get_or_create(id=home.memory.id),
-    "save": lambda home: home.memory.save(),
-    "refresh": lambda home: home.memory.refresh_from_db(),
-    "a related manager": lambda home: list(home.agent.memories.all()),
-    "a reference": lambda home: Memory(tenant_id=home.id, agent_id=home.agent.id).agent,
-    "a prefetch": lambda home: list(Agent.objects.prefetch_related("memories")),
+    "create": lambda rows: Memory.objects.create(tenant_id=rows.id, agent=rows.agent, content="mine"),
+    "get or create": lambda rows: Memory.objects.get_or_create(id=rows.memory.id),
+    "save": lambda rows: rows.memory.save(),
+    "refresh": lambda rows: rows.memory.refresh_from_db(),
+    "a related manager": lambda rows: list(rows.agent.memories.all()),
+    "a reference": lambda rows: Memory(tenant_id=rows.id, agent_id=rows.agent.id).agent,
+    "a prefetch": lambda rows: list(Agent.objects.prefetch_related("memories")),
 }
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS.keys())
-def test_without_a_tenant_nothing_is_asked(ours: Home, attempt: Callable[[Home], Any]) -> None:
+def test_without_a_tenant_nothing_is_queried(ours: TenantRows, attempt: Callable[[TenantRows], Any]) -> None:
     with pytest.raises(TenantRequired):
         attempt(ours)
     with tenant_transaction(ours.id):
@@ -52,21 +52,19 @@ def test_without_a_tenant_nothing_is_asked(ours: Home, attempt: Callable[[Home],
 
 
 @pytest.mark.parametrize("model", list(tenant_models()), ids=lambda model: model._meta.label)
-def test_every_model_of_a_tenant_refuses_to_be_read_without_one(
-    database: None, model: type[TenantModel]
-) -> None:
+def test_no_model_of_a_tenant_is_read_without_one(database: None, model: type[TenantModel]) -> None:
     with pytest.raises(TenantRequired):
         list(model._default_manager.all() if model is not Membership else Membership.objects.all())
     with pytest.raises(TenantRequired):
         list(model._base_manager.all())
 
 
-def test_a_users_own_scope_is_no_tenant(ours: Home) -> None:
+def test_the_scope_of_a_user_is_no_tenant(ours: TenantRows) -> None:
     with user_transaction(1), pytest.raises(TenantRequired):
         Memory.objects.count()
 
 
-def test_a_plain_transaction_is_no_tenant(ours: Home) -> None:
+def test_a_plain_transaction_is_no_tenant(ours: TenantRows) -> None:
     with transaction.atomic(), pytest.raises(TenantRequired):
         Memory.objects.count()
 
@@ -76,14 +74,14 @@ def test_the_error_says_what_to_do() -> None:
         current_tenant()
 
 
-def test_each_tenant_sees_its_own(ours: Home, theirs: Home) -> None:
-    for home in (ours, theirs):
-        with tenant_transaction(home.id):
-            assert [memory.content for memory in Memory.objects.all()] == [f"the secret of {home.slug}"]
-            assert [agent.id for agent in Agent.objects.all()] == [home.agent.id]
+def test_each_tenant_reads_its_own_rows(ours: TenantRows, theirs: TenantRows) -> None:
+    for rows in (ours, theirs):
+        with tenant_transaction(rows.id):
+            assert [memory.content for memory in Memory.objects.all()] == [f"the secret of {rows.slug}"]
+            assert [agent.id for agent in Agent.objects.all()] == [rows.agent.id]
 
 
-def test_the_other_tenants_row_is_not_there(ours: Home, theirs: Home) -> None:
+def test_a_row_of_another_tenant_is_not_found(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
         with pytest.raises(Memory.DoesNotExist):
             Memory.objects.get(id=theirs.memory.id)
@@ -91,7 +89,7 @@ def test_the_other_tenants_row_is_not_there(ours: Home, theirs: Home) -> None:
         assert list(theirs.agent.memories.all()) == []
 
 
-def test_a_query_carried_out_of_its_tenant_finds_nothing(ours: Home, theirs: Home) -> None:
+def test_a_query_outside_the_tenant_of_its_making_finds_nothing(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
         query = Memory.objects.all()
     assert list(query.all()) == []
@@ -99,16 +97,18 @@ def test_a_query_carried_out_of_its_tenant_finds_nothing(ours: Home, theirs: Hom
         assert list(query.all()) == []
 
 
-def test_bulk_updates_and_deletes_stay_inside(ours: Home, theirs: Home) -> None:
+def test_bulk_updates_and_deletes_stay_in_the_tenant(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
         assert Memory.objects.update(content="changed") == 1
-        assert Memory.objects.filter(id=theirs.memory.id).update(content="stolen") == 0
+        assert Memory.objects.filter(id=theirs.memory.id).update(content="changed again") == 0
         assert Memory.objects.filter(id=theirs.memory.id).delete()[0] == 0
     with tenant_transaction(theirs.id):
         assert Memory.objects.get().content == "the secret of globex"
 
 
-def test_deleting_an_instance_outside_its_tenant_deletes_nothing(ours: Home, theirs: Home) -> None:
+def test_deleting_an_instance_outside_its_tenant_deletes_nothing(
+    ours: TenantRows, theirs: TenantRows
+) -> None:
     # Django calls no manager here: only row-level security applies.
     assert Agent(id=ours.agent.id).delete()[0] == 0
     with tenant_transaction(theirs.id):
@@ -117,7 +117,7 @@ def test_deleting_an_instance_outside_its_tenant_deletes_nothing(ours: Home, the
         assert Agent.objects.get() == ours.agent
 
 
-def test_work_for_another_tenant_inside_a_tenants_is_refused(ours: Home, theirs: Home) -> None:
+def test_a_tenant_inside_another_tenant_is_refused(ours: TenantRows, theirs: TenantRows) -> None:
     with (
         tenant_transaction(ours.id),
         pytest.raises(TenantMismatch, match=str(ours.id)),
@@ -126,7 +126,7 @@ def test_work_for_another_tenant_inside_a_tenants_is_refused(ours: Home, theirs:
         pass
 
 
-def test_the_outer_tenants_transaction_survives_a_refusal(ours: Home, theirs: Home) -> None:
+def test_the_outer_tenant_stays_after_a_refusal(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
         with pytest.raises(TenantMismatch), tenant_transaction(theirs.id):
             pass
@@ -134,7 +134,7 @@ def test_the_outer_tenants_transaction_survives_a_refusal(ours: Home, theirs: Ho
         assert Memory.objects.count() == 1
 
 
-def test_the_same_tenant_entered_again_joins_the_transaction(ours: Home) -> None:
+def test_the_same_tenant_entered_again_joins_the_transaction(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
         with tenant_transaction(ours.id):
             Memory.objects.update(content="changed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import uuid4
 
 import psycopg
@@ -20,6 +20,7 @@ from apps.tenants.models import TenantModel
 from apps.tenants.protection import protect
 from apps.tenants.scope import OWNER
 from config.servers.postgres import EmbeddedPostgres
+from tests.integration.tenancy.conftest import fetch_raw
 
 #: All tables, views and the like outside PostgreSQL's own schemas that have a column `tenant_id`.
 WITH_TENANT = (
@@ -49,27 +50,21 @@ POLICIES = (
 )
 
 
-def fetch(statement: str) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return list(cursor.fetchall())
-
-
-def test_models_and_database_agree_on_which_tables_belong_to_tenants(database: None) -> None:
+def test_the_tables_with_a_tenant_are_those_of_its_models(database: None) -> None:
     known = {model._meta.db_table for model in tenant_models()}
-    assert {name for _, name, _, _ in fetch(WITH_TENANT)} == known
+    assert {name for _, name, _, _ in fetch_raw(WITH_TENANT)} == known
     assert len(known) >= 19
 
 
 def test_every_table_with_a_tenant_forces_row_security(database: None) -> None:
     # A view would run as its owner, whom row-level security does not bind.
-    assert [row for row in fetch(WITH_TENANT) if row[2] not in "rp" or not row[3]] == []
+    assert [row for row in fetch_raw(WITH_TENANT) if row[2] not in "rp" or not row[3]] == []
 
 
-def test_every_table_has_these_policies_and_no_other(database: None) -> None:
+def test_every_table_has_the_known_policies_and_no_other(database: None) -> None:
     scoped = "(NULLIF(current_setting('arbor.tenant_id'::text, true), ''::text))::uuid"
     policies: dict[int, set[str]] = {}
-    for table, name, command, permissive, roles, using, check in fetch(POLICIES):
+    for table, name, command, permissive, roles, using, check in fetch_raw(POLICIES):
         policies.setdefault(table, set()).add(name)
         assert permissive == (name != "deleted_by_age")
         if command != "a":
@@ -90,7 +85,7 @@ def test_every_table_has_these_policies_and_no_other(database: None) -> None:
             assert "tenants_membership" in using
         else:
             assert (name, command, roles) == ("own_memberships", "r", ["arbor_app"])
-    for table, name, _, _ in fetch(WITH_TENANT):
+    for table, name, _, _ in fetch_raw(WITH_TENANT):
         own = {"own_memberships"} if name == "tenants_membership" else set()
         aged = ("audit_auditevent", "audit_sealedblock", "calls_ledgerentry", "signals_signalbatch")
         own |= {"deleted_by_age"} if name in aged else set()
@@ -98,13 +93,13 @@ def test_every_table_has_these_policies_and_no_other(database: None) -> None:
 
 
 def test_every_key_and_reference_begins_with_the_tenant(database: None) -> None:
-    tables = {oid: name for oid, name, _, _ in fetch(WITH_TENANT)}
+    tables = {oid: name for oid, name, _, _ in fetch_raw(WITH_TENANT)}
     primary = set()
-    for name, kind, table, target, columns, target_columns in fetch(KEYS):
+    for name, kind, table, target, columns, target_columns in fetch_raw(KEYS):
         if table not in tables:
             continue
         if kind == "f" and target not in tables:
-            # Only the tenant itself, and the person of a membership, are outside.
+            # Only the tenant itself and the user of a membership are outside.
             assert columns in (["tenant_id"], ["user_id"]), name
             continue
         assert columns[0] == "tenant_id", name
@@ -117,11 +112,11 @@ def test_every_key_and_reference_begins_with_the_tenant(database: None) -> None:
 
 def test_every_row_has_a_tenant_that_exists(database: None) -> None:
     """Check that a table refers to the tenant, or to a table that does."""
-    tables = {oid for oid, *_ in fetch(WITH_TENANT)}
-    needed = set(fetch("SELECT attrelid, attname FROM pg_attribute WHERE attnotnull"))
+    tables = {oid for oid, *_ in fetch_raw(WITH_TENANT)}
+    needed = set(fetch_raw("SELECT attrelid, attname FROM pg_attribute WHERE attnotnull"))
     direct: set[int] = set()
     implied: dict[int, set[int]] = {}
-    for _, kind, table, target, columns, _ in fetch(KEYS):
+    for _, kind, table, target, columns, _ in fetch_raw(KEYS):
         if kind != "f" or table not in tables:
             continue
         if target not in tables and columns == ["tenant_id"]:
@@ -129,12 +124,12 @@ def test_every_row_has_a_tenant_that_exists(database: None) -> None:
         elif len(columns) == 2 and columns[0] == "tenant_id" and (table, columns[1]) in needed:
             implied.setdefault(table, set()).add(target)
     assert not direct & implied.keys(), "what is implied is not checked twice"
-    sure = direct
-    while more := {table for table, targets in implied.items() if targets & sure} - sure:
-        sure |= more
+    checked = direct
+    while more := {table for table, targets in implied.items() if targets & checked} - checked:
+        checked |= more
     # A check of signals would lock the tenant's row for all that its agents write (decision 21).
-    unchecked = {oid for oid, name, *_ in fetch(WITH_TENANT) if name == "signals_signalbatch"}
-    assert sure == tables - unchecked
+    unchecked = {oid for oid, name, *_ in fetch_raw(WITH_TENANT) if name == "signals_signalbatch"}
+    assert checked == tables - unchecked
 
 
 def test_a_row_of_a_tenant_that_does_not_exist_is_refused(database: None, postgres: EmbeddedPostgres) -> None:
@@ -147,14 +142,14 @@ def test_a_row_of_a_tenant_that_does_not_exist_is_refused(database: None, postgr
 
 
 def test_every_unique_index_begins_with_the_tenant(database: None) -> None:
-    tables = {oid for oid, *_ in fetch(WITH_TENANT)}
+    tables = {oid for oid, *_ in fetch_raw(WITH_TENANT)}
     assert [
-        name for name, table, first in fetch(UNIQUE_INDEXES) if table in tables and first != "tenant_id"
+        name for name, table, first in fetch_raw(UNIQUE_INDEXES) if table in tables and first != "tenant_id"
     ] == []
 
 
-def test_every_reference_of_a_model_is_one_of_the_database(database: None) -> None:
-    present = {name for name, kind, *_ in fetch(KEYS) if kind == "f"}
+def test_every_reference_of_a_model_is_in_the_database(database: None) -> None:
+    present = {name for name, kind, *_ in fetch_raw(KEYS) if kind == "f"}
     for model in tenant_models():
         for field in model._meta.concrete_fields:
             if isinstance(field, TenantForeignKey):
@@ -170,7 +165,7 @@ def test_the_installation_passes_its_own_checks(database: None) -> None:
 
 
 @pytest.fixture
-def tomorrow(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[TenantModel]]:
+def unprotected_model(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[TenantModel]]:
     """Return a new model with a table that is not yet protected."""
     with isolate_apps("apps.tenants") as registry:
 
@@ -195,23 +190,23 @@ def tomorrow(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[T
                 editor.delete_model(Diary)
 
 
-def test_a_new_model_is_named_until_it_is_protected(tomorrow: type[TenantModel]) -> None:
+def test_a_new_model_is_named_until_it_is_protected(unprotected_model: type[TenantModel]) -> None:
     faults = unprotected_tables()
     assert len(faults) == 3
     assert all(fault.startswith("tenants_diary has ") for fault in faults)
     with pytest.raises(ProgrammingError, match="permission denied"):
-        fetch("SELECT * FROM tenants_diary")
+        fetch_raw("SELECT * FROM tenants_diary")
 
     assert protect() == ["tenants_diary"]
 
     assert unprotected_tables() == []
-    assert fetch("SELECT * FROM tenants_diary") == []
+    assert fetch_raw("SELECT * FROM tenants_diary") == []
     test_every_key_and_reference_begins_with_the_tenant(None)
     test_every_row_has_a_tenant_that_exists(None)
-    test_every_table_has_these_policies_and_no_other(None)
+    test_every_table_has_the_known_policies_and_no_other(None)
 
 
-def test_the_checks_fail_for_an_unprotected_model(tomorrow: type[TenantModel]) -> None:
+def test_the_checks_fail_for_an_unprotected_model(unprotected_model: type[TenantModel]) -> None:
     for check in (
         test_every_table_with_a_tenant_forces_row_security,
         test_every_key_and_reference_begins_with_the_tenant,
@@ -219,7 +214,7 @@ def test_the_checks_fail_for_an_unprotected_model(tomorrow: type[TenantModel]) -
         with pytest.raises(AssertionError):
             check(None)
     with pytest.raises(KeyError):
-        test_every_table_has_these_policies_and_no_other(None)
+        test_every_table_has_the_known_policies_and_no_other(None)
 
 
 def test_a_table_that_no_model_knows_is_named(database: None) -> None:
@@ -228,13 +223,13 @@ def test_a_table_that_no_model_knows_is_named(database: None) -> None:
         try:
             assert [fault for fault in unprotected_tables() if fault.startswith("forgotten ")]
             with pytest.raises(AssertionError):
-                test_models_and_database_agree_on_which_tables_belong_to_tenants(None)
+                test_the_tables_with_a_tenant_are_those_of_its_models(None)
         finally:
             cursor.execute("DROP TABLE forgotten")
 
 
 @isolate_apps("apps.tenants")
-def test_a_model_that_leaves_the_tenant_out_of_its_keys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_whose_keys_leave_out_the_tenant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Letter(TenantModel):
         agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="+")
         number = models.IntegerField(unique=True)
@@ -272,9 +267,9 @@ CATALOG = (
 
 
 def test_migrating_again_changes_nothing(database: None) -> None:
-    before = fetch(CATALOG)
+    before = fetch_raw(CATALOG)
     assert len(before) > 300
     call_command("migrate", verbosity=0)
     assert protect() == []
     connections[OWNER].close()
-    assert fetch(CATALOG) == before
+    assert fetch_raw(CATALOG) == before

@@ -1,10 +1,10 @@
-"""Each reference has an index on its own side, so that deleting the rows it leads to reads no whole table."""
+"""Each reference has an index on its own side, so that deleting the rows that it refers to reads no whole table."""
 
 from __future__ import annotations
 
-from django.db import connection
+from tests.integration.tenancy.conftest import fetch_raw
 
-#: All references, and whether an index on their columns has each row that refers to something.
+#: All references, and whether an index on their columns contains each row that refers to another.
 REFERENCES = """
 SELECT k.conrelid::regclass::text, a.attname::text, EXISTS (
     SELECT FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indisvalid
@@ -26,9 +26,7 @@ UNINDEXED = {
 
 
 def test_a_reference_has_an_index_or_a_reason(database: None) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(REFERENCES)
-        rows = cursor.fetchall()
+    rows = fetch_raw(REFERENCES)
     assert len(rows) > 80
     unindexed = {(table, column) for table, column, indexed in rows if not indexed}
     assert unindexed == set().union(*UNINDEXED.values())

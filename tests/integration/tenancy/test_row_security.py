@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -19,35 +18,29 @@ from apps.tenants.scope import APP, OPS, OWNER, TENANT_SETTING, tenant_transacti
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
-from tests.integration.tenancy.conftest import Home
+from tests.integration.tenancy.conftest import TenantRows, fetch_raw
 
 TABLES = sorted(model._meta.db_table for model in tenant_models())
 
 
-def fetch(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return list(cursor.fetchall())
-
-
 @pytest.mark.parametrize("table", [*TABLES, "tenants_tenant"])
-def test_without_a_tenant_a_table_is_empty(ours: Home, theirs: Home, table: str) -> None:
-    assert fetch(f"SELECT count(*) FROM {table}") == [(0,)]
+def test_without_a_tenant_a_table_is_empty(ours: TenantRows, theirs: TenantRows, table: str) -> None:
+    assert fetch_raw(f"SELECT count(*) FROM {table}") == [(0,)]
 
 
-def test_the_tables_are_not_empty(ours: Home) -> None:
+def test_inside_a_tenant_a_table_has_rows(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
-        assert fetch("SELECT tenant_id FROM memories_memory") == [(ours.id,)]
+        assert fetch_raw("SELECT tenant_id FROM memories_memory") == [(ours.id,)]
 
 
-def test_raw_sql_sees_one_tenant(ours: Home, theirs: Home) -> None:
+def test_raw_sql_sees_one_tenant(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
-        assert fetch("SELECT content FROM memories_memory WHERE tenant_id = %s", theirs.id) == []
-        assert fetch("SELECT slug FROM tenants_tenant") == [("acme",)]
-        assert fetch("SELECT content FROM memories_memory OFFSET 0") == [("the secret of acme",)]
+        assert fetch_raw("SELECT content FROM memories_memory WHERE tenant_id = %s", theirs.id) == []
+        assert fetch_raw("SELECT slug FROM tenants_tenant") == [("acme",)]
+        assert fetch_raw("SELECT content FROM memories_memory OFFSET 0") == [("the secret of acme",)]
 
 
-def test_raw_updates_and_deletes_stay_inside(ours: Home, theirs: Home) -> None:
+def test_raw_updates_and_deletes_stay_in_the_tenant(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id), connection.cursor() as cursor:
         cursor.execute("UPDATE memories_memory SET content = 'changed'")
         assert cursor.rowcount == 1
@@ -57,7 +50,7 @@ def test_raw_updates_and_deletes_stay_inside(ours: Home, theirs: Home) -> None:
         assert Memory.objects.get().content == "the secret of globex"
 
 
-def test_without_a_tenant_nothing_can_be_inserted(ours: Home) -> None:
+def test_without_a_tenant_nothing_can_be_inserted(ours: TenantRows) -> None:
     with pytest.raises(ProgrammingError, match="row-level security"), connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, last_at) VALUES (%s, %s, 1, now())",
@@ -65,21 +58,21 @@ def test_without_a_tenant_nothing_can_be_inserted(ours: Home) -> None:
         )
 
 
-def test_a_row_of_another_tenant_cannot_be_inserted(ours: Home, theirs: Home) -> None:
+def test_a_row_of_another_tenant_cannot_be_inserted(ours: TenantRows, theirs: TenantRows) -> None:
     with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
         MemoryFactory(tenant_id=theirs.id, agent=theirs.agent)
 
 
-def test_rows_of_another_tenant_cannot_be_inserted_in_bulk(ours: Home, theirs: Home) -> None:
+def test_rows_of_another_tenant_cannot_be_inserted_in_bulk(ours: TenantRows, theirs: TenantRows) -> None:
     rows = [
         Memory(
-            tenant_id=home.id,
-            agent_id=home.agent.id,
+            tenant_id=rows.id,
+            agent_id=rows.agent.id,
             content="new",
             content_hash=b"new",
             occurred_at=timezone.now(),
         )
-        for home in (ours, theirs)
+        for rows in (ours, theirs)
     ]
     with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
         Memory.objects.bulk_create(rows)
@@ -87,12 +80,12 @@ def test_rows_of_another_tenant_cannot_be_inserted_in_bulk(ours: Home, theirs: H
         assert Memory.objects.count() == 1
 
 
-def test_a_row_cannot_be_moved_to_another_tenant(ours: Home, theirs: Home) -> None:
+def test_a_row_cannot_be_moved_to_another_tenant(ours: TenantRows, theirs: TenantRows) -> None:
     with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
         Memory.objects.update(tenant_id=theirs.id)
 
 
-def test_a_reference_to_another_tenants_row_is_refused(ours: Home, theirs: Home) -> None:
+def test_a_reference_to_another_tenants_row_is_refused(ours: TenantRows, theirs: TenantRows) -> None:
     with (
         pytest.raises(IntegrityError, match="memories_memory_agent_id_in_tenant"),
         tenant_transaction(ours.id),
@@ -104,16 +97,16 @@ def test_a_reference_to_another_tenants_row_is_refused(ours: Home, theirs: Home)
         type(ours.goal).objects.update(parent_id=theirs.goal.id)
 
 
-def test_an_id_of_another_tenant_reveals_no_existence(ours: Home, theirs: Home) -> None:
+def test_an_id_of_another_tenant_is_free_in_this_one(ours: TenantRows, theirs: TenantRows) -> None:
     # A key or a unique constraint without the tenant would report a duplicate.
     with tenant_transaction(ours.id):
-        twin = AgentFactory(id=theirs.agent.id, name=theirs.agent.name, public_id=theirs.agent.public_id)
-        assert Agent.objects.get(id=theirs.agent.id) == twin
+        same_id = AgentFactory(id=theirs.agent.id, name=theirs.agent.name, public_id=theirs.agent.public_id)
+        assert Agent.objects.get(id=theirs.agent.id) == same_id
     with tenant_transaction(theirs.id):
         assert Agent.objects.get().status == theirs.agent.status
 
 
-def test_a_reference_is_emptied_without_its_tenant(ours: Home) -> None:
+def test_deleting_a_target_empties_the_reference_only(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
         child = GoalFactory(agent=ours.agent, parent=ours.goal)
         type(ours.goal).objects.filter(id=ours.goal.id).delete()
@@ -121,19 +114,19 @@ def test_a_reference_is_emptied_without_its_tenant(ours: Home) -> None:
         assert (child.parent_id, child.tenant_id) == (None, ours.id)
 
 
-def test_the_tenant_setting_has_no_effect_outside_a_transaction(ours: Home) -> None:
-    fetch("SELECT set_config(%s, %s, true)", TENANT_SETTING, str(ours.id))
-    assert fetch("SELECT count(*) FROM memories_memory") == [(0,)]
+def test_the_tenant_setting_has_no_effect_outside_a_transaction(ours: TenantRows) -> None:
+    fetch_raw("SELECT set_config(%s, %s, true)", TENANT_SETTING, str(ours.id))
+    assert fetch_raw("SELECT count(*) FROM memories_memory") == [(0,)]
 
 
 @pytest.mark.parametrize("tenant_id", [uuid4(), UUID(int=0)])
-def test_a_tenant_that_does_not_exist_has_nothing(ours: Home, tenant_id: UUID) -> None:
+def test_a_tenant_that_does_not_exist_has_no_rows(ours: TenantRows, tenant_id: UUID) -> None:
     with tenant_transaction(tenant_id):
-        assert fetch("SELECT count(*) FROM memories_memory") == [(0,)]
-        assert fetch("SELECT count(*) FROM tenants_tenant") == [(0,)]
+        assert fetch_raw("SELECT count(*) FROM memories_memory") == [(0,)]
+        assert fetch_raw("SELECT count(*) FROM tenants_tenant") == [(0,)]
 
 
-ESCAPES = {
+FORBIDDEN = {
     "disable the policies": "ALTER TABLE memories_memory DISABLE ROW LEVEL SECURITY",
     "drop the policy": "DROP POLICY tenant_isolation ON memories_memory",
     "add a policy": "CREATE POLICY mine ON memories_memory USING (true)",
@@ -162,16 +155,16 @@ ESCAPES = {
 }
 
 
-@pytest.mark.parametrize("statement", ESCAPES.values(), ids=ESCAPES.keys())
-def test_the_role_cannot(ours: Home, statement: str) -> None:
-    with pytest.raises(DatabaseError) as refusal, tenant_transaction(ours.id), connection.cursor() as cursor:
+@pytest.mark.parametrize("statement", FORBIDDEN.values(), ids=FORBIDDEN.keys())
+def test_the_application_role_is_refused(ours: TenantRows, statement: str) -> None:
+    with pytest.raises(DatabaseError) as error, tenant_transaction(ours.id), connection.cursor() as cursor:
         cursor.execute(statement)
-    assert isinstance(refusal.value.__cause__, psycopg.errors.InsufficientPrivilege)
+    assert isinstance(error.value.__cause__, psycopg.errors.InsufficientPrivilege)
 
 
 def test_the_serving_role_is_bound_by_the_policies(database: None) -> None:
     assert unsafe_role() == []
-    row = fetch(
+    row = fetch_raw(
         "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
         " EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid),"
         " EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid)"
@@ -194,8 +187,8 @@ def test_no_statement_names_a_roles_password(database: None) -> None:
             cursor.execute("SELECT 1")
 
 
-def test_a_failed_statement_leaves_the_tenant_in_place(ours: Home, theirs: Home) -> None:
+def test_a_failed_statement_leaves_the_tenant_in_place(ours: TenantRows, theirs: TenantRows) -> None:
     with tenant_transaction(ours.id):
         with pytest.raises(IntegrityError), transaction.atomic():
             MemoryFactory(agent_id=theirs.agent.id, agent=None)
-        assert fetch("SELECT tenant_id FROM memories_memory") == [(ours.id,)]
+        assert fetch_raw("SELECT tenant_id FROM memories_memory") == [(ours.id,)]

@@ -71,8 +71,8 @@ GROWN = {"selves_identityaspect", "selves_selfchange"}
 class Upgrade:
     """Rows and structure before and after the migrations."""
 
-    homes: tuple[EarlierTenant, EarlierTenant]
-    #: Of the heartbeat of each home, as the earlier version computed them.
+    tenants: tuple[EarlierTenant, EarlierTenant]
+    #: Of the heartbeat of each tenant, as the earlier version computed them.
     digests: list[bytes]
     before: Rows
     after: Rows
@@ -91,14 +91,14 @@ def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker
     """Migrate a database with rows of two tenants; while it is in use, all roles are connected to it."""
     with django_db_blocker.unblock(), empty_database(postgres, name="upgraded") as url:
         earlier = migrate_to(*EARLIER)
-        homes = (create_rows(earlier, "acme"), create_rows(earlier, "globex"))
+        tenants = (create_rows(earlier, "acme"), create_rows(earlier, "globex"))
         protect_as(earlier)
         with psycopg.connect(url, autocommit=True) as session:
             before = read_rows(session)
-            digests = [_earlier_digest(session, home) for home in homes]
+            digests = [_earlier_digest(session, old) for old in tenants]
             call_command("migrate", verbosity=0)
             yield Upgrade(
-                homes=homes,
+                tenants=tenants,
                 digests=digests,
                 before=before,
                 after=read_rows(session),
@@ -106,14 +106,14 @@ def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker
             )
 
 
-def _earlier_digest(session: psycopg.Connection[Any], home: EarlierTenant) -> bytes:
+def _earlier_digest(session: psycopg.Connection[Any], old: EarlierTenant) -> bytes:
     """Return the digest of a heartbeat whose actions and changes of goals are jsonb."""
     statement = DIGESTS
     for column in ACTS:
         packed = AS_SEALED.format(column=column)
         assert packed in statement
         statement = statement.replace(packed, f"h.{column}")
-    row = session.execute(statement, {"tenant": home.tenant, "ids": [home.heartbeat]}).fetchone()
+    row = session.execute(statement, {"tenant": old.tenant, "ids": [old.heartbeat]}).fetchone()
     assert row is not None
     return bytes(row[2])
 
@@ -140,11 +140,11 @@ def test_rows_of_an_upgraded_database_are_those_from_before(upgrade: Upgrade) ->
         assert sorted(map(str, as_before)) == sorted(map(str, earlier)), table
 
 
-def test_rows_of_an_upgraded_database_have_values_in_new_columns(upgrade: Upgrade) -> None:
-    for home in upgrade.homes:
-        with tenant_transaction(home.tenant):
-            assert Memory.objects.get(id=home.innate).retention == "permanent"
-            assert Memory.objects.get(id=home.lesson).retention == "lasting"
+def test_new_columns_of_an_upgraded_database_have_values(upgrade: Upgrade) -> None:
+    for old in upgrade.tenants:
+        with tenant_transaction(old.tenant):
+            assert Memory.objects.get(id=old.innate).retention == "permanent"
+            assert Memory.objects.get(id=old.lesson).retention == "lasting"
             assert set(Episode.objects.values_list("remembered", flat=True)) == {False}
             assert set(Upkeep.objects.values_list("unindexed", flat=True)) == {True}
             assert set(BufferItem.objects.values_list("trust", flat=True)) == {1.0}
@@ -159,25 +159,25 @@ def test_rows_of_an_upgraded_database_have_values_in_new_columns(upgrade: Upgrad
 
 
 def test_values_of_an_upgraded_database_are_packed(upgrade: Upgrade) -> None:
-    for home in upgrade.homes:
-        with tenant_transaction(home.tenant):
-            assert AgentState.objects.filter(agent_id=home.agent).values(*STATE).get() == STATE
-            assert ExternalCall.objects.get(id=home.call).reply == REPLY
-            heartbeat = Heartbeat.objects.get(id=home.heartbeat)
+    for old in upgrade.tenants:
+        with tenant_transaction(old.tenant):
+            assert AgentState.objects.filter(agent_id=old.agent).values(*STATE).get() == STATE
+            assert ExternalCall.objects.get(id=old.call).reply == REPLY
+            heartbeat = Heartbeat.objects.get(id=old.heartbeat)
             assert heartbeat.goal_changes == ACTS["goal_changes"]
             assert heartbeat.actions == [complete_entry(entry) for entry in ACTS["actions"]]
 
 
-def test_sealed_heartbeats_of_an_upgraded_database_have_their_digests(upgrade: Upgrade) -> None:
-    for home, digest in zip(upgrade.homes, upgrade.digests, strict=True):
-        with tenant_transaction(home.tenant):
-            assert digest_heartbeats([home.heartbeat])[home.heartbeat].digest == digest
+def test_heartbeats_of_an_upgraded_database_have_their_digests(upgrade: Upgrade) -> None:
+    for old, digest in zip(upgrade.tenants, upgrade.digests, strict=True):
+        with tenant_transaction(old.tenant):
+            assert digest_heartbeats([old.heartbeat])[old.heartbeat].digest == digest
 
 
-def test_values_and_traits_of_an_upgraded_database_have_one_home(upgrade: Upgrade) -> None:
-    for home in upgrade.homes:
-        with tenant_transaction(home.tenant):
-            aspects = IdentityAspect.objects.filter(agent_id=home.agent).order_by("id")
+def test_values_of_an_upgraded_database_are_aspects(upgrade: Upgrade) -> None:
+    for old in upgrade.tenants:
+        with tenant_transaction(old.tenant):
+            aspects = IdentityAspect.objects.filter(agent_id=old.agent).order_by("id")
             assert list(aspects.values_list("kind", "content", "strength", "stability", "status")) == [
                 ("value", "tea", 0.5, 0.5, "held"),
                 ("trait", "dry", 0.3, 0.8, "held"),
@@ -194,17 +194,17 @@ def test_values_and_traits_of_an_upgraded_database_have_one_home(upgrade: Upgrad
                 ("proof", "self", "held"),
                 ("rest", "self", "dropped"),
             ]
-            prompt = system_prompt_of(Agent.objects.get(id=home.agent))
+            prompt = system_prompt_of(Agent.objects.get(id=old.agent))
             assert "- dry (low)" in prompt
             assert all(f"- {value}\n" in prompt for value in ("tea", "candor", "finishing", "proof"))
 
 
-def test_births_of_an_upgraded_database_precede_its_history(upgrade: Upgrade) -> None:
-    home = upgrade.homes[0]
-    with tenant_transaction(home.tenant):
-        changes = SelfChange.objects.filter(agent_id=home.agent).order_by("version")
+def test_history_of_an_upgraded_database_begins_with_births(upgrade: Upgrade) -> None:
+    old = upgrade.tenants[0]
+    with tenant_transaction(old.tenant):
+        changes = SelfChange.objects.filter(agent_id=old.agent).order_by("version")
         assert list(changes.values_list("version", "what")) == [(1, "birth"), (2, "aspect"), (3, "belief")]
-        birth = birth_self_of(home.agent)
+        birth = birth_self_of(old.agent)
         beliefs = {values["statement"]: values for values in birth.of(PartKind.BELIEF).values()}
         assert beliefs.keys() == {"Fords move.", "proof"}
         assert (beliefs["Fords move."]["status"], beliefs["Fords move."]["confidence"]) == ("held", 0.9)
@@ -218,18 +218,18 @@ def test_entries_of_an_upgraded_ledger_outlive_their_calls(upgrade: Upgrade) -> 
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'calls_ledgerentry_call_id_in_tenant'"
         )
         assert cursor.fetchone()[0].endswith("ON DELETE SET NULL (call_id)")
-    home = upgrade.homes[0]
-    with tenant_transaction(home.tenant):
-        ExternalCall.objects.get(id=home.call).delete()
+    old = upgrade.tenants[0]
+    with tenant_transaction(old.tenant):
+        ExternalCall.objects.get(id=old.call).delete()
         assert LedgerEntry.objects.get().call_id is None
 
 
-def test_maintenance_completes_the_memories_of_an_upgraded_database(upgrade: Upgrade) -> None:
+def test_maintenance_completes_memories_of_an_old_version(upgrade: Upgrade) -> None:
     assert reindex_words().failed == remember_summaries().failed == 0
-    for home in upgrade.homes:
-        with tenant_transaction(home.tenant):
+    for old in upgrade.tenants:
+        with tenant_transaction(old.tenant):
             assert not Upkeep.objects.filter(unindexed=True).exists()
             assert Memory.objects.filter(content__contains="ferry and its fords").count() == 1
         for words, expected in (("read the tide table", "Cross at low tide."), ("candor", "I value candor")):
-            found = recall(tenant_id=home.tenant, request=RecallRequest(agent_id=home.agent, text=words))
+            found = recall(tenant_id=old.tenant, request=RecallRequest(agent_id=old.agent, text=words))
             assert expected in [memory.content for memory in found]
