@@ -95,7 +95,7 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: MakeAgent, tenan
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 
 
-def test_first_memories_have_vectors_from_an_embedder_in_this_process(
+def test_first_memories_have_vectors_of_an_in_process_embedder(
     make: MakeAgent, tenant: Tenant, settings: Any
 ) -> None:
     make(template_name="monitor")
@@ -107,7 +107,7 @@ def test_first_memories_have_vectors_from_an_embedder_in_this_process(
         assert Memory.objects.exclude(embedding=None).count() == missing.count()
 
 
-def test_the_id_is_derived_from_a_key_that_opens_for_its_agent_only(make: MakeAgent, tenant: Tenant) -> None:
+def test_the_id_is_derived_from_a_key_of_the_agent_alone(make: MakeAgent, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
         key = AgentKey.objects.get(agent=agent, purpose="signing")
@@ -135,7 +135,7 @@ def test_a_new_agent_has_its_templates_interval(make: MakeAgent, tenant: Tenant)
         assert HeartbeatSchedule.objects.get(agent=agent).interval_s == 1800
 
 
-def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: MakeAgent, tenant: Tenant) -> None:
+def test_three_goals_are_active_and_the_rest_is_queued(make: MakeAgent, tenant: Tenant) -> None:
     goals = [f"  - {{type: explore, description: Region {n}, priority: {n * 10}}}" for n in range(6)]
     text = SMALL.format(name="Mapper", more="initial_goals:\n" + "\n".join(goals))
     with tenant_transaction(tenant.id):
@@ -292,7 +292,7 @@ def test_a_failure_at_any_step_leaves_no_row(
     assert rows_of_tenants() == {}
 
 
-def test_a_failed_creation_keeps_earlier_writes_of_its_transaction(
+def test_a_failed_creation_keeps_earlier_writes(
     tenant: Tenant, templates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_after(monkeypatch, MemoryWriter, "write")

@@ -107,7 +107,7 @@ def test_the_schedule_follows_the_status(agent: Agent, verbs: list[Verb], status
     assert states_of(agent) == (status, state)
 
 
-def test_an_illegal_transition_changes_nothing_and_names_legal_ones(agent: Agent) -> None:
+def test_an_illegal_transition_is_refused_with_the_legal_ones(agent: Agent) -> None:
     with pytest.raises(TransitionIllegal, match="possible now: start, destroy"):
         apply(agent, pause_agent)
     assert states_of(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
@@ -115,7 +115,7 @@ def test_an_illegal_transition_changes_nothing_and_names_legal_ones(agent: Agent
         assert not AuditEvent.objects.exists()
 
 
-def test_every_act_is_on_record(agent: Agent) -> None:
+def test_every_transition_is_audited(agent: Agent) -> None:
     apply(agent, start_agent, pause_agent, resume_agent, fall_dormant, wake_agent, stop_agent)
     with tenant_transaction(agent.tenant_id):
         events = list(AuditEvent.objects.order_by("id").values_list("action", "actor"))
@@ -130,13 +130,13 @@ def test_every_act_is_on_record(agent: Agent) -> None:
     ]
 
 
-def test_a_woken_agent_is_not_a_step_from_sleep(agent: Agent) -> None:
+def test_waking_an_agent_resets_its_count_of_nops(agent: Agent) -> None:
     apply(agent, start_agent, fall_dormant, wake_agent)
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent=agent).nops == 0
 
 
-def test_the_record_and_the_status_are_one(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_record_rolls_back_the_status(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(**_: Any) -> None:
         raise RuntimeError("the disk is full")
 
@@ -146,7 +146,7 @@ def test_the_record_and_the_status_are_one(agent: Agent, monkeypatch: pytest.Mon
     assert states_of(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
 
 
-def test_another_tenant_cannot_touch_it(agent: Agent, other_tenant: Tenant) -> None:
+def test_another_tenant_cannot_start_an_agent(agent: Agent, other_tenant: Tenant) -> None:
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         start_agent(agent_id=agent.id, actor=ACTOR)
     assert states_of(agent)[0] == AgentStatus.CREATED
@@ -159,29 +159,29 @@ def test_destroying_needs_the_name(agent: Agent) -> None:
 
 
 def test_destroying_leaves_only_the_record(make: MakeAgent, tenant: Tenant) -> None:
-    victim, bystander = make(name="Vega"), make(name="Rigel")
+    destroyed, other = make(name="Vega"), make(name="Rigel")
     with tenant_transaction(tenant.id):
-        call = ExternalCallFactory(heartbeat=HeartbeatFactory(agent=victim))
+        call = ExternalCallFactory(heartbeat=HeartbeatFactory(agent=destroyed))
         LedgerEntryFactory(call=call)
-        PerceptFactory(agent=victim)
-        memory = MemoryFactory(agent=victim)
+        PerceptFactory(agent=destroyed)
+        memory = MemoryFactory(agent=destroyed)
         MemoryAccessFactory(memory=memory)
-        EdgeFactory(agent=victim, source_id=memory.id)
-        BeliefFactory(agent=victim)
-        IdentityAspectFactory(agent=victim)
+        EdgeFactory(agent=destroyed, source_id=memory.id)
+        BeliefFactory(agent=destroyed)
+        IdentityAspectFactory(agent=destroyed)
         before = {
             model: model._default_manager.count() for model in tenant_models() if hasattr(model, "agent")
         }
-        counts = destroy_agent(agent_id=victim.id, confirm="Vega", actor=ACTOR)
+        counts = destroy_agent(agent_id=destroyed.id, confirm="Vega", actor=ACTOR)
         event = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)
     assert counts["heartbeats"] == 1
     assert counts["memories"] > 2
     assert event.detail["deleted"] == counts
-    assert event.agent_id == victim.id
+    assert event.agent_id == destroyed.id
     with tenant_transaction(tenant.id):
         assert before
         for model in before:
-            assert set(model._default_manager.values_list("agent_id", flat=True)) <= {bystander.id}, model
+            assert set(model._default_manager.values_list("agent_id", flat=True)) <= {other.id}, model
         assert [agent.name for agent in Agent.objects.all()] == ["Rigel"]
 
 

@@ -39,7 +39,7 @@ def pilot(make: MakeAgent, tenant: Tenant) -> Agent:
         return start_agent(agent_id=agent.id, actor=ACTOR)
 
 
-def restarted(agent: Agent) -> list[str]:
+def restart(agent: Agent) -> list[str]:
     """Restart an agent, and return the facts that were stored again."""
     with tenant_transaction(agent.tenant_id):
         stop_agent(agent_id=agent.id, actor=ACTOR)
@@ -50,7 +50,7 @@ def restarted(agent: Agent) -> list[str]:
 
 
 def test_a_complete_agent_gets_nothing_again(pilot: Agent) -> None:
-    assert restarted(pilot) == []
+    assert restart(pilot) == []
     with tenant_transaction(pilot.tenant_id):
         assert Memory.objects.filter(content__in=[REEF, FORD]).count() == 2
 
@@ -58,14 +58,14 @@ def test_a_complete_agent_gets_nothing_again(pilot: Agent) -> None:
 def test_knowledge_that_has_gone_comes_back_once(pilot: Agent) -> None:
     with tenant_transaction(pilot.tenant_id):
         Memory.objects.filter(content=FORD).delete()
-    assert restarted(pilot) == [FORD]
-    assert restarted(pilot) == []
+    assert restart(pilot) == [FORD]
+    assert restart(pilot) == []
 
 
 def test_new_knowledge_of_the_template_is_stored(pilot: Agent) -> None:
     with tenant_transaction(pilot.tenant_id):
         update_template(text=template(REEF, FORD, "Ships wait for the tide.", version="1.1"), actor=ACTOR)
-    assert restarted(pilot) == ["Ships wait for the tide."]
+    assert restart(pilot) == ["Ships wait for the tide."]
 
 
 @pytest.mark.parametrize("purged", [False, True], ids=["archived", "purged"])
@@ -75,7 +75,7 @@ def test_knowledge_that_a_person_removed_stays_away(pilot: Agent, purged: bool) 
         archive(memory_ids=[removed.id], reason="wrong", actor=ACTOR)
         if purged:
             purge(memory_ids=[removed.id], reason="wrong", actor=ACTOR)
-    assert restarted(pilot) == []
+    assert restart(pilot) == []
     with tenant_transaction(pilot.tenant_id):
         assert Memory.objects.filter(content=FORD, status="active").count() == 0
 
@@ -83,4 +83,4 @@ def test_knowledge_that_a_person_removed_stays_away(pilot: Agent, purged: bool) 
 def test_an_agent_without_its_template_starts(pilot: Agent) -> None:
     with tenant_transaction(pilot.tenant_id):
         Agent.objects.filter(id=pilot.id).update(template_name="Gone")
-    assert restarted(pilot) == []
+    assert restart(pilot) == []

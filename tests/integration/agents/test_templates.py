@@ -24,8 +24,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.template import TemplateSource
 from arbor.errors import AlreadyExists, NotFound, PipelineInvalid, TemplateInvalid
+from tests.integration.agents.conftest import ACTOR
 
-ACTOR = "cli:tests"
 TEXT = """---
 name: Gardener
 version: "{version}"
@@ -99,7 +99,7 @@ def test_a_tenants_template_hides_the_built_in_one(tenant: Tenant) -> None:
         assert find_template("Scout").name == "SCOUT"
 
 
-def test_a_template_changes_by_its_name_and_the_change_is_on_record(tenant: Tenant) -> None:
+def test_a_template_is_changed_by_its_name_and_audited(tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         add_template(text=TEXT.format(version=1), actor=ACTOR)
         assert update_template(text=TEXT.format(version=2), actor=ACTOR).version == "2"

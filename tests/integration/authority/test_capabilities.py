@@ -55,17 +55,17 @@ def may(agent: Agent, resource: str) -> str:
     return "yes" if found.granted else str(found.code)
 
 
-def granted(agent: Agent, resource: str = DOCS, **limits: Any) -> CapabilityGrant:
+def grant_to(agent: Agent, resource: str = DOCS, **limits: Any) -> CapabilityGrant:
     with tenant_transaction(agent.tenant_id):
         return grant_capability(agent_id=agent.id, resource=resource, actor=ACTOR, **limits)
 
 
-def delegated(grant: CapabilityGrant, to: Agent, **limits: Any) -> CapabilityGrant:
+def delegate_to(grant: CapabilityGrant, to: Agent, **limits: Any) -> CapabilityGrant:
     with tenant_transaction(to.tenant_id):
         return delegate_capability(capability_id=grant.id, to_agent_id=to.id, actor=ACTOR, **limits)
 
 
-def audited(agent: Agent, action: AuditAction) -> list[str]:
+def audit_messages(agent: Agent, action: AuditAction) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         rows = AuditEvent.objects.filter(agent_id=agent.id, action=action)
         return list(rows.values_list("message", flat=True))
@@ -73,7 +73,7 @@ def audited(agent: Agent, action: AuditAction) -> list[str]:
 
 def test_a_grant_is_signed_explained_and_revoked(ada: Agent) -> None:
     assert may(ada, "arbor://fs/read/docs/a") == "no_grant"
-    grant = granted(ada)
+    grant = grant_to(ada)
     assert may(ada, "arbor://fs/read/docs/a") == "yes"
     assert may(ada, "arbor://fs/read/docs/a/b") == "no_grant"
     with tenant_transaction(ada.tenant_id):
@@ -84,15 +84,15 @@ def test_a_grant_is_signed_explained_and_revoked(ada: Agent) -> None:
         report = explain_denial(agent_id=ada.id, resource="arbor://fs/read/docs/a")
     assert report.authorization.code == "revoked"
     assert "no longer needed" in report.authorization.reason
-    assert len(audited(ada, AuditAction.CAPABILITY_GRANTED)) == 1
-    assert len(audited(ada, AuditAction.CAPABILITY_REVOKED)) == 1
+    assert len(audit_messages(ada, AuditAction.CAPABILITY_GRANTED)) == 1
+    assert len(audit_messages(ada, AuditAction.CAPABILITY_REVOKED)) == 1
 
 
 def test_a_grant_is_given_once(ada: Agent) -> None:
-    granted(ada)
+    grant_to(ada)
     with pytest.raises(AlreadyExists):
-        granted(ada)
-    granted(ada, constraints=Constraints(max_uses=3))
+        grant_to(ada)
+    grant_to(ada, constraints=Constraints(max_uses=3))
 
 
 @pytest.mark.parametrize(
@@ -107,28 +107,29 @@ def test_a_grant_is_given_once(ada: Agent) -> None:
 )
 def test_a_wrong_grant_is_refused(ada: Agent, resource: str, limits: dict[str, Any]) -> None:
     with pytest.raises(CapabilityInvalid):
-        granted(ada, resource, **limits)
+        grant_to(ada, resource, **limits)
 
 
 def test_a_revocation_reaches_delegates_of_delegates(ada: Agent, bo: Agent) -> None:
     with tenant_transaction(ada.tenant_id):
         cy = AgentFactory(name="Cy")
-    grant = granted(ada)
-    delegate = delegated(grant, bo)
-    delegated(delegate, cy, resource="arbor://fs/read/docs/a")
+    grant = grant_to(ada)
+    delegate = delegate_to(grant, bo)
+    delegate_to(delegate, cy, resource="arbor://fs/read/docs/a")
     assert [may(agent, "arbor://fs/read/docs/a") for agent in (ada, bo, cy)] == ["yes"] * 3
     assert may(cy, "arbor://fs/read/docs/b") == "no_grant"
     with tenant_transaction(ada.tenant_id):
         assert revoke_capability(capability_id=grant.id, reason="over", actor=ACTOR) == 3
-    assert [len(audited(agent, AuditAction.CAPABILITY_REVOKED)) for agent in (ada, bo, cy)] == [1, 1, 1]
+    revoked = [len(audit_messages(agent, AuditAction.CAPABILITY_REVOKED)) for agent in (ada, bo, cy)]
+    assert revoked == [1, 1, 1]
     assert [may(agent, "arbor://fs/read/docs/a") for agent in (ada, bo, cy)] == ["revoked"] * 3
 
 
 def test_a_revocation_reaches_a_delegation_under_way(ada: Agent, bo: Agent) -> None:
     with tenant_transaction(ada.tenant_id):
         cy = AgentFactory(name="Cy")
-    grant = granted(ada)
-    delegate = delegated(grant, bo)
+    grant = grant_to(ada)
+    delegate = delegate_to(grant, bo)
 
     def revoke() -> None:
         with tenant_transaction(ada.tenant_id):
@@ -145,12 +146,12 @@ def test_a_revocation_reaches_a_delegation_under_way(ada: Agent, bo: Agent) -> N
 def test_uses_are_given_away_while_no_heartbeat_uses_them(ada: Agent, bo: Agent) -> None:
     with tenant_transaction(ada.tenant_id):
         ScheduleFactory(agent=ada)
-    grant = granted(ada, constraints=Constraints(max_uses=1))
+    grant = grant_to(ada, constraints=Constraints(max_uses=1))
     refusals: list[CapabilityDenied] = []
 
     def delegate() -> None:
         try:
-            delegated(grant, bo)
+            delegate_to(grant, bo)
         except CapabilityDenied as refusal:
             refusals.append(refusal)
 
@@ -179,23 +180,23 @@ def test_a_widened_delegation_is_refused_and_audited(
     ada: Agent, bo: Agent, limits: dict[str, Any], reason: str
 ) -> None:
     own = Constraints(expires_at=NOW + timedelta(days=7), max_uses=5)
-    grant = granted(ada, constraints=own)
+    grant = grant_to(ada, constraints=own)
     with pytest.raises(CapabilityDenied, match=reason):
-        delegated(grant, bo, **limits)
+        delegate_to(grant, bo, **limits)
     with tenant_transaction(bo.tenant_id):
         assert not CapabilityGrant.objects.filter(agent=bo, parent__isnull=False).exists()
         assert not CapabilityUse.objects.exists()
     # The record outlives the transaction, which was rolled back.
-    (message,) = audited(bo, AuditAction.REQUEST_REFUSED)
+    (message,) = audit_messages(bo, AuditAction.REQUEST_REFUSED)
     assert reason in message
 
 
 def test_uses_that_are_given_away_are_used(ada: Agent, bo: Agent) -> None:
-    grant = granted(ada, constraints=Constraints(max_uses=5))
-    delegated(grant, bo, constraints=Constraints(max_uses=5))
+    grant = grant_to(ada, constraints=Constraints(max_uses=5))
+    delegate_to(grant, bo, constraints=Constraints(max_uses=5))
     assert may(ada, "arbor://fs/read/docs/a") == "used_up"
     with pytest.raises(CapabilityDenied, match="0 left"):
-        delegated(grant, bo, constraints=Constraints(max_uses=1))
+        delegate_to(grant, bo, constraints=Constraints(max_uses=1))
 
 
 def test_a_grant_that_is_not_to_be_delegated_stays(ada: Agent, bo: Agent) -> None:
@@ -203,15 +204,15 @@ def test_a_grant_that_is_not_to_be_delegated_stays(ada: Agent, bo: Agent) -> Non
         ({"depth": 0}, "not be delegated further"),
         ({"constraints": Constraints(rate=Rate(uses=1, seconds=60))}, "rate"),
     ):
-        grant = granted(ada, **limits)
+        grant = grant_to(ada, **limits)
         with pytest.raises(CapabilityDenied, match=reason):
-            delegated(grant, bo)
+            delegate_to(grant, bo)
     with pytest.raises(Invalid, match="itself"):
-        delegated(grant, ada)
+        delegate_to(grant, ada)
 
 
 def test_a_grant_of_another_tenant_is_out_of_reach(ada: Agent, other_tenant: Tenant) -> None:
-    grant = granted(ada)
+    grant = grant_to(ada)
     with tenant_transaction(other_tenant.id):
         eve = AgentFactory(name="Eve")
         with pytest.raises(NotFound):
@@ -233,7 +234,7 @@ def test_a_grant_of_another_tenant_is_out_of_reach(ada: Agent, other_tenant: Ten
 
 
 def test_a_row_that_somebody_widened_is_no_grant(ada: Agent) -> None:
-    grant = granted(ada)
+    grant = grant_to(ada)
     with connections["owner"].cursor() as cursor:
         cursor.execute("ALTER TABLE authority_capabilitygrant NO FORCE ROW LEVEL SECURITY")
         cursor.execute(
@@ -265,7 +266,7 @@ def test_agents_from_before_the_searches_may_search(tenant: Tenant) -> None:
         allow(refused, "recall", "search_knowledge")
         allow(refused, "recall")
         allow(other, "rest")
-    granted(limited, "arbor://actions/execute/recall", constraints=Constraints(max_uses=3))
+    grant_to(limited, "arbor://actions/execute/recall", constraints=Constraints(max_uses=3))
     for _ in range(2):
         with connections["owner"].cursor() as cursor:
             cursor.execute(grant_searches)

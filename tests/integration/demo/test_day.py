@@ -56,11 +56,11 @@ JOBS: tuple[Callable[[], object], ...] = (
 
 
 @dataclass(kw_only=True)
-class Life:
+class AgentDay:
     """The day of one agent."""
 
     agent: Agent
-    beats: list[Heartbeat] = field(default_factory=list)
+    heartbeats: list[Heartbeat] = field(default_factory=list)
     #: Kinds of problems, by the time they were noticed.
     notices: list[tuple[datetime, str]] = field(default_factory=list)
     #: Hourly levels.
@@ -71,21 +71,21 @@ class Life:
 
     @property
     def done(self) -> list[Heartbeat]:
-        return [beat for beat in self.beats if beat.status == HeartbeatStatus.DONE]
+        return [heartbeat for heartbeat in self.heartbeats if heartbeat.status == HeartbeatStatus.DONE]
 
 
-class Days:
-    """Lets the demo's agents live on a moved clock."""
+class DemoRun:
+    """Runs the demo's agents on a moved clock."""
 
     def __init__(self, clock: MovedClock, fleet: Fleet, session: psycopg.Connection[Any]) -> None:
         self._clock, self._fleet, self._session = clock, fleet, session
-        self.lives = {
-            agent.id: Life(agent=agent)
+        self.agent_days = {
+            agent.id: AgentDay(agent=agent)
             for demo in TENANTS
             for agent in _in_tenant(demo.slug, lambda: list(Agent.objects.order_by("name")))
         }
 
-    def live(self, span: timedelta) -> None:
+    def advance(self, span: timedelta) -> None:
         """Run due heartbeats until the span is over; maintenance runs each hour."""
         end, watched = self._clock.now() + span, self._clock.now()
         while (due := self._next_due()) < end:
@@ -102,19 +102,19 @@ class Days:
     def slow_down(self, interval_s: float) -> None:
         self._session.execute("UPDATE heartbeats_heartbeatschedule SET interval_s = %s", [interval_s])
 
-    def finish(self) -> list[Life]:
-        """Return the lives with their heartbeats, goals and insights."""
-        for life in self.lives.values():
-            agent_id = life.agent.id
-            with tenant_transaction(life.agent.tenant_id):
-                life.beats = list(Heartbeat.objects.filter(agent_id=agent_id).order_by("started_at"))
-                life.goals = list(Goal.objects.filter(agent_id=agent_id))
-                sources = [f"heartbeat:{beat.id}" for beat in life.beats]
+    def finish(self) -> list[AgentDay]:
+        """Return the days of all agents with their heartbeats, goals and insights."""
+        for day in self.agent_days.values():
+            agent_id = day.agent.id
+            with tenant_transaction(day.agent.tenant_id):
+                day.heartbeats = list(Heartbeat.objects.filter(agent_id=agent_id).order_by("started_at"))
+                day.goals = list(Goal.objects.filter(agent_id=agent_id))
+                sources = [f"heartbeat:{heartbeat.id}" for heartbeat in day.heartbeats]
                 own = Memory.objects.filter(agent_id=agent_id, source__in=sources).exclude(
                     session="heartbeats"
                 )
-                life.insights = list(own.order_by("occurred_at").values_list("content", flat=True))
-        return list(self.lives.values())
+                day.insights = list(own.order_by("occurred_at").values_list("content", flat=True))
+        return list(self.agent_days.values())
 
     def _next_due(self) -> datetime:
         row = self._session.execute(
@@ -131,13 +131,13 @@ class Days:
 
     def _watch(self) -> None:
         now = self._clock.now()
-        for life in self.lives.values():
-            with tenant_transaction(life.agent.tenant_id):
-                state = AgentState.objects.get(agent_id=life.agent.id)
-            life.notices += [(now, notice["kind"]) for notice in state.notices]
+        for day in self.agent_days.values():
+            with tenant_transaction(day.agent.tenant_id):
+                state = AgentState.objects.get(agent_id=day.agent.id)
+            day.notices += [(now, notice["kind"]) for notice in state.notices]
             states = read_drives(state.drives, now).states if state.drives else {}
-            life.drives.append({name.value: drive.level for name, drive in states.items()})
-            life.moods.append(state.mood.get("valence", 0.0))
+            day.drives.append({name.value: drive.level for name, drive in states.items()})
+            day.moods.append(state.mood.get("valence", 0.0))
 
 
 def _in_tenant[T](slug: str, read: Callable[[], T]) -> T:
@@ -146,77 +146,82 @@ def _in_tenant[T](slug: str, read: Callable[[], T]) -> T:
 
 
 @pytest.fixture
-def days(database: None, cleaner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Days]:
+def run(
+    database: None, cleaner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DemoRun]:
     seed_builtin_templates()
     UserFactory.create(username="operator")
     with moved_clock(cleaner, monkeypatch) as clock, a_fleet() as fleet:
         make_demo(operator="operator")
         fleet.messages.clear()
-        yield Days(clock, fleet, cleaner)
+        yield DemoRun(clock, fleet, cleaner)
     connections.close_all()
 
 
 @pytest.mark.timeout(600)
-def test_a_day_without_a_model_is_believable(days: Days) -> None:
-    days.live(HOUR)
+def test_a_day_without_a_model_is_believable(run: DemoRun) -> None:
+    run.advance(HOUR)
     if not FULL:
-        days.slow_down(LATER)
-    days.live(DAY - HOUR)
-    lives = days.finish()
+        run.slow_down(LATER)
+    run.advance(DAY - HOUR)
+    agent_days = run.finish()
     if STORY:
-        Path(STORY).write_text("\n".join(map(_story, lives)), encoding="utf-8")
-    for life in lives:
-        name = life.agent.name
-        assert Counter(kind for _, kind in life.notices) == {}, name
-        assert {beat.status for beat in life.beats} == {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}, name
-        _assert_no_thought_twice(life)
-        _assert_goals_are_bounded(life)
-        _assert_energy_is_used_and_regained(life)
-        assert -1 < min(life.moods) <= max(life.moods) < 0.9, name
+        Path(STORY).write_text("\n".join(map(_story, agent_days)), encoding="utf-8")
+    for day in agent_days:
+        name = day.agent.name
+        assert Counter(kind for _, kind in day.notices) == {}, name
+        assert {heartbeat.status for heartbeat in day.heartbeats} == {
+            HeartbeatStatus.DONE,
+            HeartbeatStatus.SKIPPED,
+        }, name
+        _assert_no_thought_twice(day)
+        _assert_goals_are_bounded(day)
+        _assert_energy_is_used_and_regained(day)
+        assert -1 < min(day.moods) <= max(day.moods) < 0.9, name
     # Drives rise while nothing happens, and rest when their need is met.
-    curiosity = [[hour[Drive.CURIOSITY] for hour in life.drives if hour] for life in lives]
+    curiosity = [[hour[Drive.CURIOSITY] for hour in day.drives if hour] for day in agent_days]
     assert any(later > before for levels in curiosity for before, later in itertools.pairwise(levels))
     assert all(min(levels[-3:]) < 0.8 for levels in curiosity)
 
 
-def _assert_no_thought_twice(life: Life) -> None:
-    for texts in ([beat.reasoning for beat in life.done], life.insights):
+def _assert_no_thought_twice(day: AgentDay) -> None:
+    for texts in ([heartbeat.reasoning for heartbeat in day.done], day.insights):
         repeated = [text for text, times in Counter(filter(None, texts)).items() if times > 1]
-        assert repeated == [], life.agent.name
-    narratives = Counter(beat.narrative.partition(". ")[2] for beat in life.done)
-    assert max(narratives.values()) == 1, life.agent.name
+        assert repeated == [], day.agent.name
+    narratives = Counter(heartbeat.narrative.partition(". ")[2] for heartbeat in day.done)
+    assert max(narratives.values()) == 1, day.agent.name
 
 
-def _assert_goals_are_bounded(life: Life) -> None:
-    titles = Counter(goal.title for goal in life.goals)
-    assert max(titles.values(), default=0) <= 1, life.agent.name
-    assert len(life.goals) <= 8, life.agent.name
+def _assert_goals_are_bounded(day: AgentDay) -> None:
+    titles = Counter(goal.title for goal in day.goals)
+    assert max(titles.values(), default=0) <= 1, day.agent.name
+    assert len(day.goals) <= 8, day.agent.name
     waiting = [
         goal.title
-        for goal in life.goals
+        for goal in day.goals
         if goal.layer != GoalLayer.ASPIRATION and goal.state != GoalState.COMPLETED
     ]
-    assert waiting == [], life.agent.name
+    assert waiting == [], day.agent.name
 
 
-def _assert_energy_is_used_and_regained(life: Life) -> None:
-    ends = [beat.energy_end for beat in life.done if beat.energy_end is not None]
-    starts = [beat.energy_start for beat in life.done if beat.energy_start is not None]
-    assert min(ends) < 16, life.agent.name
-    assert starts[-1] > min(ends), life.agent.name
+def _assert_energy_is_used_and_regained(day: AgentDay) -> None:
+    ends = [heartbeat.energy_end for heartbeat in day.done if heartbeat.energy_end is not None]
+    starts = [heartbeat.energy_start for heartbeat in day.done if heartbeat.energy_start is not None]
+    assert min(ends) < 16, day.agent.name
+    assert starts[-1] > min(ends), day.agent.name
 
 
-def _story(life: Life) -> str:
-    lines = [f"===== {life.agent.name} ({life.agent.template_name}), {len(life.beats)} heartbeats"]
-    first = life.beats[0].started_at
-    for beat in life.done:
-        acted = ", ".join(action["action"] for action in beat.actions)
-        minutes = (beat.started_at - first) / timedelta(minutes=1)
+def _story(day: AgentDay) -> str:
+    lines = [f"===== {day.agent.name} ({day.agent.template_name}), {len(day.heartbeats)} heartbeats"]
+    first = day.heartbeats[0].started_at
+    for heartbeat in day.done:
+        acted = ", ".join(action["action"] for action in heartbeat.actions)
+        minutes = (heartbeat.started_at - first) / timedelta(minutes=1)
         lines.append(
-            f"{minutes:7.1f} {beat.mode:15} {beat.energy_start:g} → {beat.energy_end:g} [{acted}] {beat.reasoning}"
+            f"{minutes:7.1f} {heartbeat.mode:15} {heartbeat.energy_start:g} → {heartbeat.energy_end:g} [{acted}] {heartbeat.reasoning}"
         )
-    lines += [f"  goal {goal.state}: {goal.layer} {goal.title}" for goal in life.goals]
-    lines += [f"  insight: {insight}" for insight in life.insights]
-    lines += [f"  notice {at:%H:%M}: {kind}" for at, kind in life.notices]
-    lines += [f"  drives {hour} mood {mood}" for hour, mood in zip(life.drives, life.moods, strict=True)]
+    lines += [f"  goal {goal.state}: {goal.layer} {goal.title}" for goal in day.goals]
+    lines += [f"  insight: {insight}" for insight in day.insights]
+    lines += [f"  notice {at:%H:%M}: {kind}" for at, kind in day.notices]
+    lines += [f"  drives {hour} mood {mood}" for hour, mood in zip(day.drives, day.moods, strict=True)]
     return "\n".join(lines)

@@ -89,14 +89,14 @@ def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: d
     assert sum(hit_rates) / len(hit_rates) >= EXPECTED
 
 
-def test_reading_it_again_adds_nothing(reader: Agent, dialog: dict[str, Any]) -> None:
-    which: dict[str, Any] = {
+def test_ingesting_a_dialog_again_adds_nothing(reader: Agent, dialog: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {
         "tenant_id": reader.tenant_id,
         "agent_id": reader.id,
         "path": DATA,
         "actor": "cli:tests",
         "sample": dialog["sample_id"],
     }
-    first = ingest(**which)
-    again = ingest(**which)
+    first = ingest(**arguments)
+    again = ingest(**arguments)
     assert (again.stored, again.duplicates) == (0, first.stored)

@@ -111,7 +111,7 @@ def test_the_story_runs_with_a_language_model(prepared: Arbor, monkeypatch: pyte
     assert "All is well." in ran.out
 
 
-def test_a_failed_heartbeat_is_reported_and_the_agent_is_destroyed(
+def test_a_failed_heartbeat_is_reported_and_destroys_the_agent(
     prepared: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, ModelUnavailable("the provider is down"))

@@ -49,7 +49,7 @@ def copy_rows(model: type[Model], source: UUID, values: Mapping[str, str], *, fi
 
 
 class YearOfHours:
-    """A past in which an agent beats each hour, talks and writes once a day."""
+    """A past in which an agent has a heartbeat each hour, and talks and writes once a day."""
 
     def __init__(self, agent: Agent, begins: datetime) -> None:
         self._agent = agent
@@ -58,14 +58,14 @@ class YearOfHours:
         # The rows to copy are too young for any sweep of the past.
         always = begins + timedelta(days=5000)
         with tenant_transaction(agent.tenant_id):
-            beat = HeartbeatFactory(agent=agent, slot_at=always, number=1)
-            call = ExternalCallFactory(heartbeat=beat)
+            heartbeat = HeartbeatFactory(agent=agent, slot_at=always, number=1)
+            call = ExternalCallFactory(heartbeat=heartbeat)
             session = ChatSessionFactory(agent=agent, started_at=always, ended_at=always)
             self._sources: dict[str, UUID] = {
-                "beat": beat.id,
+                "heartbeat": heartbeat.id,
                 "call": call.id,
                 "entry": LedgerEntryFactory(call=call).id,
-                "percept": PerceptFactory(agent=agent, heartbeat=beat).id,
+                "percept": PerceptFactory(agent=agent, heartbeat=heartbeat).id,
                 "maintenance": MaintenanceCallFactory(agent=agent, requested_at=always, status="complete").id,
                 "session": session.id,
                 "turn": ChatMessageFactory(session=session, at=always).id,
@@ -74,32 +74,35 @@ class YearOfHours:
 
     @property
     def now(self) -> datetime:
-        """Return the end of what was lived."""
+        """Return the end of the past."""
         return self._begins + timedelta(hours=self._hours)
 
-    def live(self, days: int) -> None:
-        """Add so many days."""
+    def extend(self, days: int) -> None:
+        """Add this number of days."""
         hours = range(self._hours + 1, self._hours + days * 24 + 1)
-        days_lived = range(self._hours // 24 + 1, self._hours // 24 + days + 1)
+        days_added = range(self._hours // 24 + 1, self._hours // 24 + days + 1)
         at = f"'{self._begins.isoformat()}'::timestamptz + n * interval '1 hour'"
         on = f"'{self._begins.isoformat()}'::timestamptz + n * interval '1 day'"
         with tenant_transaction(self._agent.tenant_id):
             self._copy(
-                Heartbeat, "beat", hours, {"slot_at": at, "started_at": at, "ended_at": at, "number": "n + 1"}
+                Heartbeat,
+                "heartbeat",
+                hours,
+                {"slot_at": at, "started_at": at, "ended_at": at, "number": "n + 1"},
             )
-            self._copy(ExternalCall, "call", hours, {"requested_at": at, "heartbeat_id": _id("beat")})
+            self._copy(ExternalCall, "call", hours, {"requested_at": at, "heartbeat_id": _id("heartbeat")})
             self._copy(LedgerEntry, "entry", hours, {"at": at, "call_id": _id("call")})
-            self._copy(Percept, "percept", hours, {"at": at, "heartbeat_id": _id("beat")})
+            self._copy(Percept, "percept", hours, {"at": at, "heartbeat_id": _id("heartbeat")})
             self._copy(
                 ExternalCall,
                 "maintenance",
-                days_lived,
+                days_added,
                 {"requested_at": on, "subject_key": "'episode:' || n"},
             )
-            self._copy(ChatSession, "session", days_lived, {"started_at": on, "last_at": on, "ended_at": on})
-            self._copy(ChatMessage, "turn", days_lived, {"at": on, "session_id": _id("session")})
+            self._copy(ChatSession, "session", days_added, {"started_at": on, "last_at": on, "ended_at": on})
+            self._copy(ChatMessage, "turn", days_added, {"at": on, "session_id": _id("session")})
             self._copy(
-                OutboxMessage, "message", days_lived, {"created_at": on, "idempotency_key": "'key ' || n"}
+                OutboxMessage, "message", days_added, {"created_at": on, "idempotency_key": "'key ' || n"}
             )
             DailyUsage.objects.bulk_create(
                 DailyUsage(
@@ -111,7 +114,7 @@ class YearOfHours:
                     tokens=24 * 1440,
                     cost_usd="0.01872",
                 )
-                for day in days_lived
+                for day in days_added
             )
         self._hours += days * 24
 

@@ -76,7 +76,7 @@ def test_a_year_of_hourly_heartbeats_stops_growing(
         MemoryFactory.create_batch(5, agent=agent)
     sizes = []
     for _ in range(12):
-        year.live(days=30)
+        year.extend(days=30)
         while sweep_history(FrozenClock(year.now)).done:
             pass
         sizes.append(year.counts())
@@ -93,7 +93,7 @@ def test_a_year_of_hourly_heartbeats_stops_growing(
         assert used == {"beats__sum": 24 * 121, "calls__sum": 24 * 121}
 
 
-def test_old_heartbeats_take_their_calls_and_percepts_along(agent: Agent) -> None:
+def test_old_heartbeats_go_with_their_calls_and_percepts(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         old = make_old_heartbeats(agent, RETAINED_HEARTBEATS + 1)
         entry = LedgerEntryFactory(call=ExternalCallFactory(heartbeat=old[0]))
@@ -102,7 +102,7 @@ def test_old_heartbeats_take_their_calls_and_percepts_along(agent: Agent) -> Non
         MemoryFactory(agent=agent, source=f"heartbeat:{old[0].id}")
     assert sweep_history().done == 1
     with tenant_transaction(agent.tenant_id):
-        assert set(Heartbeat.objects.values_list("id", flat=True)) == {beat.id for beat in old[1:]}
+        assert set(Heartbeat.objects.values_list("id", flat=True)) == {heartbeat.id for heartbeat in old[1:]}
         assert list(Percept.objects.values_list("id", flat=True)) == [waiting.id]
         assert not ExternalCall.objects.exists()
         # Its cost is looked at for longer, and what it brought stays.
@@ -146,7 +146,7 @@ def test_records_that_are_not_over_stay_whatever_their_age(agent: Agent) -> None
 
 
 def test_ended_plans_go_with_their_steps_and_intents(agent: Agent) -> None:
-    def ended(goal: Goal, days: int, **values: Any) -> Plan:
+    def add_ended_plan(goal: Goal, days: int, **values: Any) -> Plan:
         at = LONG_AGO + timedelta(days=days)
         plan = PlanFactory(agent=agent, goal=goal, status="abandoned", ended_at=at, **values)
         Plan.objects.filter(id=plan.id).update(created_at=at)
@@ -159,8 +159,8 @@ def test_ended_plans_go_with_their_steps_and_intents(agent: Agent) -> None:
         Goal.objects.filter(agent_id=agent.id).delete()
         closed = GoalFactory(agent=agent, state="abandoned")
         goal = GoalFactory(agent=agent, state="active")
-        gone = [ended(closed, 1), ended(goal, 2), ended(goal, 3)]
-        latest = ended(goal, 4)
+        gone = [add_ended_plan(closed, 1), add_ended_plan(goal, 2), add_ended_plan(goal, 3)]
+        latest = add_ended_plan(goal, 4)
         draft = PlanFactory(agent=agent, goal=goal, status="draft")
     assert sweep_history().done == len(gone)
     with tenant_transaction(agent.tenant_id):
@@ -256,7 +256,7 @@ def test_expired_sessions_and_jobs_of_old_versions_go(database: None) -> None:
 
 
 def test_uses_of_capabilities_go_once_nothing_counts_them(agent: Agent) -> None:
-    def used(*, at: datetime, **limits: Any) -> UUID:
+    def add_use(*, at: datetime, **limits: Any) -> UUID:
         grant = grant_capability(
             agent_id=agent.id, resource="arbor://fs/read/**", actor="test", constraints=Constraints(**limits)
         )
@@ -264,13 +264,16 @@ def test_uses_of_capabilities_go_once_nothing_counts_them(agent: Agent) -> None:
         return grant.id
 
     now = datetime.now(UTC)
-    long_ago, lately = now - timedelta(days=32), now - timedelta(days=30)
+    long_ago, recently = now - timedelta(days=32), now - timedelta(days=30)
     rate = Rate(uses=5, seconds=LONGEST_PERIOD_S)
     with tenant_transaction(agent.tenant_id):
-        used(at=long_ago, rate=rate)
-        revoked = used(at=long_ago, max_uses=9)
+        add_use(at=long_ago, rate=rate)
+        revoked = add_use(at=long_ago, max_uses=9)
         revoke_capability(capability_id=revoked, reason="over", actor="test")
-        counted = {used(at=lately, rate=Rate(uses=6, seconds=60)), used(at=long_ago, rate=rate, max_uses=8)}
+        counted = {
+            add_use(at=recently, rate=Rate(uses=6, seconds=60)),
+            add_use(at=long_ago, rate=rate, max_uses=8),
+        }
     sweep_history()
     with tenant_transaction(agent.tenant_id):
         assert set(CapabilityUse.objects.values_list("capability_id", flat=True)) == counted

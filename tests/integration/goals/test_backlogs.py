@@ -88,11 +88,11 @@ def test_a_row_has_the_names_of_its_columns(row: type[Any], model: type[models.M
     assert {field.name for field in fields(row)} <= columns
 
 
-def test_kinds_of_percepts_about_goals_are_kinds_of_percepts() -> None:
+def test_percepts_about_goals_have_kinds_of_percepts() -> None:
     assert {kind.value for kind in GoalPerceptKind} <= set(PerceptKind.values)
 
 
-def test_backlogs_are_loaded_by_three_statements_and_saved_by_three(agents: list[UUID]) -> None:
+def test_backlogs_are_loaded_and_saved_by_three_statements_each(agents: list[UUID]) -> None:
     heartbeats = {agent_id: uuid4() for agent_id in agents}
     coasts = {agent_id: GoalFactory(agent_id=agent_id, title="Chart the coast") for agent_id in agents}
     with CaptureQueriesContext(connection) as queries:
@@ -105,7 +105,7 @@ def test_backlogs_are_loaded_by_three_statements_and_saved_by_three(agents: list
         backlog.add(NewGoalRequest(title="Sound the reef"))
     with CaptureQueriesContext(connection) as queries:
         save_backlogs(backlogs.values())
-    # One of them writes the signals; a heartbeat writes them with its own row.
+    # One statement writes the signals; a heartbeat writes them with its own row.
     assert len(queries) == 3
     with CaptureQueriesContext(connection) as queries:
         save_backlogs(backlogs.values())
@@ -318,7 +318,7 @@ def test_another_tenants_agents_and_their_goals_are_not_loaded(tenant: Tenant, o
         assert load_goals([ours, theirs])[theirs] == {}
 
 
-def test_a_goal_that_is_closed_is_logged_once_by_who_saves(agents: list[UUID]) -> None:
+def test_a_closed_goal_is_logged_once_by_its_save(agents: list[UUID]) -> None:
     goals = [GoalFactory(agent_id=agent_id, source=GoalSource.ROLE, effort=4) for agent_id in agents[:2]]
     backlogs = load_backlogs(dict.fromkeys(agents, uuid4()), now=NOW)
     with capture_logs() as logs:
@@ -334,7 +334,7 @@ def test_a_goal_that_is_closed_is_logged_once_by_who_saves(agents: list[UUID]) -
     ]
 
 
-def test_memories_are_tied_to_goals_once_by_one_statement(agents: list[UUID]) -> None:
+def test_memories_are_linked_to_goals_once_by_one_statement(agents: list[UUID]) -> None:
     links = []
     for agent_id in agents:
         memory = MemoryFactory(agent_id=agent_id)
@@ -351,7 +351,7 @@ def test_memories_are_tied_to_goals_once_by_one_statement(agents: list[UUID]) ->
     assert sorted(stored) == sorted((link.goal_id, link.memory_id, link.kind.value) for link in links)
 
 
-def test_several_agents_see_their_goals_by_one_query(agents: list[UUID]) -> None:
+def test_goals_of_several_agents_are_loaded_by_one_query(agents: list[UUID]) -> None:
     for number, agent_id in enumerate(agents[:2]):
         goal = GoalFactory(agent_id=agent_id, title=f"Goal of {number}")
         plan = PlanFactory(agent_id=agent_id, goal=goal, status=PlanStatus.ACTIVE)

@@ -195,16 +195,14 @@ def test_another_tenants_goal_is_not_found(agent: Agent, other_tenant: Tenant) -
         move_goal(goal_id=goal.id, to=GoalState.ACTIVE)
 
 
-def test_goals_are_viewed_in_order_with_their_last_notes_in_one_query(agent_id: UUID) -> None:
+def test_goals_are_viewed_with_their_last_notes_in_one_query(agent_id: UUID) -> None:
     urgent = create_goal(
         agent_id=agent_id, title="Late", source=GoalSource.USER_REQUEST, deadline=NOW - timedelta(days=1)
     )
     create_goal(agent_id=agent_id, title="Idle", source=GoalSource.CURIOSITY)
     for number in range(4):
         record_progress(goal_id=urgent.id, note=f"note {number}")
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         viewed = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)
     assert len(queries) == 1
     assert viewed["intents"] == []

@@ -40,10 +40,8 @@ def agent_id(in_tenant: UUID) -> UUID:
     return agent.id
 
 
-def steps(*texts: str, needing: str = "") -> PlanDraft:
-    return PlanDraft(
-        steps=[StepDraft(action="recall", description=text, precondition=needing) for text in texts]
-    )
+def draft_of(*texts: str) -> PlanDraft:
+    return PlanDraft(steps=[StepDraft(action="recall", description=text) for text in texts])
 
 
 def intents(goal: Goal) -> list[tuple[str, str]]:
@@ -52,7 +50,7 @@ def intents(goal: Goal) -> list[tuple[str, str]]:
 
 def test_a_plan_commits_three_steps_at_a_time(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
-    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b", "c", "d"))
+    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a", "b", "c", "d"))
     assert [text for text, _ in intents(goal)] == ["a", "b", "c"]
     backlog = lock_backlog(agent_id, now=NOW)
     backlog.record_attempt(Intent.objects.get(description="a").id)
@@ -63,33 +61,33 @@ def test_a_plan_commits_three_steps_at_a_time(agent_id: UUID) -> None:
 
 def test_a_goal_has_one_active_plan_which_grows(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
-    first = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a"))
-    again = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("A ", "b"))
+    first = add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a"))
+    again = add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("A ", "b"))
     assert again.id == first.id
     assert list(PlanStep.objects.filter(plan=first).values_list("position", "description")) == [
         (1, "a"),
         (2, "b"),
     ]
     with pytest.raises(AlreadyExists, match="planned already"):
-        add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+        add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a", "b"))
     with pytest.raises(LimitReached, match="at most 20 steps; this one would have 22"):
-        add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps(*map(str, range(20))))
+        add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of(*map(str, range(20))))
 
 
 def test_a_person_gives_a_plan_at_most_ten_dependencies(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
-    first = replace(steps("a"), dependencies=[f"boat {number}" for number in range(10)])
+    first = replace(draft_of("a"), dependencies=[f"boat {number}" for number in range(10)])
     plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=first)
     for further in ("a net", "Map"):
         with pytest.raises(Invalid, match=f"at most 10 things, and not on its own goal; left out: {further}"):
-            add_plan(agent_id=agent_id, goal_id=goal.id, draft=replace(steps("b"), dependencies=[further]))
+            add_plan(agent_id=agent_id, goal_id=goal.id, draft=replace(draft_of("b"), dependencies=[further]))
     assert PlanStep.objects.filter(plan=plan).count() == 1
-    add_plan(agent_id=agent_id, goal_id=goal.id, draft=replace(steps("b"), dependencies=["boat 0"]))
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=replace(draft_of("b"), dependencies=["boat 0"]))
 
 
 def test_a_plan_commits_steps_once_started_with_an_active_goal(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Some day", source=GoalSource.CURIOSITY)
-    draft = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a"), as_draft=True)
+    draft = add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a"), as_draft=True)
     assert (draft.status, intents(goal)) == (PlanStatus.DRAFT, [])
     assert start_plan(plan_id=draft.id).status == PlanStatus.ACTIVE
     assert intents(goal) == []
@@ -97,16 +95,16 @@ def test_a_plan_commits_steps_once_started_with_an_active_goal(agent_id: UUID) -
     assert intents(goal) == [("a", "pending")]
     (view,) = plan_views(agent_id=agent_id)
     assert (view.status, view.steps[0].status) == (PlanStatus.ACTIVE, StepStatus.COMMITTED)
-    other = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("b"), as_draft=True)
+    other = add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("b"), as_draft=True)
     with pytest.raises(AlreadyExists, match="has an active plan already"):
         start_plan(plan_id=other.id)
     with pytest.raises(NotFound, match="no plan"):
         start_plan(plan_id=uuid4())
 
 
-def test_an_abandoned_plan_abandons_its_steps_and_leaves_a_percept(agent_id: UUID) -> None:
+def test_an_abandoned_plan_ends_its_steps_and_leaves_a_percept(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
-    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a", "b"))
     with pytest.raises(Invalid, match="needs a reason"):
         abandon_plan(plan_id=plan.id, reason=" ")
     abandon_plan(plan_id=plan.id, reason="The pilots moved away.")
@@ -119,7 +117,7 @@ def test_an_abandoned_plan_abandons_its_steps_and_leaves_a_percept(agent_id: UUI
 
 def test_closing_a_goal_abandons_its_plan_and_intents(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
-    add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a", "b"))
     move_goal(goal_id=goal.id, to=GoalState.COMPLETED)
     plan = Plan.objects.get()
     assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "its goal is completed")
@@ -188,15 +186,15 @@ def test_past_rewards_lower_the_priority_of_similar_goals(agent_id: UUID) -> Non
 def test_a_changed_backlog_takes_three_reads_and_three_writes(agent_id: UUID) -> None:
     top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
     goal = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
-    add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft_of("a", "b"))
     first = Intent.objects.get(description="a")
     with CaptureQueriesContext(connection) as queries:
         backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=uuid4())
         backlog.record_attempt(first.id, error="no boat", final=True)
-        backlog.plan(goal.id, steps("c", "d"))
+        backlog.plan(goal.id, draft_of("c", "d"))
         backlog.add(NewGoalRequest(title="Another"))
         backlog.progress(goal.id, note="hard going", fraction=1)
         save_backlog(backlog)
-    # The last one writes the signals.
+    # The last statement writes the signals.
     assert len(queries) == 6, [query["sql"][:80] for query in queries.captured_queries]
     assert Goal.objects.get(id=top.id).state == GoalState.COMPLETED

@@ -263,3 +263,12 @@ def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None
             narratives = Memory.objects.filter(agent_id=agent.id, session="heartbeats").count()
         assert (count, narratives) == ((1, 1) if status == HeartbeatStatus.DONE else (0, 0))
         assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def heartbeat_statements(fleet: Fleet, agent: Agent) -> list[str]:
+    """Return the statements of the agent's next heartbeat."""
+    make_due(agent)
+    fleet.dispatch()
+    with counted_statements() as sent:
+        fleet.run()
+    return sent

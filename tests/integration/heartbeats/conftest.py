@@ -134,6 +134,13 @@ def run_heartbeat(fleet: Fleet, agent: Agent, *, overdue_by: timedelta = timedel
     return last_heartbeat(agent)
 
 
+def run_at_once(fleet: Fleet, agent: Agent) -> Heartbeat:
+    """Claim the agent, whether or not it is due, run its heartbeat, and return it."""
+    fleet.claim(agent)
+    fleet.run()
+    return last_heartbeat(agent)
+
+
 def lose_lease(agent: Agent) -> None:
     """Let the lease on the agent's heartbeat expire, as after the loss of its worker."""
     _update_schedule(agent, "lease_until = now() - interval '1 second'")

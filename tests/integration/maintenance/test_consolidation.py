@@ -13,8 +13,6 @@ from apps.agents.models import Agent
 from apps.calls.models import CallStatus
 from apps.maintenance.services.consolidation import EXTRACT_BATCH, consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts
-from apps.maintenance.services.recovery import recover_maintenance_calls
-from apps.maintenance.services.settlement import WAITS
 from apps.memories.services.graph.concepts import memories_of_concept
 from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.store.remember import remember
@@ -33,17 +31,18 @@ from tests.integration.maintenance.maintenance_setup import (
     ledger_of,
     move_into_past,
     remember_talk,
+    run_all_tries,
     waiting_for,
 )
 from tests.integration.memories.conftest import at_once
 
 
-def _concepts(*names: list[str]) -> str:
+def _concepts(*names_by_memory: list[str]) -> str:
     return json.dumps(
         {
             "memories": [
-                {"n": n, "concepts": [{"name": name, "strength": 0.8} for name in of]}
-                for n, of in enumerate(names, 1)
+                {"n": n, "concepts": [{"name": name, "strength": 0.8} for name in names]}
+                for n, names in enumerate(names_by_memory, 1)
             ]
         }
     )
@@ -64,8 +63,8 @@ def test_rules_extract_concepts_without_a_call(mind: Agent, fleet: Fleet) -> Non
     assert (calls_of(mind), fleet.messages) == ([], [])
     assert {"Heron", "Lisbon"} <= concepts_of(mind)[TALK[0]]
     with tenant_transaction(mind.tenant_id):
-        cases = memories_of_concept(agent_id=mind.id, name="heron")
-    assert {case.content for case in cases} == {TALK[0], TALK[2], TALK[3]}
+        memories = memories_of_concept(agent_id=mind.id, name="heron")
+    assert {memory.content for memory in memories} == {TALK[0], TALK[2], TALK[3]}
 
 
 def test_a_memory_without_concepts_is_processed_once(mind: Agent, fleet: Fleet) -> None:
@@ -132,11 +131,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
     scripted(answer, repeat=True)
     failed = remember_talk(mind)
     consolidate()
-    for wait in WAITS:
-        fleet.run()
-        move_into_past(mind, wait + timedelta(seconds=1))
-        recover_maintenance_calls()
-    fleet.run()
+    run_all_tries(mind, fleet)
     (call,) = calls_of(mind)
     assert call.status == CallStatus.FAILED
     remember_talk(mind, "The cask leaks.", session="later")
@@ -150,9 +145,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
 
 
 @pytest.mark.usefixtures("modelled")
-def test_a_memory_that_was_purged_meanwhile_is_passed_over(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_a_memory_that_was_purged_meanwhile_is_skipped(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(_concepts(["breakfast"], ["voyage"], ["glass"]))
     ids = remember_talk(mind)
     consolidate()

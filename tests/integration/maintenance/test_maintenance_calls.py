@@ -171,7 +171,7 @@ def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fle
     assert episodes_of(agent)[0].failure == ""
 
 
-def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
+def test_a_reply_after_the_lease_is_charged_and_not_stored(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     def late(_: ModelRequest) -> str:

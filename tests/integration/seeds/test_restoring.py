@@ -172,8 +172,8 @@ def test_a_restore_waits_for_the_end_of_a_heartbeat(world: World, export: Export
 def test_a_message_that_came_since_the_capture_stays(world: World, export: Export) -> None:
     file = export(world.agent.id)
     with tenant_transaction(world.tenant.id):
-        taken_in = Percept.objects.filter(agent=world.agent, heartbeat=None, sealed__isnull=True)
-        assert taken_in.update(heartbeat=world.beat.id)
+        consumed = Percept.objects.filter(agent=world.agent, heartbeat=None, sealed__isnull=True)
+        assert consumed.update(heartbeat=world.beat.id)
         waiting = PerceptFactory(agent=world.agent, content="Are you there?")
 
     restore(world, file)

@@ -29,7 +29,7 @@ from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
 
-def saved_row(world: World, **values: Any) -> SavedSeed:
+def store_seed_row(world: World, **values: Any) -> SavedSeed:
     given = {
         "agent_id": world.agent.id,
         "name": world.agent.name,
@@ -60,7 +60,7 @@ def test_a_seed_is_sent_to_two_tenants_and_stored_once_in_each(
 def test_a_seed_with_the_id_of_another_one_is_refused(world: World, export: Export) -> None:
     file = export(world.agent.id)
     with tenant_transaction(world.tenant.id):
-        saved_row(world, id=verify_seed(file).manifest.header.id)
+        store_seed_row(world, id=verify_seed(file).manifest.header.id)
 
     with pytest.raises(SeedInvalid, match="another digest"):
         save_upload(tenant_id=world.tenant.id, source=file, actor="user:ann")
@@ -72,7 +72,7 @@ def test_a_seed_with_the_id_of_another_one_is_refused(world: World, export: Expo
 def test_a_seed_ages_from_the_day_it_was_sent(world: World) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=400)
     with tenant_transaction(world.tenant.id):
-        sent = saved_row(world, agent_id=uuid7(), reason=SeedReason.UPLOADED, at=long_ago)
+        sent = store_seed_row(world, agent_id=uuid7(), reason=SeedReason.UPLOADED, at=long_ago)
         save_seed(agent_id=world.agent.id, reason=SeedReason.REQUESTED, actor="cli:ann")
 
     sweep_history()
@@ -86,9 +86,9 @@ def test_expired_seeds_are_deleted_although_none_is_saved(world: World) -> None:
     with tenant_transaction(world.tenant.id):
         SavedSeed.objects.all().delete()
         for days in range(30, 30 + LATEST + 2):
-            saved_row(world, saved_at=now - timedelta(days=days))
-        saved_row(world, agent_id=uuid7(), saved_at=now - timedelta(days=31))
-        left = saved_row(world, agent_id=uuid7(), saved_at=now - timedelta(days=29))
+            store_seed_row(world, saved_at=now - timedelta(days=days))
+        store_seed_row(world, agent_id=uuid7(), saved_at=now - timedelta(days=31))
+        left = store_seed_row(world, agent_id=uuid7(), saved_at=now - timedelta(days=29))
 
     sweep_history()
 

@@ -20,7 +20,7 @@ from arbor.selves.values import BeliefRevision, BeliefStatus
 from tests.factories.agents import AgentFactory
 from tests.factories.selves import BeliefFactory
 
-BEAT = "heartbeat:1"
+HEARTBEAT = "heartbeat:1"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def new_proposal(content: str = "I am patient.", **fields: Any) -> NewProposal:
             "kind": ProposalKind.IDENTITY,
             "content": content,
             "confidence": 0.6,
-            "source": BEAT,
+            "source": HEARTBEAT,
             "change": {"aspect": "self_concept"},
             **fields,
         }
@@ -53,9 +53,9 @@ def words(number: int) -> str:
 
 def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:
     proposal = store_proposal(agent)
-    first = accept(proposal_id=proposal.id, decided_by=BEAT)
+    first = accept(proposal_id=proposal.id, decided_by=HEARTBEAT)
     again = accept(proposal_id=proposal.id, decided_by="cli:ann")
-    assert (first.status, again.decided_by) == (ProposalStatus.ACCEPTED, BEAT)
+    assert (first.status, again.decided_by) == (ProposalStatus.ACCEPTED, HEARTBEAT)
     assert IdentityAspect.objects.filter(agent_id=agent.id).count() == 1
     assert SelfChange.objects.filter(agent_id=agent.id).count() == 1
 
@@ -64,23 +64,23 @@ def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:
 @pytest.mark.parametrize("then", [reject, defer])
 def test_a_decided_proposal_is_neither_rejected_nor_deferred(agent: Agent, first: Any, then: Any) -> None:
     proposal = store_proposal(agent)
-    first(proposal_id=proposal.id, decided_by=BEAT)
+    first(proposal_id=proposal.id, decided_by=HEARTBEAT)
     with pytest.raises(TransitionIllegal):
-        then(proposal_id=proposal.id, decided_by=BEAT)
+        then(proposal_id=proposal.id, decided_by=HEARTBEAT)
 
 
 def test_a_rejected_proposal_is_not_accepted(agent: Agent) -> None:
     proposal = store_proposal(agent)
-    reject(proposal_id=proposal.id, decided_by=BEAT)
+    reject(proposal_id=proposal.id, decided_by=HEARTBEAT)
     with pytest.raises(TransitionIllegal):
-        accept(proposal_id=proposal.id, decided_by=BEAT)
+        accept(proposal_id=proposal.id, decided_by=HEARTBEAT)
 
 
 def test_a_proposal_deferred_five_times_expires(agent: Agent) -> None:
     proposal = store_proposal(agent)
     for count in range(1, MAX_DEFERRALS):
-        assert defer(proposal_id=proposal.id, decided_by=BEAT).deferrals == count
-    last = defer(proposal_id=proposal.id, decided_by=BEAT, reason="not now")
+        assert defer(proposal_id=proposal.id, decided_by=HEARTBEAT).deferrals == count
+    last = defer(proposal_id=proposal.id, decided_by=HEARTBEAT, reason="not now")
     assert (last.status, last.deferrals) == (ProposalStatus.EXPIRED, MAX_DEFERRALS)
     assert "put off 5 times" in last.reason
 
@@ -110,12 +110,12 @@ def test_an_agent_changes_itself_three_times_a_day(agent: Agent) -> None:
     # The database sets the times of the changes, so the decisions are dated later.
     for hours in range(3):
         accepted = store_proposal(agent, words(hours))
-        accept(proposal_id=accepted.id, decided_by=BEAT, now=now + timedelta(hours=5))
+        accept(proposal_id=accepted.id, decided_by=HEARTBEAT, now=now + timedelta(hours=5))
     fourth = store_proposal(agent, "Storms please me.")
     with pytest.raises(LimitReached, match="at most 3 times"):
-        accept(proposal_id=fourth.id, decided_by=BEAT, now=now + timedelta(hours=10))
+        accept(proposal_id=fourth.id, decided_by=HEARTBEAT, now=now + timedelta(hours=10))
     with pytest.raises(LimitReached, match="possible from"):
-        accept(proposal_id=fourth.id, decided_by=BEAT, now=now + timedelta(hours=3))
+        accept(proposal_id=fourth.id, decided_by=HEARTBEAT, now=now + timedelta(hours=3))
     fourth.refresh_from_db()
     assert fourth.status == ProposalStatus.PENDING
     assert accept(proposal_id=fourth.id, decided_by="cli:ann").status == ProposalStatus.ACCEPTED
@@ -125,12 +125,12 @@ def test_another_agents_proposal_is_not_found(agent: Agent) -> None:
     foreign = store_proposal(AgentFactory())
     for decide in (accept, reject, defer):
         with pytest.raises(NotFound):
-            decide(proposal_id=foreign.id, agent_id=agent.id, decided_by=BEAT)
+            decide(proposal_id=foreign.id, agent_id=agent.id, decided_by=HEARTBEAT)
 
 
-def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
+def test_an_unknown_proposal_or_agent_is_not_found(in_tenant: UUID) -> None:
     with pytest.raises(NotFound):
-        accept(proposal_id=uuid4(), decided_by=BEAT)
+        accept(proposal_id=uuid4(), decided_by=HEARTBEAT)
     with pytest.raises(NotFound):
         propose(agent_id=uuid4(), proposals=[new_proposal()])
 
@@ -150,12 +150,12 @@ def test_a_heartbeat_revises_a_belief_by_a_step(
     revised = revise_belief(
         agent_id=agent.id,
         belief_id=belief.id,
-        decided_by=BEAT,
+        decided_by=HEARTBEAT,
         revision=BeliefRevision(reason="seen", **changes),
     )
     assert (revised.confidence, revised.status) == (confidence, status)
     assert revised.tested_at is not None
-    assert SelfChange.objects.get(target_id=belief.id).decided_by == BEAT
+    assert SelfChange.objects.get(target_id=belief.id).decided_by == HEARTBEAT
 
 
 def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
@@ -166,7 +166,7 @@ def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
         return revise_belief(
             agent_id=agent.id,
             belief_id=belief.id,
-            decided_by=BEAT,
+            decided_by=HEARTBEAT,
             revision=BeliefRevision(confidence=to),
             now=now + timedelta(hours=hours),
         )
@@ -190,10 +190,10 @@ def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
 def test_a_revision_without_a_change_is_accepted_at_any_pace(agent: Agent, changes: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
-        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
+        agent_id=agent.id, belief_id=belief.id, decided_by=HEARTBEAT, revision=BeliefRevision(confidence=0.4)
     )
     revised = revise_belief(
-        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**changes)
+        agent_id=agent.id, belief_id=belief.id, decided_by=HEARTBEAT, revision=BeliefRevision(**changes)
     )
     assert (revised.confidence, revised.status) == (0.4, "held")
     assert SelfChange.objects.filter(target_id=belief.id).count() == 1
@@ -209,21 +209,21 @@ def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None
         accept(proposal_id=proposal.id, decided_by="cli:ann")
     for number in range(2, 5):
         later = datetime.now(UTC) + timedelta(hours=5)
-        accept(proposal_id=two_proposals(number)[0].id, decided_by=BEAT, now=later)
+        accept(proposal_id=two_proposals(number)[0].id, decided_by=HEARTBEAT, now=later)
     with pytest.raises(LimitReached):
-        accept(proposal_id=two_proposals(5)[1].id, decided_by=BEAT)
+        accept(proposal_id=two_proposals(5)[1].id, decided_by=HEARTBEAT)
     for again in two_proposals(1):
-        assert accept(proposal_id=again.id, decided_by=BEAT).reason == "that was so already"
+        assert accept(proposal_id=again.id, decided_by=HEARTBEAT).reason == "that was so already"
 
 
 def test_a_proposal_without_a_change_is_accepted_at_any_pace(agent: Agent) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
-        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
+        agent_id=agent.id, belief_id=belief.id, decided_by=HEARTBEAT, revision=BeliefRevision(confidence=0.4)
     )
     same = {"belief": str(belief.id), "confidence": 0.4}
     proposal = store_proposal(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
-    assert accept(proposal_id=proposal.id, decided_by=BEAT).status == ProposalStatus.ACCEPTED
+    assert accept(proposal_id=proposal.id, decided_by=HEARTBEAT).status == ProposalStatus.ACCEPTED
 
 
 def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> None:
@@ -234,17 +234,20 @@ def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> 
             agent, "Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"}
         ),
     ):
-        accept(proposal_id=proposal.id, decided_by=BEAT)
+        accept(proposal_id=proposal.id, decided_by=HEARTBEAT)
     belief: Belief = BeliefFactory(agent=agent, confidence=0.5)
     with pytest.raises(LimitReached, match="at most 3 times"):
         revise_belief(
-            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.6)
+            agent_id=agent.id,
+            belief_id=belief.id,
+            decided_by=HEARTBEAT,
+            revision=BeliefRevision(confidence=0.6),
         )
     later = store_proposal(
         agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"}
     )
     with pytest.raises(LimitReached, match="at most 3 times"):
-        accept(proposal_id=later.id, decided_by=BEAT)
+        accept(proposal_id=later.id, decided_by=HEARTBEAT)
     assert accept(proposal_id=later.id, decided_by="cli:ann").status == ProposalStatus.ACCEPTED
 
 
@@ -255,11 +258,14 @@ def test_a_revision_that_goes_too_far_is_refused(agent: Agent, changes: dict[str
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     with pytest.raises(Invalid):
         revise_belief(
-            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**changes)
+            agent_id=agent.id, belief_id=belief.id, decided_by=HEARTBEAT, revision=BeliefRevision(**changes)
         )
     with pytest.raises(NotFound):
         revise_belief(
-            agent_id=uuid4(), belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.5)
+            agent_id=uuid4(),
+            belief_id=belief.id,
+            decided_by=HEARTBEAT,
+            revision=BeliefRevision(confidence=0.5),
         )
 
 
@@ -267,4 +273,4 @@ def test_a_proposal_of_another_tenant_cannot_be_accepted(tenant: Tenant, other_t
     with tenant_transaction(other_tenant.id):
         foreign = store_proposal(AgentFactory())
     with tenant_transaction(tenant.id), pytest.raises(NotFound):
-        accept(proposal_id=foreign.id, decided_by=BEAT)
+        accept(proposal_id=foreign.id, decided_by=HEARTBEAT)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
@@ -44,6 +42,7 @@ from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.memories.creation import create_semantic_memory
+from tests.support.threads import await_blocked_session, in_own_connection
 
 ACTOR = "user:ann"
 ICE = NewBelief(statement="Ice holds after a week.", category=BeliefCategory.WORLD, confidence=0.8)
@@ -57,7 +56,7 @@ def agent(tenant: Tenant) -> Agent:
         return created
 
 
-def acts(agent: Agent) -> list[str]:
+def audit_messages(agent: Agent) -> list[str]:
     with tenant_transaction(agent.tenant_id):
         return list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
 
@@ -76,7 +75,7 @@ def test_every_change_of_a_belief_is_audited(agent: Agent) -> None:
         assert again.id == belief.id
         assert (again.status, again.confidence) == ("held", 0.8)
         revised, dropped = AuditEvent.objects.order_by("id")[1:3]
-    assert acts(agent) == [
+    assert audit_messages(agent) == [
         f"{verb}: {ICE.statement}"
         for verb in (
             "let the agent believe",
@@ -97,10 +96,10 @@ def test_every_change_of_an_aspect_is_audited(agent: Agent) -> None:
         assert add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR).id == aspect.id
         with pytest.raises(AlreadyExists, match="aspect already"):
             add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
-    assert len(acts(agent)) == 4
+    assert len(audit_messages(agent)) == 4
 
 
-def _heartbeat_prefers(agent: Agent, actor: str) -> None:
+def _accept_preference(agent: Agent, actor: str) -> None:
     change = {"key": "tone", "value": "brief"}
     new = NewProposal(
         kind=ProposalKind.PREFERENCE, content="Be brief.", confidence=0.6, source="operator", change=change
@@ -109,7 +108,7 @@ def _heartbeat_prefers(agent: Agent, actor: str) -> None:
     accept(proposal_id=proposal.id, decided_by=actor)
 
 
-def _boundary(agent: Agent, actor: str) -> None:
+def _add_boundary(agent: Agent, actor: str) -> None:
     gossip = NewBoundary(
         name="no_gossip", type=BoundaryType.ETHICAL, response=BoundaryResponse.REFUSE, patterns=["gossip"]
     )
@@ -123,8 +122,8 @@ CHANGES: list[tuple[str, Any]] = [
         "preference",
         lambda agent, actor: set_preference(agent_id=agent.id, key="tone", value="brief", actor=actor),
     ),
-    ("preference", _heartbeat_prefers),
-    ("boundary", _boundary),
+    ("preference", _accept_preference),
+    ("boundary", _add_boundary),
     (
         "boundary",
         lambda agent, actor: remove_boundary(agent_id=agent.id, name="no_harm", actor=actor),
@@ -135,7 +134,7 @@ CHANGES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("actor", ["user:ann", "cli:ann", "heartbeat:1"])
 @pytest.mark.parametrize(("what", "change"), CHANGES)
 def test_each_change_leaves_one_complete_record(agent: Agent, what: str, change: Any, actor: str) -> None:
-    if change is _boundary:
+    if change is _add_boundary:
         change(agent, actor)
     else:
         with tenant_transaction(agent.tenant_id):
@@ -152,7 +151,7 @@ def test_each_change_leaves_one_complete_record(agent: Agent, what: str, change:
     assert event.detail.get("heartbeat_id") == ("1" if own else None)
 
 
-def test_a_removed_part_is_on_record(agent: Agent) -> None:
+def test_the_removal_of_a_part_is_recorded(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         set_preference(agent_id=agent.id, key="tone", value="brief", actor=ACTOR)
         set_preference(agent_id=agent.id, key="tone", value="brief", actor=ACTOR)
@@ -186,7 +185,7 @@ def test_wrong_input_changes_nothing(agent: Agent) -> None:
         with pytest.raises(NotFound, match="no agent"):
             add_belief(agent_id=uuid4(), belief=ICE, actor=ACTOR)
         assert Belief.objects.get().confidence == 0.8
-    assert len(acts(agent)) == 1
+    assert len(audit_messages(agent)) == 1
 
 
 def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,21 +201,21 @@ def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Non
             add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
 
 
-def test_another_tenants_self_is_out_of_reach(agent: Agent, other_tenant: Tenant) -> None:
+def test_the_self_of_another_tenant_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         aspect = add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
     with tenant_transaction(other_tenant.id):
         assert not Belief.objects.exists()
         assert not IdentityAspect.objects.exists()
-        for act in (
+        for change in (
             lambda: add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR),
             lambda: drop_belief(belief_id=belief.id, actor=ACTOR),
             lambda: add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR),
             lambda: drop_aspect(aspect_id=aspect.id, actor=ACTOR),
         ):
             with pytest.raises(NotFound):
-                act()
+                change()
 
 
 def test_held_beliefs_determine_the_alignment_of_memories(agent: Agent) -> None:
@@ -225,9 +224,9 @@ def test_held_beliefs_determine_the_alignment_of_memories(agent: Agent) -> None:
             BeliefFactory(agent=agent, confidence=0.8),
             BeliefFactory(agent=agent, status=BeliefStatus.QUESTIONED),
         )
-        fits, clashes, beside = (MemoryFactory(agent=agent) for _ in range(3))
+        supporting, contradicting, unrelated = (MemoryFactory(agent=agent) for _ in range(3))
 
-        def relate(source: object, target: object, relation: str, kinds: tuple[str, str]) -> None:
+        def add_edge(source: object, target: object, relation: str, kinds: tuple[str, str]) -> None:
             EdgeFactory(
                 agent=agent,
                 source_id=source.id,  # type: ignore[attr-defined]
@@ -238,16 +237,19 @@ def test_held_beliefs_determine_the_alignment_of_memories(agent: Agent) -> None:
                 weight=0.5,
             )
 
-        relate(fits, firm, "supports", ("memory", "belief"))
-        relate(firm, clashes, "contradicts", ("belief", "memory"))
-        relate(clashes, doubted, "supports", ("memory", "belief"))
-        relate(beside, firm, "associated", ("memory", "belief"))
+        add_edge(supporting, firm, "supports", ("memory", "belief"))
+        add_edge(firm, contradicting, "contradicts", ("belief", "memory"))
+        add_edge(contradicting, doubted, "supports", ("memory", "belief"))
+        add_edge(unrelated, firm, "associated", ("memory", "belief"))
         alignments_by_memory = alignments(
-            agent_id=agent.id, memory_ids=[fits.id, clashes.id, beside.id, uuid4()]
+            agent_id=agent.id, memory_ids=[supporting.id, contradicting.id, unrelated.id, uuid4()]
         )
-        assert alignments_by_memory == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
+        assert alignments_by_memory == {
+            supporting.id: pytest.approx(0.4),
+            contradicting.id: pytest.approx(-0.4),
+        }
         assert alignments(agent_id=agent.id, memory_ids=[]) == {}
-        assert alignments(agent_id=AgentFactory().id, memory_ids=[fits.id]) == {}
+        assert alignments(agent_id=AgentFactory().id, memory_ids=[supporting.id]) == {}
 
 
 def relate_to_belief(agent: Agent, memory_id: UUID, belief_id: UUID) -> None:
@@ -287,7 +289,7 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         assert trust() == pytest.approx(before)
 
 
-def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
+def test_trust_that_somebody_set_is_not_changed(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         fact = MemoryFactory(agent=agent, type="semantic", trust=0.9, detail={})
@@ -305,28 +307,17 @@ def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> Non
     with tenant_transaction(agent.tenant_id):
         relate_to_belief(agent, fact, belief.id)
 
-    def doubt() -> None:
-        try:
-            with tenant_transaction(agent.tenant_id):
-                revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.5))
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool:
+    def revise() -> None:
         with tenant_transaction(agent.tenant_id):
-            lock_minds([agent.id])
-            doubting = pool.submit(doubt)
-            with connections["owner"].cursor() as cursor:
-                for _ in range(500):
-                    cursor.execute(
-                        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-                    )
-                    if cursor.fetchone()[0] or doubting.done():
-                        break
-                    wait([doubting], timeout=0.02)
-            assert not doubting.done()
-            add_source(agent_id=agent.id, memory_id=fact, source=second)
-        doubting.result(timeout=30)
+            revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.5))
+
+    with tenant_transaction(agent.tenant_id):
+        lock_minds([agent.id])
+        revising = in_own_connection(revise)
+        await_blocked_session()
+        assert revising.is_alive()
+        add_source(agent_id=agent.id, memory_id=fact, source=second)
+    revising.join(30)
     with tenant_transaction(agent.tenant_id):
         row = Memory.objects.get(id=fact)
     assert [source["reference"] for source in row.detail["sources"]] == ["log", "map"]
@@ -341,18 +332,23 @@ def test_a_memory_resonates_with_held_aspects(agent: Agent) -> None:
             for content, stability in (("I am kind.", 0.8), ("I am steady.", 0.5), ("I am late.", 1.0))
         )
         memory = MemoryFactory(agent=agent)
-        of = GraphNode(GraphNodeKind.MEMORY, memory.id)
+        memory_node = GraphNode(GraphNodeKind.MEMORY, memory.id)
         ends = [GraphNode(GraphNodeKind.ASPECT, aspect.id) for aspect in (kind, steady, dropped)]
         relate(
             agent_id=agent.id,
-            new=NewRelation(source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5),
+            new=NewRelation(source=memory_node, target=ends[0], relation=Relation.SUPPORTS, weight=0.5),
         )
-        relate(agent_id=agent.id, new=NewRelation(source=ends[1], target=of, relation=Relation.CONTRADICTS))
-        relate(agent_id=agent.id, new=NewRelation(source=of, target=ends[2], relation=Relation.SUPPORTS))
+        relate(
+            agent_id=agent.id,
+            new=NewRelation(source=ends[1], target=memory_node, relation=Relation.CONTRADICTS),
+        )
+        relate(
+            agent_id=agent.id, new=NewRelation(source=memory_node, target=ends[2], relation=Relation.SUPPORTS)
+        )
         drop_aspect(aspect_id=dropped.id, actor=ACTOR)
-        rings = resonance_of(agent_id=agent.id, memory_id=memory.id)
+        resonance = resonance_of(agent_id=agent.id, memory_id=memory.id)
         other = resonance_of(agent_id=agent.id, memory_id=MemoryFactory(agent=agent).id)
-    assert rings.score == pytest.approx(0.8 * 0.5 - 0.5)
-    assert [aspect.content for aspect in rings.aspects] == ["I am steady.", "I am kind."]
-    assert [aspect.share for aspect in rings.aspects] == pytest.approx([-0.5, 0.4])
+    assert resonance.score == pytest.approx(0.8 * 0.5 - 0.5)
+    assert [aspect.content for aspect in resonance.aspects] == ["I am steady.", "I am kind."]
+    assert [aspect.share for aspect in resonance.aspects] == pytest.approx([-0.5, 0.4])
     assert (other.score, other.aspects) == (0.0, ())

@@ -61,7 +61,7 @@ def agent(tenant: Tenant) -> Agent:
     return agent
 
 
-def live(agent: Agent) -> None:
+def change_every_part(agent: Agent) -> None:
     """Change all parts of a self in all ways."""
     own: dict[str, Any] = {"agent_id": agent.id, "actor": ACTOR}
     with tenant_transaction(agent.tenant_id):
@@ -87,7 +87,7 @@ def live(agent: Agent) -> None:
 
 
 def test_the_history_of_a_self_is_complete(agent: Agent) -> None:
-    live(agent)
+    change_every_part(agent)
     with tenant_transaction(agent.tenant_id):
         changes = load_history(agent.id)
         assert [change.version for change in changes] == list(range(1, 16))
@@ -100,7 +100,7 @@ def test_the_history_of_a_self_is_complete(agent: Agent) -> None:
 
 
 def test_a_rollback_to_the_birth_restores_every_part(agent: Agent) -> None:
-    live(agent)
+    change_every_part(agent)
     with tenant_transaction(agent.tenant_id):
         before = load_self(agent.id)
         result = roll_back(agent_id=agent.id, to=1, actor=ACTOR, reason="too much")
@@ -109,10 +109,12 @@ def test_a_rollback_to_the_birth_restores_every_part(agent: Agent) -> None:
         assert [(trait.name, trait.strength) for trait in knowledge.traits] == [("dry", 0.3)]
         assert not Preference.objects.exists()
         assert fold(load_history(agent.id)) == load_self(agent.id)
-        made = SelfChange.objects.filter(version=16)
-        assert set(made.values_list("reason", "decided_by")) == {("rollback to version 1: too much", ACTOR)}
+        changes = SelfChange.objects.filter(version=16)
+        assert set(changes.values_list("reason", "decided_by")) == {
+            ("rollback to version 1: too much", ACTOR)
+        }
         event = AuditEvent.objects.get(action=AuditAction.SELF_ROLLED_BACK)
-        assert (event.actor, event.detail["to"], event.detail["changes"]) == (ACTOR, 1, made.count())
+        assert (event.actor, event.detail["to"], event.detail["changes"]) == (ACTOR, 1, changes.count())
         # A rollback can be undone by another: deleted preferences come back under their ids.
         roll_back(agent_id=agent.id, to=15, actor=ACTOR)
         assert load_self(agent.id) == before
@@ -122,15 +124,15 @@ def test_a_rollback_to_the_birth_restores_every_part(agent: Agent) -> None:
 
 
 def test_a_rollback_restores_only_the_chosen_parts(agent: Agent) -> None:
-    live(agent)
+    change_every_part(agent)
     with tenant_transaction(agent.tenant_id):
         found = roll_back(agent_id=agent.id, to=1, actor=ACTOR, parts=[PartKind.PREFERENCE]).differences
-        assert [(one.difference, one.name) for one in found] == [(DifferenceKind.REMOVED, "tone")]
+        assert [(part.difference, part.name) for part in found] == [(DifferenceKind.REMOVED, "tone")]
         assert IdentityAspect.objects.get(content="curious").status == "held"
 
 
 def test_a_rollback_restores_beliefs_filters_and_boundaries(agent: Agent) -> None:
-    live(agent)
+    change_every_part(agent)
     with tenant_transaction(agent.tenant_id):
         # The belief with its filter, and the boundary.
         roll_back(agent_id=agent.id, to=13, actor=ACTOR)
@@ -142,11 +144,11 @@ def test_a_rollback_restores_beliefs_filters_and_boundaries(agent: Agent) -> Non
 
 
 def test_versions_are_compared(agent: Agent) -> None:
-    live(agent)
+    change_every_part(agent)
     with tenant_transaction(agent.tenant_id):
         diff = diff_versions(agent_id=agent.id, earlier=1, later=6)
         assert (diff.earlier, diff.later) == (1, 6)
-        assert {(one.difference, one.name) for one in diff.differences} == {
+        assert {(part.difference, part.name) for part in diff.differences} == {
             (DifferenceKind.REMOVED, "dry"),
             (DifferenceKind.ADDED, "curious"),
             (DifferenceKind.ADDED, "Ice holds."),

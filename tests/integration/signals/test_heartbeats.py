@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from apps.agents.models import Agent
@@ -14,13 +12,11 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import StaleLease
 from arbor.signals import SignalName
-from tests.integration.heartbeats.batch import batch_of_eight, counted_statements
+from tests.integration.heartbeats.batch import MakeAgent, batch_of_eight, counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 from tests.integration.signals.conftest import names_of, signals_of
-
-type MakeAgent = Callable[..., Agent]
 
 
 def test_a_heartbeat_signals_its_start_steps_and_end(fleet: Fleet, agent: Agent, scripted: Script) -> None:
@@ -97,7 +93,7 @@ def test_a_leg_that_is_rolled_back_leaves_no_signal(
         raise StaleLease
 
     monkeypatch.setattr(committing, "suspend", refuse)
-    run_due = run_heartbeat  # the worker drops the leg
+    # The worker drops the leg: there is no heartbeat to return.
     with pytest.raises(IndexError):
-        run_due(fleet, agent)
+        run_heartbeat(fleet, agent)
     assert names_of(agent) == before

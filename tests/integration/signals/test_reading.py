@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,9 +25,8 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import FrozenClock
 from arbor.errors import Invalid
 from arbor.signals import Cursor, SignalName, signal
+from tests.integration.heartbeats.batch import MakeAgent
 from tests.integration.signals.conftest import names_of, signals_of
-
-type MakeAgent = Callable[..., Agent]
 
 
 def emit_lessons(agent_id: UUID, *numbers: int) -> None:
@@ -131,8 +130,8 @@ def test_a_rare_name_is_found_in_bounded_reads(agent: Agent, monkeypatch: pytest
 def test_filters_choose_agents_and_names(tenant: Tenant, agent: Agent, new_agent: MakeAgent) -> None:
     other = new_agent(tenant, "Bo")
     with tenant_transaction(tenant.id):
-        resume = SignalFilter.of(agents=[other.id], names=["agent"])
-        found = read_signals(after=Cursor(), wanted=resume).signals
+        wanted = SignalFilter.of(agents=[other.id], names=["agent"])
+        found = read_signals(after=Cursor(), wanted=wanted).signals
     assert {record.agent_id for record in found} == {other.id}
     assert {record.name for record in found} == {"agent.created", "agent.started"}
     with pytest.raises(Invalid, match="there is no signal"):
@@ -145,7 +144,7 @@ def test_signals_of_another_tenant_are_not_read(agent: Agent, other_tenant: Tena
         assert read_signals(after=Cursor()).signals == []
 
 
-def refused_after_emission(agent_id: UUID) -> None:
+def emit_and_fail(agent_id: UUID) -> None:
     with dropped_on_error():
         emit_lessons(agent_id, 2)
         raise Invalid("no such thing")
@@ -157,7 +156,7 @@ def test_writes_undone_by_a_savepoint_are_not_signaled(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id), collected_signals() as collected:
         emit_lessons(agent.id, 1)
         with pytest.raises(Invalid, match="no such thing"):
-            refused_after_emission(agent.id)
+            emit_and_fail(agent.id)
         write_signals(collected)
     assert numbers(signals_of(agent, after=cursor)) == [1]
 

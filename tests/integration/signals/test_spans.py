@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,8 +19,6 @@ from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 from workers.schedule import entries
-
-type MakeAgent = Callable[..., Agent]
 
 
 class FakeCollector:
@@ -42,7 +40,7 @@ class FakeCollector:
 
 @pytest.fixture
 def collector(agent: Agent) -> FakeCollector:
-    """A collector that gets what happens from now on."""
+    """Return a collector of the spans from now on."""
     collector = FakeCollector()
     assert export_to(collector) == 0
     return collector

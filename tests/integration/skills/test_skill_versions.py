@@ -129,7 +129,7 @@ def test_models_that_skills_do_not_fit_are_refused(
 
 
 @pytest.fixture
-def retaining(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> str:
+def retained_digest(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> str:
     """Let the agent keep the first version of the skill `lamps`, and return its digest."""
     set_window(16_384)
     write_skill("lamps")
@@ -141,36 +141,36 @@ def retaining(agent: Agent, set_window: Callable[[int], None], write_skill: Writ
     return first.digest
 
 
-def test_a_retained_version_takes_its_own_room(agent: Agent, retaining: str) -> None:
+def test_a_retained_version_takes_its_own_room(agent: Agent, retained_digest: str) -> None:
     """Change models and add a skill of the tenant: neither is refused for a version that the agent does not use."""
     with tenant_transaction(agent.tenant_id):
         set_policy(agent_id=agent.id, changes={"tier_models": {"reflex": ["ollama/tiny"]}}, actor=ACTOR)
         add_skill(text=skill_text("ropes"), actor=ACTOR)
         AgentSkill.objects.create(tenant_id=agent.tenant_id, agent=agent, position=2, name="ropes")
         replace_skill(text=skill_text("ropes", "word " * 100), actor=ACTOR)
-        assert _prompted(agent)[0] == ["lamps", retaining]
+        assert _prompted(agent)[0] == ["lamps", retained_digest]
 
 
-def test_skills_are_chosen_beside_a_retained_version(agent: Agent, retaining: str) -> None:
+def test_skills_are_chosen_with_a_retained_version(agent: Agent, retained_digest: str) -> None:
     with tenant_transaction(agent.tenant_id):
         add_skill(text=skill_text("ropes"), actor=ACTOR)
         chosen = choose_skills(agent_id=agent.id, names=["ropes", "lamps"], actor=ACTOR)
         assert [(skill.name, skill.retained_digest) for skill in chosen] == [
             ("ropes", ""),
-            ("lamps", retaining),
+            ("lamps", retained_digest),
         ]
-        assert _prompted(agent)[1] == ["lamps", retaining]
+        assert _prompted(agent)[1] == ["lamps", retained_digest]
         add_skill(text=skill_text("sails", "word " * 9_000), actor=ACTOR)
     with pytest.raises(LimitReached, match=r"lamps \d, "), tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps", "sails"], actor=ACTOR)
 
 
 def test_choosing_the_same_skills_again_measures_them(
-    agent: Agent, retaining: str, set_window: Callable[[int], None]
+    agent: Agent, retained_digest: str, set_window: Callable[[int], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        (kept,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
-        assert kept.retained_digest == retaining
+        (retained,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+        assert retained.retained_digest == retained_digest
         set_window(128_000)
         (latest,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
         assert latest.retained_digest == ""
@@ -180,7 +180,7 @@ def test_choosing_the_same_skills_again_measures_them(
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
 
 
-@pytest.mark.usefixtures("retaining")
+@pytest.mark.usefixtures("retained_digest")
 def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
     set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
@@ -191,7 +191,7 @@ def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
 
 
 @pytest.fixture
-def filling(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> Agent:
+def full_agent(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> Agent:
     """Return an agent that calls no model, whose skill does not fit the model of the installation."""
     set_window(16_384)
     set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
@@ -201,14 +201,14 @@ def filling(agent: Agent, set_window: Callable[[int], None], write_skill: WriteS
     return agent
 
 
-def test_the_installations_model_is_checked_as_a_default(filling: Agent, tenant: Tenant) -> None:
+def test_the_installations_model_is_checked_as_a_default(full_agent: Agent, tenant: Tenant) -> None:
     with pytest.raises(LimitReached, match=r"agent Ada: the skills take 11,"):
         set_default_model(tenant_id=tenant.id, model="", actor=ACTOR)
     assert Tenant.objects.using(OPS).get(id=tenant.id).default_model == "reflex/default"
 
 
 def test_a_key_can_be_removed_though_skills_no_longer_fit(
-    filling: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    full_agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenant_models, "installation_has", lambda handle: False)
     with tenant_transaction(tenant.id):
@@ -235,14 +235,14 @@ def test_a_default_model_waits_for_an_agent_that_chooses(agent: Agent, write_ski
     assert Tenant.objects.using(OPS).get(id=agent.tenant_id).default_model == "reflex/default"
 
 
-@pytest.mark.usefixtures("retaining")
+@pytest.mark.usefixtures("retained_digest")
 def test_an_own_skill_must_fit_beside_a_smaller_retained_version(agent: Agent) -> None:
     too_large = skill_text("lamps", "word " * 8_900)
     with pytest.raises(LimitReached, match="agent Ada: the skills take"), tenant_transaction(agent.tenant_id):
         add_skill(text=too_large, actor=ACTOR)
 
 
-@pytest.mark.usefixtures("retaining")
+@pytest.mark.usefixtures("retained_digest")
 def test_the_latest_version_follows_a_deleted_own_skill(agent: Agent, write_skill: WriteSkill) -> None:
     with tenant_transaction(agent.tenant_id):
         add_skill(text=skill_text("lamps"), actor=ACTOR)

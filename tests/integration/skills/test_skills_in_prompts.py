@@ -14,7 +14,6 @@ from apps.fleet.creation import create_agent
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
-from apps.heartbeats.services.schedule import claim_now
 from apps.knowledge.models import AgentSkill
 from apps.knowledge.services.active_skills import active_skills, choose_skills
 from apps.knowledge.services.skill_texts import forget_texts
@@ -23,8 +22,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound
 from arbor.heartbeat.replay import replay
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.batch import counted_statements
-from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
+from tests.integration.heartbeats.batch import heartbeat_statements
+from tests.integration.heartbeats.conftest import REST, run_at_once
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.skills.conftest import skill_text
@@ -52,11 +51,9 @@ def keeper(agent: Agent) -> Agent:
 
 
 def run(fleet: Fleet, agent: Agent, model: ScriptedModel) -> Heartbeat:
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
-    fleet.run()
+    heartbeat = run_at_once(fleet, agent)
     assert model.requests
-    return last_heartbeat(agent)
+    return heartbeat
 
 
 def test_a_heartbeat_follows_its_skills_below_its_actions(
@@ -71,7 +68,7 @@ def test_a_heartbeat_follows_its_skills_below_its_actions(
     assert set(stored) == {"name", "digest"}
 
 
-def test_a_replay_rebuilds_the_prompt_with_the_version_of_its_time(
+def test_a_replay_has_the_version_of_the_time_of_its_prompt(
     fleet: Fleet, keeper: Agent, scripted: Script
 ) -> None:
     heartbeat = run(fleet, keeper, scripted(REST))
@@ -107,19 +104,12 @@ def test_a_conversation_follows_the_skills(keeper: Agent, scripted: Script) -> N
 def test_skills_cost_one_statement_once(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
 
-    def statements() -> list[str]:
-        make_due(agent)
-        fleet.dispatch()
-        with counted_statements() as sent:
-            fleet.run()
-        return sent
-
-    statements()
-    without = statements()
+    heartbeat_statements(fleet, agent)
+    without = heartbeat_statements(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         add_skill(text=skill_text("lamps", BODY), actor=ACTOR)
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
-    first, cached = statements(), statements()
+    first, cached = heartbeat_statements(fleet, agent), heartbeat_statements(fleet, agent)
     assert [text for text in without + cached if "knowledge_skillversion" in text] == []
     assert len([text for text in first if "knowledge_skillversion" in text]) == 1
     assert len(cached) == len(without)

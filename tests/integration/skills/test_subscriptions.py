@@ -14,7 +14,6 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.creation import create_agent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.schedule import claim_now
 from apps.knowledge.models import SignalSubscription
 from apps.knowledge.services import signal_reading
 from apps.knowledge.services.documents import NewDocument, add_document
@@ -30,8 +29,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, ModelUnavailable, NotFound, TemplateInvalid
 from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SignalSource
-from tests.integration.heartbeats.batch import counted_statements
-from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
+from tests.integration.heartbeats.batch import heartbeat_statements
+from tests.integration.heartbeats.conftest import REST, run_at_once, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.workflows.workflow_setup import defined, started
@@ -57,13 +56,6 @@ def add_goals(agent: Agent, *titles: str) -> None:
             create_goal(agent_id=agent.id, title=title)
 
 
-def run(fleet: Fleet, agent: Agent) -> Heartbeat:
-    with tenant_transaction(agent.tenant_id):
-        claim_now(agent_id=agent.id)
-    fleet.run()
-    return last_heartbeat(agent)
-
-
 def signals_of(heartbeat: Heartbeat) -> list[tuple[str, str, int]]:
     return [
         (entry["name"], entry["source"], entry["count"]) for entry in heartbeat.situation.get("signals", [])
@@ -78,13 +70,13 @@ def test_the_next_prompt_has_the_signals_of_a_peer_once(
     follow(agent, "memory.goal_*", peer=peer)
     add_goals(peer, "Chart the reef", "Count the lamps")
     add_goals(agent, "Its own goal")
-    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
+    assert signals_of(run_at_once(fleet, agent)) == [("memory.goal_created", "Ben", 2)]
     assert "A goal was added to the backlog: “Count the lamps”, “Chart the reef”" in (
         model.requests[-1].messages[0].content
     )
-    assert signals_of(run(fleet, agent)) == []
+    assert signals_of(run_at_once(fleet, agent)) == []
     add_goals(peer, "Polish the brass")
-    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert signals_of(run_at_once(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
 
 
 def test_a_failed_heartbeat_has_read_nothing(
@@ -93,19 +85,19 @@ def test_a_failed_heartbeat_has_read_nothing(
     follow(agent, "memory.goal_created", peer=peer)
     add_goals(peer, "Chart the reef")
     scripted(ModelUnavailable("down"), repeat=True)
-    failed = run(fleet, agent)
+    failed = run_at_once(fleet, agent)
     assert (failed.status, signals_of(failed)) == ("failed", [("memory.goal_created", "Ben", 1)])
     scripted(REST, repeat=True)
-    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
-    assert signals_of(run(fleet, agent)) == []
+    assert signals_of(run_at_once(fleet, agent)) == [("memory.goal_created", "Ben", 1)]
+    assert signals_of(run_at_once(fleet, agent)) == []
 
 
 def test_an_agent_reads_signals_about_itself(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
     follow(agent, "memory.heartbeat", "memory.goal_created", own=True)
     add_goals(agent, "Its own goal")
-    assert signals_of(run(fleet, agent)) == [("memory.goal_created", "you", 1)]
-    assert signals_of(run(fleet, agent)) == [("memory.heartbeat", "you", 1)]
+    assert signals_of(run_at_once(fleet, agent)) == [("memory.goal_created", "you", 1)]
+    assert signals_of(run_at_once(fleet, agent)) == [("memory.heartbeat", "you", 1)]
 
 
 def publish(tenant: Tenant, *names: str) -> None:
@@ -122,22 +114,15 @@ def follow_documents(agent: Agent) -> None:
         subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
 
 
-def run_when_due(fleet: Fleet, agent: Agent) -> Heartbeat:
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
-    return last_heartbeat(agent)
-
-
 def test_a_published_document_wakes_an_idle_agent(fleet: Fleet, tenant: Tenant, idle_agent: Agent) -> None:
-    run(fleet, idle_agent)
-    assert run_when_due(fleet, idle_agent).status == "skipped"
+    run_at_once(fleet, idle_agent)
+    assert run_heartbeat(fleet, idle_agent).status == "skipped"
     follow_documents(idle_agent)
     publish(tenant, "tides", "lamps")
-    woken = run_when_due(fleet, idle_agent)
+    woken = run_heartbeat(fleet, idle_agent)
     assert (woken.status, signals_of(woken)) == ("done", [("document.published", "", 2)])
     assert woken.situation["signals"][0]["subjects"] == ["lamps", "tides"]
-    assert run_when_due(fleet, idle_agent).status == "skipped"
+    assert run_heartbeat(fleet, idle_agent).status == "skipped"
 
 
 def test_the_runs_of_a_workflow_reach_subscribers(
@@ -148,7 +133,7 @@ def test_the_runs_of_a_workflow_reach_subscribers(
     with tenant_transaction(tenant.id):
         subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
     started(defined(tenant, 'a [type=note, text="x"]; start -> a -> done', agent=peer))
-    heartbeat = run(fleet, agent)
+    heartbeat = run_at_once(fleet, agent)
     assert signals_of(heartbeat) == [("workflow.started", "", 1)]
     assert heartbeat.situation["signals"][0]["subjects"] == ["report"]
 
@@ -159,7 +144,7 @@ def test_signals_of_another_tenant_are_never_read(
     scripted(REST, repeat=True)
     follow_documents(agent)
     publish(other_tenant, "tides")
-    assert signals_of(run(fleet, agent)) == []
+    assert signals_of(run_at_once(fleet, agent)) == []
 
 
 def test_many_signals_are_read_in_several_prompts(
@@ -169,7 +154,7 @@ def test_many_signals_are_read_in_several_prompts(
     scripted(REST, repeat=True)
     follow(agent, "memory.goal_created", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
-    assert [signals_of(run(fleet, agent)) for _ in range(3)] == [
+    assert [signals_of(run_at_once(fleet, agent)) for _ in range(3)] == [
         [("memory.goal_created", "Ben", 2)],
         [("memory.goal_created", "Ben", 1)],
         [],
@@ -193,7 +178,7 @@ def test_signals_without_room_wait_for_the_next_heartbeat(
     settings.ARBOR_MODEL_CONTEXT = 4_096
 
     def sources_shown() -> list[bool]:
-        run(fleet, agent)
+        run_at_once(fleet, agent)
         text = model.requests[-1].messages[0].content
         return [f"memory.goal_created (about {name})" in text for name in ("Ben", "Cleo")]
 
@@ -212,7 +197,7 @@ def test_unwanted_signals_are_skipped_for_good(
     scripted(REST, repeat=True)
     row = follow(agent, "memory.recalled", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
-    assert signals_of(run(fleet, agent)) == []
+    assert signals_of(run_at_once(fleet, agent)) == []
     with tenant_transaction(agent.tenant_id):
         assert SignalSubscription.objects.get(id=row.id).position > row.position
 
@@ -220,19 +205,12 @@ def test_unwanted_signals_are_skipped_for_good(
 def test_subscriptions_cost_two_statements(fleet: Fleet, agent: Agent, peer: Agent, scripted: Script) -> None:
     scripted(REST, repeat=True)
 
-    def statements() -> list[str]:
-        make_due(agent)
-        fleet.dispatch()
-        with counted_statements() as sent:
-            fleet.run()
-        return sent
-
-    statements()
-    without = statements()
+    heartbeat_statements(fleet, agent)
+    without = heartbeat_statements(fleet, agent)
     follow(agent, "memory.goal_created", peer=peer)
-    nothing_new = statements()
+    nothing_new = heartbeat_statements(fleet, agent)
     add_goals(peer, "Chart the reef")
-    with_news = statements()
+    with_news = heartbeat_statements(fleet, agent)
     assert len(nothing_new) == len(without) + 1
     assert len(with_news) == len(without) + 2
 

@@ -114,7 +114,7 @@ def test_one_connection_serves_two_tenants_in_turn(ours: TenantRows, theirs: Ten
             assert visible_contents() == {f"the secret of {rows.slug}"}
 
 
-def test_a_tenant_opened_inside_a_plain_transaction_ends_before_it(ours: TenantRows) -> None:
+def test_a_tenant_inside_a_plain_transaction_ends_before_it(ours: TenantRows) -> None:
     with transaction.atomic():
         with tenant_transaction(ours.id):
             assert visible_contents() == {"the secret of acme"}
@@ -124,7 +124,7 @@ def test_a_tenant_opened_inside_a_plain_transaction_ends_before_it(ours: TenantR
         assert visible_contents() == set()
 
 
-def test_a_user_scope_inside_a_tenant_sees_only_the_users_own_rows(ours: TenantRows) -> None:
+def test_a_user_scope_inside_a_tenant_reads_only_its_own_rows(ours: TenantRows) -> None:
     with tenant_transaction(ours.id):
         with user_transaction(7):
             assert scope_settings() == ("", "7")
