@@ -163,7 +163,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]
         worker.join()
 
 
-def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queues.TaskMessage]) -> None:
+def test_running_workers_execute_the_heartbeats(prepared: Arbor, fleet: list[queues.TaskMessage]) -> None:
     ran = prepared("demo")
     assert ran.code == 0
     assert "by the workers that run" in ran.out

@@ -28,7 +28,7 @@ OWNER, OWNER_PASSWORD = "other_owner", "other-password-of-the-owner"
 APP_ROLE, OPS_ROLE, ACCOUNTS_ROLE = "other_app", "other_ops", "other_accounts"
 
 
-def documented(word: str) -> str:
+def documented_commands(word: str) -> str:
     """Return the commands of the block of the guide that contains a word."""
     (block,) = (
         block for block in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if word in block
@@ -138,7 +138,7 @@ def installation(url: str, folder: Path) -> dict[str, str]:
 def test_a_dump_is_private_and_shows_no_password(
     secrets: Secrets, postgres: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    commands = documented("pg_dump")
+    commands = documented_commands("pg_dump")
     assert "DATABASE_URL" not in commands
     shell = Shell(tmp_path)
     shell.run(commands, postgres, SUPERUSER, postgres.password, PGDATABASE="arbor")
@@ -151,10 +151,10 @@ def test_a_dump_is_restored_under_other_roles(
     secrets: Secrets, postgres: EmbeddedPostgres, target: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     shell = Shell(tmp_path)
-    shell.run(documented("pg_dump"), postgres, SUPERUSER, postgres.password, PGDATABASE="arbor")
+    shell.run(documented_commands("pg_dump"), postgres, SUPERUSER, postgres.password, PGDATABASE="arbor")
     url = target.url(user=OWNER, password=OWNER_PASSWORD, database="restored")
     shell.run(
-        documented("pg_restore"),
+        documented_commands("pg_restore"),
         target,
         OWNER,
         OWNER_PASSWORD,

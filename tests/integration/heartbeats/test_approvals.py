@@ -78,7 +78,7 @@ def audited_actions(agent: Agent) -> list[str]:
         return list(rows.values_list("action", flat=True))
 
 
-def test_asked_approved_and_executed_once(
+def test_an_action_is_asked_approved_and_executed_once(
     ask: Callable[..., ActionApproval], asking: Agent, heartbeats: HeartbeatRunner
 ) -> None:
     request = ask()

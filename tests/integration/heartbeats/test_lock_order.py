@@ -40,7 +40,7 @@ from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.test_races import published, run_race
+from tests.integration.heartbeats.test_races import run_race, with_messages
 from tests.integration.heartbeats.writers import ANN, Operation, Writers
 from tests.support.races import none_if_refused, race
 from tests.support.threads import await_blocked_session, in_own_connection
@@ -228,8 +228,8 @@ def test_a_writer_and_a_heartbeat_end_in_either_order(
         message = fleet.pop_message()
         run_race(
             fleet,
-            published(partial(fleet.deliver, message)),
-            published(writers.act(name)),
+            with_messages(partial(fleet.deliver, message)),
+            with_messages(writers.act(name)),
             reverse=bool(number % 2),
         )
         assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == ["done"]

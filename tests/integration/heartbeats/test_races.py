@@ -27,7 +27,7 @@ from tests.support.races import race
 type Operation = Callable[[], list[TaskMessage]]
 
 
-def published(operation: Callable[[], object]) -> Operation:
+def with_messages(operation: Callable[[], object]) -> Operation:
     """Return the operation with the messages that it publishes as its result: a thread has a broker of its own."""
 
     def run() -> list[TaskMessage]:
@@ -69,7 +69,7 @@ def test_a_lease_expires_while_its_worker_commits(
         lose_lease(agent)
         dispatch()
 
-    run_race(fleet, published(lambda: fleet.deliver(message)), published(expire), reverse=reverse)
+    run_race(fleet, with_messages(lambda: fleet.deliver(message)), with_messages(expire), reverse=reverse)
     recover(fleet, agent)
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.DONE
@@ -90,8 +90,8 @@ def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
 
     run_race(
         fleet,
-        published(lambda: fleet.deliver(message)),
-        published(lambda: suspend_tenant(slug=tenant.slug, actor="user:ada")),
+        with_messages(lambda: fleet.deliver(message)),
+        with_messages(lambda: suspend_tenant(slug=tenant.slug, actor="user:ada")),
         reverse=reverse,
     )
     fleet.run()

@@ -138,10 +138,10 @@ def test_a_program_without_servers_gets_the_command_that_starts_them(
 ) -> None:
     settings.ARBOR_HAS_DATABASE = True
 
-    def away(_slug: str) -> None:
+    def fail(_slug: str) -> None:
         raise OperationalError("connection refused\nIs the server running?")
 
-    monkeypatch.setattr(services, "tenant_by_slug", away)
+    monkeypatch.setattr(services, "tenant_by_slug", fail)
     with pytest.raises(ServerError, match=r"connection refused\. Is `arbor up` running\?"):
         open_runtime(tenant=tenant.slug)
 

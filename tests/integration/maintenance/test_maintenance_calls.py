@@ -174,12 +174,12 @@ def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fle
 def test_a_reply_after_the_lease_is_charged_and_not_stored(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    def late(_: ModelRequest) -> str:
+    def answer_late(_: ModelRequest) -> str:
         move_into_past(agent, timedelta(minutes=10))
         recover_maintenance_calls()
         return SUMMARY
 
-    scripted(late)
+    scripted(answer_late)
     maintain_episodes()
     assert not fleet.deliver(fleet.pop_message())
     assert (only_call(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)

@@ -40,12 +40,12 @@ def test_a_killed_workers_reply_is_applied_by_another(
 ) -> None:
     scripted(SUMMARY, SUMMARY)
 
-    def killed(*_: Any) -> int:
+    def kill(*_: Any) -> int:
         raise _Killed
 
     maintain_episodes()
     with monkeypatch.context() as patch:
-        patch.setattr(purposes, "store_summaries", killed)
+        patch.setattr(purposes, "store_summaries", kill)
         with pytest.raises(_Killed):
             fleet.deliver(fleet.pop_message())
     assert (only_call(agent).status, ledger_of(agent)) == (CallStatus.RUNNING, [])

@@ -91,7 +91,7 @@ def cluster_of(agent: Agent, ids: list[UUID]) -> Cluster:
         return Cluster.objects.get(members__memory_id=ids[0])
 
 
-def unclustered(agent: Agent) -> set[UUID]:
+def unclustered_ids(agent: Agent) -> set[UUID]:
     with tenant_transaction(agent.tenant_id):
         rows = Upkeep.objects.filter(agent_id=agent.id, unclustered=True)
         return set(rows.values_list("memory_id", flat=True))

@@ -32,10 +32,10 @@ def world(tenant: Tenant) -> World:
 def export(tenant: Tenant) -> Export:
     """Return a function that exports an agent of the tenant."""
 
-    def exported(agent_id: UUID) -> io.BytesIO:
+    def export_agent(agent_id: UUID) -> io.BytesIO:
         file = io.BytesIO()
         options = CaptureOptions(reason="test")
         export_seed(tenant_id=tenant.id, agent_id=agent_id, output=file, options=options, actor="cli:ann")
         return file
 
-    return exported
+    return export_agent

@@ -104,11 +104,11 @@ def test_a_name_in_use_is_refused(world: World, export: Export) -> None:
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this installation have other keys than the seeds before."""
 
-    def verified(manifest: SeedManifest) -> bool:
+    def verify_as_foreign(manifest: SeedManifest) -> bool:
         verify_signatures(manifest)
         return is_own(manifest, [bytes(32)])
 
-    monkeypatch.setattr(files, "verify_seed_signatures", verified)
+    monkeypatch.setattr(files, "verify_seed_signatures", verify_as_foreign)
 
 
 @pytest.mark.usefixtures("elsewhere")

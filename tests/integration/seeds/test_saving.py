@@ -113,10 +113,10 @@ def spoil(section: str, column: str, value: object) -> Callable[[Any, Values], A
     """Return a check of rows that finds a wrong value in every row of a section."""
     check = writing.checked_values
 
-    def checked(found: Any, values: Values) -> Any:
+    def check_spoiled(found: Any, values: Values) -> Any:
         return check(found, values | {column: value} if found.name == section else values)
 
-    return checked
+    return check_spoiled
 
 
 @pytest.mark.parametrize(

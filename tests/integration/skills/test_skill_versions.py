@@ -57,7 +57,7 @@ def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
         assert [(skill.version, skill.retained_digest) for skill in active_skills(agent.id)] == [
             ("3", first.digest)
         ]
-        assert _prompted(agent) == [["lamps", first.digest]]
+        assert _prompted_skills(agent) == [["lamps", first.digest]]
         event = AuditEvent.objects.filter(agent_id=agent.id, level="warning").latest("id")
     assert event.message == "Ada keeps its version of lamps: the latest does not fit"
     assert "the skills take 11," in event.detail["fault"]
@@ -65,11 +65,11 @@ def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
     with tenant_transaction(agent.tenant_id):
         # What the agent uses counts, not the version that it does not use.
         set_policy(agent_id=agent.id, changes={"tier_models": {"reflex": ["ollama/tiny"]}}, actor=ACTOR)
-        assert _prompted(agent) == [["lamps", first.digest]]
+        assert _prompted_skills(agent) == [["lamps", first.digest]]
     write_skill("lamps", "Dim them.", version="4")
     assert load_global_skills(actor=ACTOR).unfitting == []
     with tenant_transaction(agent.tenant_id):
-        assert _prompted(agent) == [["lamps", find_skill("lamps").digest]]
+        assert _prompted_skills(agent) == [["lamps", find_skill("lamps").digest]]
     assert check_skills().verdict is CheckVerdict.OK
 
 
@@ -122,7 +122,7 @@ def test_models_that_skills_do_not_fit_are_refused(
         AgentSkill.objects.update(retained_digest="0" * 64)
         set_window(128_000)
         set_policy(agent_id=agent.id, changes=tiny, actor=ACTOR)
-        assert _prompted(agent) == [["lamps", skill.digest]]
+        assert _prompted_skills(agent) == [["lamps", skill.digest]]
     with tenant_transaction(agent.tenant_id):
         signals = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"])).signals
     assert [record.data["digest"] for record in signals] == [skill.digest]
@@ -148,7 +148,7 @@ def test_a_retained_version_takes_its_own_room(agent: Agent, retained_digest: st
         add_skill(text=skill_text("ropes"), actor=ACTOR)
         AgentSkill.objects.create(tenant_id=agent.tenant_id, agent=agent, position=2, name="ropes")
         replace_skill(text=skill_text("ropes", "word " * 100), actor=ACTOR)
-        assert _prompted(agent)[0] == ["lamps", retained_digest]
+        assert _prompted_skills(agent)[0] == ["lamps", retained_digest]
 
 
 def test_skills_are_chosen_with_a_retained_version(agent: Agent, retained_digest: str) -> None:
@@ -159,7 +159,7 @@ def test_skills_are_chosen_with_a_retained_version(agent: Agent, retained_digest
             ("ropes", ""),
             ("lamps", retained_digest),
         ]
-        assert _prompted(agent)[1] == ["lamps", retained_digest]
+        assert _prompted_skills(agent)[1] == ["lamps", retained_digest]
         add_skill(text=skill_text("sails", "word " * 9_000), actor=ACTOR)
     with pytest.raises(LimitReached, match=r"lamps \d, "), tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps", "sails"], actor=ACTOR)
@@ -174,7 +174,7 @@ def test_choosing_the_same_skills_again_measures_them(
         set_window(128_000)
         (latest,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
         assert latest.retained_digest == ""
-        assert _prompted(agent) == [["lamps", latest.digest]]
+        assert _prompted_skills(agent) == [["lamps", latest.digest]]
     set_window(16_384)
     with pytest.raises(LimitReached, match="lamps 11,"), tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
@@ -185,7 +185,7 @@ def test_another_default_model_lets_agents_use_the_latest(agent: Agent) -> None:
     set_default_model(tenant_id=agent.tenant_id, model="reflex/default", actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
         latest = find_skill("lamps").digest
-        assert _prompted(agent) == [["lamps", latest]]
+        assert _prompted_skills(agent) == [["lamps", latest]]
         page = read_signals(after=Cursor(), wanted=SignalFilter.of(names=["agent.skill_changed"]))
     assert [record.data["digest"] for record in page.signals] == [latest]
 
@@ -250,10 +250,10 @@ def test_the_latest_version_follows_a_deleted_own_skill(agent: Agent, write_skil
     load_global_skills(actor=ACTOR)
     with tenant_transaction(agent.tenant_id):
         delete_skill(name="lamps", actor=ACTOR)
-        assert _prompted(agent) == [["lamps", find_skill("lamps").digest]]
+        assert _prompted_skills(agent) == [["lamps", find_skill("lamps").digest]]
 
 
-def _prompted(agent: Agent) -> list[list[str]]:
+def _prompted_skills(agent: Agent) -> list[list[str]]:
     """Return the skills of the agent's next prompt, [name, digest] each."""
     column = skills_column(tenant="a.tenant_id", agent="a.id")
     ((skills,),) = fetch(

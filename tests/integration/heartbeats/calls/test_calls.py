@@ -41,14 +41,14 @@ MANY = 4
 def submit() -> Iterator[Submit]:
     """Return a pool of threads that release their connections, as a worker's threads do."""
 
-    def released(work: Callable[[], None]) -> None:
+    def work_and_release(work: Callable[[], None]) -> None:
         try:
             work()
         finally:
             connections[APP].close()
 
     with ThreadPoolExecutor(MANY) as pool:
-        yield lambda work: pool.submit(released, work)
+        yield lambda work: pool.submit(work_and_release, work)
 
 
 @pytest.fixture

@@ -75,11 +75,11 @@ def test_a_request_is_stored_byte_for_byte(
 ) -> None:
     packed_values: list[bytes] = []
 
-    def packed(value: Any) -> bytes:
+    def record_packed(value: Any) -> bytes:
         packed_values.append(pack(value))
         return packed_values[-1]
 
-    monkeypatch.setattr(questions, "pack", packed)
+    monkeypatch.setattr(questions, "pack", record_packed)
     model = scripted(REST)
     run_heartbeat(fleet, agent)
 

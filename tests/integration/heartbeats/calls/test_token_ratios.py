@@ -36,11 +36,13 @@ def counting(
     model = scripted(answer, repeat=True)
     complete = model.complete
 
-    def counted(request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None) -> ModelReply:
+    def complete_with_usage(
+        request: ModelRequest, *, deadline_s: float, on_text: TextSink | None = None
+    ) -> ModelReply:
         usage = Usage(input_tokens=int(estimated_tokens(request) * ratio), output_tokens=10)
         return replace(complete(request, deadline_s=deadline_s, on_text=on_text), usage=usage)
 
-    monkeypatch.setattr(model, "complete", counted)
+    monkeypatch.setattr(model, "complete", complete_with_usage)
     return model
 
 

@@ -49,12 +49,13 @@ class ObservedEmbedder(RemoteEmbedder):
         self.model = REMOTE.name
         #: Whether a transaction was open during a request.
         self.open: set[bool] = set()
-        self.meanwhile: Callable[[], None] | None = None
+        #: Is called at the start of each request.
+        self.on_request: Callable[[], None] | None = None
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         self.open.add(connections[APP].in_atomic_block)
-        if self.meanwhile is not None:
-            self.meanwhile()
+        if self.on_request is not None:
+            self.on_request()
         return super().embed(texts)
 
 
@@ -119,16 +120,16 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: ObservedEmbedder) -> None:
-    def focused(title: str) -> HeartbeatState:
+    def focus_on(title: str) -> HeartbeatState:
         heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
         return vectors_of(tenant, orientation.focus(heartbeat))
 
-    focus = focused("Where is the ferry?").focus
+    focus = focus_on("Where is the ferry?").focus
     assert focus is not None
     assert focus.vector is not None
     assert len(focus.vector) == 64
     remote.away = True
-    focus = focused("Who sleeps?").focus
+    focus = focus_on("Who sleeps?").focus
     assert focus is not None
     assert (focus.text != "", focus.vector) == (True, None)
     query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
@@ -212,7 +213,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
     scripted(REST)
 
     def lose_to_another_worker() -> None:
-        remote.meanwhile = None
+        remote.on_request = None
         with connections["ops"].cursor() as cursor:
             cursor.execute(
                 "UPDATE heartbeats_heartbeatschedule SET lease_until = now() - interval '1 second', state = 'running'"
@@ -222,7 +223,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
         assert fleet.dispatch().lost == 1
 
     fleet.claim(remote_agent)
-    remote.meanwhile = lose_to_another_worker
+    remote.on_request = lose_to_another_worker
     assert not fleet.deliver(fleet.pop_message())
     assert heartbeats_of(remote_agent) == []
 
@@ -287,7 +288,7 @@ def test_leases_count_as_running_while_a_batch_embeds(
     def record_states() -> None:
         states.append({schedule_of(agent).state for agent in batch.agents})
 
-    remote.meanwhile = record_states
+    remote.on_request = record_states
     batch.make_due()
     batch.run_leg()
     assert states != []
@@ -301,12 +302,12 @@ def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
     lost_agent = batch.agents[1]
 
     def lose_to_another_worker() -> None:
-        remote.meanwhile = None
+        remote.on_request = None
         lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
     batch.make_due()
-    remote.meanwhile = lose_to_another_worker
+    remote.on_request = lose_to_another_worker
     assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
     assert heartbeats_of(lost_agent) == []
     fleet.run()

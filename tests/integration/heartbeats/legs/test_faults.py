@@ -104,13 +104,13 @@ def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
     settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(REST)
 
-    def killed(*_: object, **__: object) -> None:
+    def kill(*_: object, **__: object) -> None:
         raise Killed
 
     make_due(agent)
     fleet.dispatch()
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "load_batch", killed)
+        patched.setattr(runner, "load_batch", kill)
         # The first worker leaves no sign that it began; the later ones are counted.
         for _ in range(3):
             with pytest.raises(Killed):

@@ -85,7 +85,7 @@ def test_a_heartbeat_is_remembered_a_month_and_a_failed_one_two_weeks(
     assert (first.sequence, second.sequence) == (1, 2)
 
 
-def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(
+def test_a_lesson_has_the_trust_of_its_source_and_its_heartbeat(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):

@@ -32,7 +32,7 @@ from tests.integration.memories.subjects import (
     recluster,
     store_all_subjects,
     store_subject,
-    unclustered,
+    unclustered_ids,
     vectors_about,
 )
 
@@ -51,11 +51,11 @@ def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> No
     cluster = cluster_of(mind, stored["jazz"])
     assert members_of_clusters(mind)[cluster.id] == {*stored["jazz"], *more}
     assert (cluster.size, cluster.stale) == (8, True)
-    assert unclustered(mind) == {loner}
+    assert unclustered_ids(mind) == {loner}
     assert maintain_agent_clusters(mind.tenant_id, mind.id) == 0
     age_reclustering(mind)
     assert maintain_clusters().done == 33
-    assert unclustered(mind) == set()
+    assert unclustered_ids(mind) == set()
     assert cluster_of(mind, stored["jazz"]).stale is False
 
 
@@ -96,7 +96,7 @@ def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None
     with tenant_transaction(mind.tenant_id):
         restore(memory_ids=[archived], reason="a test", actor="system:test")
         assert remove_from_clusters([uuid4()]) == remove_from_clusters([]) == 0
-    assert unclustered(mind) == {archived}
+    assert unclustered_ids(mind) == {archived}
     assert maintain_clusters().done == 1
     assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"])
 

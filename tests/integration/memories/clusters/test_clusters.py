@@ -32,7 +32,7 @@ from tests.integration.memories.subjects import (
     recluster,
     store_all_subjects,
     store_subject,
-    unclustered,
+    unclustered_ids,
     vectors_about,
 )
 
@@ -55,7 +55,7 @@ def test_a_mind_forms_a_cluster_for_each_subject(mind: Agent) -> None:
     assert signature == pytest.approx((-0.25, 0.25))
     mean = vectors_about("bread", 6).mean(axis=0)
     assert np.asarray(cluster.centroid) == pytest.approx(mean / np.linalg.norm(mean), abs=1e-3)
-    assert unclustered(mind) == set()
+    assert unclustered_ids(mind) == set()
     assert count_stale_clusters(mind) == 0
 
 
@@ -88,7 +88,7 @@ def test_memories_without_vectors_wait_for_their_cluster(mind: Agent) -> None:
         store(agent_id=mind.id, memories=[a_memory(f"Jazz {number}.") for number in range(5)], vectors=None)
     maintain_clusters()
     assert members_of_clusters(mind) == {}
-    assert len(unclustered(mind)) == 5
+    assert len(unclustered_ids(mind)) == 5
 
 
 def test_the_vectors_of_another_tenants_mind_take_no_part(mind: Agent, foreign_mind: Agent) -> None:

@@ -44,7 +44,7 @@ def store_memories(agent: Agent, *memories: NewMemory) -> None:
         store(agent_id=agent.id, memories=memories, vectors=None)
 
 
-def unembedded(agent: Agent) -> list[str]:
+def unembedded_contents(agent: Agent) -> list[str]:
     return [memory.content for memory in memories_of(agent) if memory.embedding is None]
 
 
@@ -94,7 +94,7 @@ def test_the_backlog_is_embedded_chunk_by_chunk_for_all_tenants(
     store_memories(mind, *turns(*(f"Fish {number}." for number in range(35))))
     store_memories(foreign_mind, *turns("Bird 1.", "Bird 2."))
     assert embed_backlog() == 37
-    assert unembedded(mind) == unembedded(foreign_mind) == []
+    assert unembedded_contents(mind) == unembedded_contents(foreign_mind) == []
     assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_256"}
     assert embed_backlog() == 0
 
@@ -107,7 +107,7 @@ def test_one_tenants_long_backlog_does_not_keep_another_waiting(
     store_memories(foreign_mind, a_memory("Bird."))
     remote.lasts = 6
     assert embed_backlog() == 6
-    assert unembedded(foreign_mind) == []
+    assert unembedded_contents(foreign_mind) == []
 
 
 def test_one_agents_flood_does_not_delay_another_agent(
@@ -119,7 +119,7 @@ def test_one_agents_flood_does_not_delay_another_agent(
     store_memories(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
     remote.lasts = 6
     assert embed_backlog() == 6
-    assert unembedded(other_mind) == []
+    assert unembedded_contents(other_mind) == []
 
 
 def test_a_suspended_tenants_memories_are_not_embedded(
@@ -129,7 +129,7 @@ def test_a_suspended_tenants_memories_are_not_embedded(
     store_memories(foreign_mind, *turns("Three."))
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
     assert embed_backlog() == 1
-    assert unembedded(mind) == ["One.", "Two."]
+    assert unembedded_contents(mind) == ["One.", "Two."]
 
 
 def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: RemoteEmbedder) -> None:
@@ -137,7 +137,7 @@ def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: R
     remote.refused = {texts[0], texts[6]}
     store_memories(mind, *turns(*texts))
     assert embed_backlog() == 7
-    assert unembedded(mind) == [texts[0], texts[6]]
+    assert unembedded_contents(mind) == [texts[0], texts[6]]
     marks = {memory.embedding_model for memory in memories_of(mind) if memory.embedding is None}
     assert marks == {"refused: remote/fake"}
     requests = len(remote.asked)
@@ -162,7 +162,7 @@ def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: Remote
 def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
     store_memories(mind, *turns(*(f"Star {number}." for number in range(60))))
     assert sum(at_once(lambda _: embed_backlog(), writers=4)) == 60
-    assert unembedded(mind) == []
+    assert unembedded_contents(mind) == []
 
 
 def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
@@ -261,7 +261,7 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
 
     monkeypatch.setattr(embedding_backlog, "embed_texts", move_meanwhile)
     assert embed_backlog() == 0
-    assert unembedded(mind) == ["The tide turns."]
+    assert unembedded_contents(mind) == ["The tide turns."]
     assert embed_backlog() == 1
     assert lengths(mind) == {64}
 
@@ -310,7 +310,7 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
     store_memories(mind, *turns(*(f"Fish {number}." for number in range(30))))
     store_memories(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
     assert embed_backlog() == 30
-    assert unembedded(foreign_mind) == []
+    assert unembedded_contents(foreign_mind) == []
 
 
 class InvalidEmbedder(RemoteEmbedder):
@@ -360,7 +360,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
             embed_texts(tenant_id=mind.tenant_id, texts=["One.", "Two."], model=REMOTE)
     finally:
         embedding.embedder_for.cache_clear()
-    assert unembedded(mind) == ["One.", "Two."]
+    assert unembedded_contents(mind) == ["One.", "Two."]
     with tenant_transaction(mind.tenant_id):
         assert not EmbeddingCacheEntry.objects.exists()
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connections
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal
@@ -22,12 +20,13 @@ from apps.memories.services.graph.relations import (
 from apps.memories.services.graph.traversal import find_connected, find_supporting_evidence
 from apps.memories.services.retention.archive import archive, purge
 from apps.selves.models import Belief
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
 from tests.integration.memories.chosen_vectors import neighbors_of, refresh_all, stale_of, store_with_vectors
+from tests.support.threads import await_blocked_session, in_own_connection
 
 
 def memories_in(agent: Agent, count: int = 2) -> list[GraphNode]:
@@ -135,28 +134,14 @@ def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     act: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
 
-    def relate_in_own_connection() -> float:
-        try:
-            return relate_nodes(mind, ebb, flood)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool:
-        with tenant_transaction(mind.tenant_id):
-            archive(**act)
-            purge(**act)
-            meanwhile = pool.submit(relate_in_own_connection)
-            while not meanwhile.done() and not _a_lock_is_awaited():
-                pass
-        with pytest.raises(NotFound, match="there is no memory"):
-            meanwhile.result()
+    with tenant_transaction(mind.tenant_id):
+        archive(**act)
+        purge(**act)
+        relating = in_own_connection(lambda: relate_nodes(mind, ebb, flood))
+        await_blocked_session()
+    with pytest.raises(NotFound, match="there is no memory"):
+        relating.join(20)
     assert edges_of(mind) == []
-
-
-def _a_lock_is_awaited() -> bool:
-    with connections[APP].cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.parametrize("weight", [-1, 2, float("nan")])

@@ -181,8 +181,8 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
         at_once(mark, writers=1)
         return write(*parts)  # type: ignore[arg-type]
 
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(neighborhoods, "_write", change_meanwhile)
+    with monkeypatch.context() as patch:
+        patch.setattr(neighborhoods, "_write", change_meanwhile)
         assert refresh_batch(mind.tenant_id, mind.id) == 5
     assert stale_of(mind) == {ids[2]}
     refresh_all(mind)
@@ -243,8 +243,8 @@ def test_an_interrupted_job_run_is_completed_by_the_next(
     def die(*_: object) -> int:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(neighborhoods, "_write", die)
+    with monkeypatch.context() as patch:
+        patch.setattr(neighborhoods, "_write", die)
         with pytest.raises(KeyboardInterrupt):
             refresh_batch(mind.tenant_id, mind.id)
     assert len(stale_of(mind)) >= 15

@@ -181,12 +181,12 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
 
 
 def test_a_change_of_state_is_audited_once(mind: Agent, settings: Any) -> None:
-    def recorded() -> list[tuple[str, str | None]]:
+    def recorded_states() -> list[tuple[str, str | None]]:
         events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("id")
         return [(event.detail["state"], event.detail["was"]) for event in events]
 
     watch_health()
-    assert recorded() == [("ok", None)]
+    assert recorded_states() == [("ok", None)]
     store_memories(mind, 5)
     for limit in (Limit(warn=2, critical=50), Limit(warn=2, critical=5)):
         settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: limit}
@@ -194,7 +194,7 @@ def test_a_change_of_state_is_audited_once(mind: Agent, settings: Any) -> None:
         watch_health()
     settings.ARBOR_HEALTH_LIMITS = {}
     assert watch_health() is HealthState.OK
-    assert recorded() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
+    assert recorded_states() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
     worst = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("-id")[1]
     assert worst.detail["findings"][0]["what"] == "5 neighborhoods stale or missing"
     assert str(mind.id) not in str(worst.detail)

@@ -87,7 +87,7 @@ def plan_of(agent: Agent, **limits: Any) -> ForgettingPlan:
         return plan_forgetting(agent_id=agent.id, limits=ForgettingPolicy(**limits) if limits else None)
 
 
-def archived(agent: Agent) -> set[UUID]:
+def archived_ids(agent: Agent) -> set[UUID]:
     return {memory.id for memory in memories_of(agent) if memory.status == MemoryStatus.ARCHIVED}
 
 
@@ -138,7 +138,7 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
         ForgettingReason.CROWDED: enforce_quotas().done,
     }
     assert archived_by_job == reasons
-    assert archived(mind) == {memory.memory_id for memory in plan.memories}
+    assert archived_ids(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
     make_due_again(mind)
@@ -174,7 +174,7 @@ def test_the_least_important_make_room_and_of_equals_the_oldest(mind: Agent, set
         {"importance": 0.3, "type": MemoryType.SEMANTIC},
     )
     assert enforce_quotas().done == 2
-    assert archived(mind) == {ids[4], ids[1]}
+    assert archived_ids(mind) == {ids[4], ids[1]}
 
 
 def test_boosted_memories_do_not_hide_forgettable_ones(
@@ -185,7 +185,7 @@ def test_boosted_memories_do_not_hide_forgettable_ones(
     used = [{"importance": 0.3, "uses": 5000} for _ in range(4)]
     ids = store_memories(mind, *used, {"importance": 0.5}, {"importance": 0.6})
     assert enforce_quotas().done == 2
-    assert archived(mind) == {ids[4], ids[5]}
+    assert archived_ids(mind) == {ids[4], ids[5]}
 
 
 def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any) -> None:
@@ -209,12 +209,12 @@ def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any
             target_id=goal.id, relation="supports",
         )  # fmt: skip
     assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [0, 0, 1]
-    assert archived(mind) == {ids[2]}
+    assert archived_ids(mind) == {ids[2]}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="abandoned")
     make_due_again(mind)
     assert fade_memories().done == 1
-    assert archived(mind) == {ids[1], ids[2]}
+    assert archived_ids(mind) == {ids[1], ids[2]}
 
 
 @pytest.mark.parametrize("kind", LinkKind)
@@ -233,12 +233,12 @@ def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: Li
         planned = {memory.memory_id for memory in plan_forgetting(agent_id=mind.id).memories}
     assert planned == {crowded}
     assert [fade_memories().done, clean_up_memories().done, enforce_quotas().done] == [0, 0, 1]
-    assert archived(mind) == {crowded}
+    assert archived_ids(mind) == {crowded}
     with tenant_transaction(mind.tenant_id):
         Goal.objects.filter(id=goal.id).update(state="completed")
     make_due_again(mind)
     assert fade_memories().done == 1
-    assert archived(mind) == {faded, crowded}
+    assert archived_ids(mind) == {faded, crowded}
 
 
 def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: Any) -> None:
@@ -281,7 +281,7 @@ def test_a_locked_mind_is_left_for_later(mind: Agent, other_mind: Agent) -> None
         assert try_lock_mind(mind.id)
         (cleaned,) = at_once(lambda _: clean_up_memories().done, writers=1)
     assert cleaned == 1
-    assert len(archived(other_mind)) == 1
+    assert len(archived_ids(other_mind)) == 1
     assert clean_up_memories().done == 1
 
 
@@ -299,7 +299,7 @@ def test_a_plan_reads_and_changes_nothing(mind: Agent, statements: list[str]) ->
     assert planned.reason is ForgettingReason.FADED
     assert len(planned.content) == 160
     assert planned.decayed_importance == planned.importance == 0
-    assert archived(mind) == set()
+    assert archived_ids(mind) == set()
     assert (
         plan_of(mind, quota=1, cleanup_below=0, archive_below=0).memories[0].reason
         is ForgettingReason.CROWDED
