@@ -50,6 +50,16 @@ def agent_id(in_tenant: UUID) -> UUID:
     return agent.id
 
 
+def commit_intent(agent_id: UUID, *, tick_limit: int | None = None) -> Intent:
+    """Add a goal with one intent, and return the intent."""
+    backlog = lock_backlog(agent_id, now=NOW)
+    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
+    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
+    intent.tick_limit = tick_limit
+    save_backlog(backlog)
+    return Intent.objects.get(id=intent.id)
+
+
 def states(agent_id: UUID) -> dict[str, str]:
     return dict(Goal.objects.filter(agent_id=agent_id).values_list("title", "state"))
 
@@ -130,20 +140,14 @@ def test_progress_and_failure_move_the_valence_of_a_goal(agent_id: UUID) -> None
 
 
 def test_closing_a_goal_abandons_its_intents(agent_id: UUID) -> None:
-    backlog = lock_backlog(agent_id, now=NOW)
-    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
-    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
-    save_backlog(backlog)
-    move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="It is dry.")
+    intent = commit_intent(agent_id)
+    move_goal(goal_id=intent.goal_id, to=GoalState.ABANDONED, reason="It is dry.")
     stored = Intent.objects.get(id=intent.id)
     assert (stored.status, stored.last_error) == (IntentStatus.ABANDONED, "its goal is abandoned")
 
 
 def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
-    backlog = lock_backlog(agent_id, now=NOW)
-    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
-    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
-    save_backlog(backlog)
+    intent = commit_intent(agent_id)
     outcomes = []
     for _ in range(3):
         backlog = lock_backlog(agent_id, now=NOW)
@@ -158,11 +162,7 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
 def test_timeouts_and_failures_of_a_step_are_different_percepts(
     agent_id: UUID, limit: int | None, tries: int, kind: str
 ) -> None:
-    backlog = lock_backlog(agent_id, now=NOW)
-    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
-    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
-    intent.tick_limit = limit
-    save_backlog(backlog)
+    intent = commit_intent(agent_id, tick_limit=limit)
     for _ in range(tries):
         assert not Percept.objects.exists()
         backlog = lock_backlog(agent_id, now=NOW)

@@ -15,6 +15,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess, Term
 from apps.memories.services.recall.mind_cache import MindCache
+from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
@@ -131,6 +132,11 @@ def access_counts(agent: Agent) -> dict[UUID, int]:
     with tenant_transaction(agent.tenant_id):
         rows = MemoryAccess.objects.filter(memory__agent_id=agent.id)
         return dict(rows.values_list("memory_id", "count"))
+
+
+def store_without_vectors(agent: Agent, *memories: NewMemory) -> None:
+    with tenant_transaction(agent.tenant_id):
+        store(agent_id=agent.id, memories=memories, vectors=None)
 
 
 #: A remote model.

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from apps.agents.models import Agent
 from apps.knowledge.services import global_skills
+from apps.knowledge.services.active_skills import choose_skills
+from apps.knowledge.services.global_skills import load_global_skills
 from apps.knowledge.services.skill_texts import forget_texts
+from apps.knowledge.services.skills import FoundSkill
+from apps.tenants.scope import tenant_transaction
 from tests.integration.heartbeats.conftest import (
     agent,
     fleet,
@@ -21,12 +26,23 @@ from tests.integration.heartbeats.conftest import (
 
 __all__ = ["agent", "fleet", "heartbeats", "idle_agent", "new_agent", "scripted"]
 
+ACTOR = "user:nora"
+
 type WriteSkill = Callable[..., Path]
 
 
 def skill_text(name: str, body: str = "Count the lamps.", *, version: str = "1") -> str:
     """Return a SKILL.md file."""
     return f'---\nname: {name}\ndescription: The work of {name}.\nversion: "{version}"\ntags: [test]\n---\n{body}\n'
+
+
+def choose_lamps(agent: Agent, write_skill: WriteSkill, *body: str) -> FoundSkill:
+    """Load a global skill `lamps`, let the agent use it alone, and return it."""
+    write_skill("lamps", *body)
+    load_global_skills(actor=ACTOR)
+    with tenant_transaction(agent.tenant_id):
+        (chosen,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    return chosen
 
 
 @pytest.fixture(autouse=True)

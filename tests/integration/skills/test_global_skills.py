@@ -26,9 +26,7 @@ from arbor.knowledge.skill_files import read_folders, shipped_folder
 from arbor.signals import Cursor
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.skills import check_skills
-from tests.integration.skills.conftest import WriteSkill, skill_text
-
-ACTOR = "user:nora"
+from tests.integration.skills.conftest import ACTOR, WriteSkill, choose_lamps, skill_text
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -90,10 +88,7 @@ def test_agents_keep_a_skill_whose_file_is_gone(agent: Agent, write_skill: Write
 
 
 def test_a_change_reaches_the_tenants_whose_agents_use_it(agent: Agent, write_skill: WriteSkill) -> None:
-    write_skill("lamps")
-    load_global_skills(actor=ACTOR)
-    with tenant_transaction(agent.tenant_id):
-        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    choose_lamps(agent, write_skill)
     write_skill("lamps", "Dim all of them.")
     load_global_skills(actor="system:skills")
     with tenant_transaction(agent.tenant_id):
@@ -106,10 +101,7 @@ def test_a_change_reaches_the_tenants_whose_agents_use_it(agent: Agent, write_sk
 def test_a_change_and_its_signals_commit_together(
     agent: Agent, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_skill("lamps")
-    load_global_skills(actor=ACTOR)
-    with tenant_transaction(agent.tenant_id):
-        choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    choose_lamps(agent, write_skill)
     write_skill("lamps", "Dim all of them.", version="2")
 
     def crash(*_: object) -> None:

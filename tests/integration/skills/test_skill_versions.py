@@ -33,11 +33,9 @@ from arbor.errors import LimitReached
 from arbor.signals import Cursor
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.skills import check_skills
-from tests.integration.skills.conftest import WriteSkill, skill_text
+from tests.integration.skills.conftest import ACTOR, WriteSkill, choose_lamps, skill_text
 from tests.support.races import none_if_refused, race
 from tests.support.threads import await_blocked_session, in_own_connection
-
-ACTOR = "user:nora"
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -46,10 +44,7 @@ def test_agents_keep_a_version_where_a_larger_one_does_not_fit(
     agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill
 ) -> None:
     set_window(16_384)
-    write_skill("lamps")
-    load_global_skills(actor=ACTOR)
-    with tenant_transaction(agent.tenant_id):
-        (first,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    first = choose_lamps(agent, write_skill)
     for version in ("2", "3"):
         write_skill("lamps", "word " * 9_000, version=version)
         assert load_global_skills(actor=ACTOR).unfitting == ["Ada (lamps)"]
@@ -106,10 +101,7 @@ def test_models_that_skills_do_not_fit_are_refused(
     agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_window(128_000)
-    write_skill("lamps", "word " * 9_000)
-    load_global_skills(actor=ACTOR)
-    with tenant_transaction(agent.tenant_id):
-        (skill,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    skill = choose_lamps(agent, write_skill, "word " * 9_000)
     set_window(16_384)
     tiny = {"tier_models": {"reflex": ["ollama/tiny"]}}
     refused = pytest.raises(LimitReached, match=r"agent Ada: .* a prompt for scripted/model has room")
@@ -132,10 +124,7 @@ def test_models_that_skills_do_not_fit_are_refused(
 def retained_digest(agent: Agent, set_window: Callable[[int], None], write_skill: WriteSkill) -> str:
     """Let the agent keep the first version of the skill `lamps`, and return its digest."""
     set_window(16_384)
-    write_skill("lamps")
-    load_global_skills(actor=ACTOR)
-    with tenant_transaction(agent.tenant_id):
-        (first,) = choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
+    first = choose_lamps(agent, write_skill)
     write_skill("lamps", "word " * 9_000, version="2")
     assert load_global_skills(actor=ACTOR).unfitting == ["Ada (lamps)"]
     return first.digest

@@ -27,9 +27,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, SkillInvalid
 from arbor.signals import Cursor, SignalName
 from tests.integration.memories.conftest import at_once
-from tests.integration.skills.conftest import skill_text
-
-ACTOR = "user:nora"
+from tests.integration.skills.conftest import ACTOR, skill_text
 
 
 @pytest.fixture

@@ -26,9 +26,8 @@ from tests.integration.heartbeats.batch import heartbeat_statements
 from tests.integration.heartbeats.conftest import REST, run_at_once
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
-from tests.integration.skills.conftest import skill_text
+from tests.integration.skills.conftest import ACTOR, skill_text
 
-ACTOR = "user:nora"
 BODY = "Count the lamps.\n\n## Steps\n1. " + "Walk along the pier. " * 100
 
 TEMPLATE = """---

@@ -33,9 +33,8 @@ from tests.integration.heartbeats.batch import heartbeat_statements
 from tests.integration.heartbeats.conftest import REST, run_at_once, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.skills.conftest import ACTOR
 from tests.integration.workflows.workflow_setup import defined, started
-
-ACTOR = "user:nora"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from apps.heartbeats.models import Heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
 from arbor.models.ports import ModelRequest
+from tests.factories.authority import allow_also
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
@@ -22,6 +23,12 @@ from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
     return {"action": name, "params": params, "intent_id": str(intent_id) if intent_id else None}
+
+
+def allow_actions(agent: Agent, *actions: str) -> None:
+    """Allow an agent further actions."""
+    with tenant_transaction(agent.tenant_id):
+        allow_also(agent, *actions)
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
-from tests.factories.authority import allow_also
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.goals.conftest import action, allow_actions, last_done
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
 
 type RunReplies = Callable[..., str]
@@ -107,7 +106,7 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
             )
         )
         assert locked == []
-        _allow(agent, "reprioritize")
+        allow_actions(agent, "reprioritize")
         run_replies(
             reply_of(actions=[action_for(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")])
         )
@@ -165,7 +164,7 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
             goal_updates=[{"goal_id": str(sixth.id), "state": "active"}],
         ),
     )
-    _allow(agent, "review_goals", "reprioritize")
+    allow_actions(agent, "review_goals", "reprioritize")
     fleet.claim(agent)
     fleet.run()
 
@@ -192,7 +191,7 @@ def test_a_review_shows_what_the_same_turn_thought_of(
     model = scripted(
         reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), REST
     )
-    _allow(agent, "review_goals", "brainstorm_goals")
+    allow_actions(agent, "review_goals", "brainstorm_goals")
     fleet.claim(agent)
     fleet.run()
     with tenant_transaction(agent.tenant_id):
@@ -202,8 +201,3 @@ def test_a_review_shows_what_the_same_turn_thought_of(
     prompt = model.requests[1].messages[-1].content
     assert f"[{goal_ids['Name the islands']}] Name the islands (queued" in prompt
     assert f"[{goal_ids['Draw the currents']}] Draw the currents (backburner" in prompt
-
-
-def _allow(agent: Agent, *actions: str) -> None:
-    with tenant_transaction(agent.tenant_id):
-        allow_also(agent, *actions)

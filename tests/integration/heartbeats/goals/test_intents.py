@@ -15,9 +15,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.models.handles import REFLEX_HANDLE
-from tests.factories.authority import allow, allow_also, allowed_actions
+from tests.factories.authority import allow, allowed_actions
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.goals.conftest import action, allow_actions, last_done
 from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 type RunReplies = Callable[..., str]
@@ -37,7 +37,7 @@ REPORT = {"topic": "the reef", "content": "Twelve fathoms at the north end, nine
 def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str
 ) -> None:
-    _allow(agent, "synthesize", name)
+    allow_actions(agent, "synthesize", name)
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
@@ -60,7 +60,7 @@ def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
 def test_another_action_for_the_goal_is_effort_but_completes_no_step(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    _allow(agent, "synthesize")
+    allow_actions(agent, "synthesize")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     thought = action("reflect", step.id, **OTHERS["reflect"])
     run_replies(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
@@ -73,7 +73,7 @@ def test_another_action_for_the_goal_is_effort_but_completes_no_step(
 def test_a_step_completes_though_another_action_names_it_too(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    _allow(agent, "synthesize")
+    allow_actions(agent, "synthesize")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     run_replies(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
@@ -82,7 +82,7 @@ def test_a_step_completes_though_another_action_names_it_too(
 def test_a_step_named_by_another_action_completes_in_a_later_turn(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    _allow(agent, "synthesize", "observe")
+    allow_actions(agent, "synthesize", "observe")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
     report = reply_of(actions=[action("synthesize", step.id, **REPORT)])
     run_replies(reply_of(actions=[action("observe", step.id)]), report)
@@ -104,7 +104,7 @@ def test_an_unknown_action_leaves_the_step_pending(
 def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
 ) -> None:
-    _allow(agent, "observe")
+    allow_actions(agent, "observe")
     step = _plan_step(run_replies, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
         allow(agent, *(action for action in allowed_actions(agent) if action != "inquire_deep"))
@@ -116,7 +116,7 @@ def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))
-    _allow(agent, "maintain")
+    allow_actions(agent, "maintain")
     with tenant_transaction(agent.tenant_id):
         draft = PlanDraft(steps=[StepDraft(action="maintain", description="revise the report")])
         add_plan(agent_id=agent.id, goal_id=goals[1].id, draft=draft)
@@ -140,8 +140,3 @@ def _progress(step: Intent) -> tuple[str, int, int, object]:
     with tenant_transaction(step.tenant_id):
         step.refresh_from_db()
     return step.status, step.attempts, step.ticks_used, step.locked_by
-
-
-def _allow(agent: Agent, *actions: str) -> None:
-    with tenant_transaction(agent.tenant_id):
-        allow_also(agent, *actions)

@@ -71,6 +71,15 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
+def assert_given_up(agent: Agent) -> None:
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
+        HeartbeatStatus.FAILED,
+        "given up after 2 workers were lost while it ran",
+    )
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
 def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
     fleet: Fleet, agent: Agent, scripted: Script, settings: Any
 ) -> None:
@@ -82,12 +91,7 @@ def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
         # The rows of a worker that dies in its second transaction: a running lease, and no heartbeat.
         lose_worker(fleet, agent)
     fleet.run()
-    (heartbeat,) = heartbeats_of(agent)
-    assert (heartbeat.status, heartbeat.reason) == (
-        HeartbeatStatus.FAILED,
-        "given up after 2 workers were lost while it ran",
-    )
-    assert schedule_of(agent).state == ScheduleState.IDLE
+    assert_given_up(agent)
 
 
 class Killed(BaseException):
@@ -118,9 +122,4 @@ def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
             lose_lease(agent)
             assert fleet.dispatch().lost == 1
     fleet.run()
-    (heartbeat,) = heartbeats_of(agent)
-    assert (heartbeat.status, heartbeat.reason) == (
-        HeartbeatStatus.FAILED,
-        "given up after 2 workers were lost while it ran",
-    )
-    assert schedule_of(agent).state == ScheduleState.IDLE
+    assert_given_up(agent)

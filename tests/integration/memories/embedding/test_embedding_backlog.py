@@ -15,33 +15,32 @@ from django.db.models import F
 from apps.agents.models import Agent
 from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Upkeep
 from apps.memories.services.embedding import backlog as embedding_backlog
-from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
 from apps.memories.services.embedding.embedders import embedder_faults
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.forgetting import expire_memories
-from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import RecallRequest
-from arbor.memory.values import NewMemory
-from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
+from tests.integration.memories.conftest import (
+    NOON,
+    a_memory,
+    at_once,
+    memories_of,
+    store_without_vectors,
+    turns,
+)
 from tests.integration.memories.creation import create_mind
-from tests.support.embedders import RemoteEmbedder, forget_vectors, registered_embedder
+from tests.support.embedders import RemoteEmbedder, registered_embedder
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
 REMOTE = EmbeddingModel(name="tei/remote", dimension=96)
-
-
-def store_memories(agent: Agent, *memories: NewMemory) -> None:
-    with tenant_transaction(agent.tenant_id):
-        store(agent_id=agent.id, memories=memories, vectors=None)
 
 
 def unembedded_contents(agent: Agent) -> list[str]:
@@ -61,7 +60,7 @@ def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
 
 
 def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
-    store_memories(
+    store_without_vectors(
         mind,
         *turns("The physician examined my knee.", "The soup was too salty.", "Trains run late on Sundays."),
     )
@@ -91,8 +90,8 @@ def test_the_backlog_is_embedded_chunk_by_chunk_for_all_tenants(
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK", 12)
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 10)
-    store_memories(mind, *turns(*(f"Fish {number}." for number in range(35))))
-    store_memories(foreign_mind, *turns("Bird 1.", "Bird 2."))
+    store_without_vectors(mind, *turns(*(f"Fish {number}." for number in range(35))))
+    store_without_vectors(foreign_mind, *turns("Bird 1.", "Bird 2."))
     assert embed_backlog() == 37
     assert unembedded_contents(mind) == unembedded_contents(foreign_mind) == []
     assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_256"}
@@ -103,8 +102,8 @@ def test_one_tenants_long_backlog_does_not_keep_another_waiting(
     mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
-    store_memories(mind, *turns(*(f"Fish {number}." for number in range(20))))
-    store_memories(foreign_mind, a_memory("Bird."))
+    store_without_vectors(mind, *turns(*(f"Fish {number}." for number in range(20))))
+    store_without_vectors(foreign_mind, a_memory("Bird."))
     remote.lasts = 6
     assert embed_backlog() == 6
     assert unembedded_contents(foreign_mind) == []
@@ -115,8 +114,8 @@ def test_one_agents_flood_does_not_delay_another_agent(
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 6)
     monkeypatch.setattr(embedding_backlog, "LOOKED", 10)
-    store_memories(mind, *turns(*(f"Fish {number}." for number in range(40))))
-    store_memories(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
+    store_without_vectors(mind, *turns(*(f"Fish {number}." for number in range(40))))
+    store_without_vectors(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
     remote.lasts = 6
     assert embed_backlog() == 6
     assert unembedded_contents(other_mind) == []
@@ -125,8 +124,8 @@ def test_one_agents_flood_does_not_delay_another_agent(
 def test_a_suspended_tenants_memories_are_not_embedded(
     mind: Agent, foreign_mind: Agent, remote: RemoteEmbedder
 ) -> None:
-    store_memories(mind, *turns("One.", "Two."))
-    store_memories(foreign_mind, *turns("Three."))
+    store_without_vectors(mind, *turns("One.", "Two."))
+    store_without_vectors(foreign_mind, *turns("Three."))
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
     assert embed_backlog() == 1
     assert unembedded_contents(mind) == ["One.", "Two."]
@@ -135,7 +134,7 @@ def test_a_suspended_tenants_memories_are_not_embedded(
 def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: RemoteEmbedder) -> None:
     texts = [f"Turn {number}." for number in range(9)]
     remote.refused = {texts[0], texts[6]}
-    store_memories(mind, *turns(*texts))
+    store_without_vectors(mind, *turns(*texts))
     assert embed_backlog() == 7
     assert unembedded_contents(mind) == [texts[0], texts[6]]
     marks = {memory.embedding_model for memory in memories_of(mind) if memory.embedding is None}
@@ -150,7 +149,7 @@ def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: R
 
 
 def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: RemoteEmbedder) -> None:
-    store_memories(mind, *turns("One.", "Two."))
+    store_without_vectors(mind, *turns("One.", "Two."))
     remote.away = True
     assert embed_backlog() == 0
     assert {memory.embedding_model for memory in memories_of(mind)} == {""}
@@ -160,13 +159,13 @@ def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: Remote
 
 
 def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
-    store_memories(mind, *turns(*(f"Star {number}." for number in range(60))))
+    store_without_vectors(mind, *turns(*(f"Star {number}." for number in range(60))))
     assert sum(at_once(lambda _: embed_backlog(), writers=4)) == 60
     assert unembedded_contents(mind) == []
 
 
 def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
-    store_memories(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
+    store_without_vectors(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
     assert expire_memories().done == 1
     assert embed_backlog() == 0
 
@@ -176,8 +175,8 @@ def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
 
 def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_mind: Agent) -> None:
     create_mind(mind, SHORT)
-    store_memories(mind, *turns("One.", "Two."))
-    store_memories(other_mind, a_memory("Three."))
+    store_without_vectors(mind, *turns("One.", "Two."))
+    store_without_vectors(other_mind, a_memory("Three."))
     assert embed_backlog() == 3
     assert (lengths(mind), lengths(other_mind)) == ({64}, {256})
     assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_64"}
@@ -239,7 +238,7 @@ def test_a_summary_that_cannot_be_read_is_asked_about_once(mind: Agent, remote: 
 
 
 def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
-    store_memories(mind, *turns("The harbour is full.", "The harbour is empty."))
+    store_without_vectors(mind, *turns("The harbour is full.", "The harbour is empty."))
     with tenant_transaction(mind.tenant_id):
         for memory in memories_of(mind):
             Upkeep.objects.get_or_create(memory=memory, defaults={"agent": mind})
@@ -251,7 +250,7 @@ def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
 
 def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     create_mind(mind, WORDLLAMA)
-    store_memories(mind, a_memory("The tide turns."))
+    store_without_vectors(mind, a_memory("The tide turns."))
 
     def move_meanwhile(**arguments: Any) -> Any:
         vectors = embed_texts(**arguments)
@@ -274,8 +273,8 @@ def test_a_failing_embedder_rests_longer_and_delays_no_other(
 ) -> None:
     create_mind(mind, REMOTE)
     create_mind(other_mind, WORDLLAMA)
-    store_memories(mind, *turns("One.", "Two."))
-    store_memories(other_mind, *turns("Three."))
+    store_without_vectors(mind, *turns("One.", "Two."))
+    store_without_vectors(other_mind, *turns("Three."))
     two_embedders.away = True
     assert embed_backlog() == 1
     (fault,) = embedder_faults()
@@ -307,8 +306,8 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
     create_mind(mind, REMOTE)
     create_mind(foreign_mind, WORDLLAMA)
     two_embedders.away = True
-    store_memories(mind, *turns(*(f"Fish {number}." for number in range(30))))
-    store_memories(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
+    store_without_vectors(mind, *turns(*(f"Fish {number}." for number in range(30))))
+    store_without_vectors(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
     assert embed_backlog() == 30
     assert unembedded_contents(foreign_mind) == []
 
@@ -343,23 +342,16 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     message: str,
 ) -> None:
     wrong = InvalidEmbedder(np.vstack([rows, rows]) if message.startswith("vectors of") else rows)
-    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: wrong)
-    embedding.embedder_for.cache_clear()
-    forget_vectors(monkeypatch)
-    create_mind(mind, REMOTE)
-    store_memories(mind, *turns("One.", "Two."))
-    try:
+    with registered_embedder(monkeypatch, wrong, name=REMOTE.name):
+        create_mind(mind, REMOTE)
+        store_without_vectors(mind, *turns("One.", "Two."))
         assert embed_backlog() == 0
-        assert (
-            recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Two."))[0].content
-            == "Two."
-        )
+        request = RecallRequest(agent_id=mind.id, text="Two.")
+        assert recall(tenant_id=mind.tenant_id, request=request)[0].content == "Two."
         (fault,) = embedder_faults()
         assert fault.error == "EmbeddingFailed"
         with pytest.raises(EmbeddingFailed, match=re.escape(message)):
             embed_texts(tenant_id=mind.tenant_id, texts=["One.", "Two."], model=REMOTE)
-    finally:
-        embedding.embedder_for.cache_clear()
     assert unembedded_contents(mind) == ["One.", "Two."]
     with tenant_transaction(mind.tenant_id):
         assert not EmbeddingCacheEntry.objects.exists()
@@ -371,8 +363,8 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
 def test_the_backlog_has_its_size_and_its_oldest_age(mind: Agent, foreign_mind: Agent) -> None:
     assert count_backlog().waiting == 0
     assert count_backlog().oldest == timedelta(0)
-    store_memories(mind, *turns("One.", "Two."))
-    store_memories(foreign_mind, a_memory("Three."))
+    store_without_vectors(mind, *turns("One.", "Two."))
+    store_without_vectors(foreign_mind, a_memory("Three."))
     with tenant_transaction(mind.tenant_id):
         mind.memories.update(created_at=F("created_at") - timedelta(hours=2))
     backlog = count_backlog()

@@ -8,34 +8,29 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Memory
 from apps.memories.services.retention.forgetting import expire_memories
-from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.values import MemoryStatus, NewMemory
+from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import (
     a_memory,
     at_once,
     memories_of,
+    store_without_vectors,
     term_counts,
     true_counts,
 )
 
 
-def store_memories(agent: Agent, *memories: NewMemory) -> None:
-    with tenant_transaction(agent.tenant_id):
-        store(agent_id=agent.id, memories=memories, vectors=None)
-
-
 def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agent) -> None:
     past, future = (datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (-1, 60))
-    store_memories(
+    store_without_vectors(
         mind,
         a_memory("The code is 4711.", expires_at=past),
         a_memory("The code was painted over.", expires_at=past),
         a_memory("The code is 1147.", expires_at=future),
         a_memory("The door is green."),
     )
-    store_memories(other_mind, a_memory("The code is 99.", expires_at=past))
+    store_without_vectors(other_mind, a_memory("The code is 99.", expires_at=past))
     assert expire_memories().done == 3
     by_status = {memory.content: memory.status for memory in memories_of(mind)}
     assert by_status == {
@@ -58,8 +53,8 @@ def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agen
 
 def test_tenants_are_expired_each_in_their_own_transaction(mind: Agent, foreign_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
-    store_memories(mind, a_memory("Ours.", expires_at=past))
-    store_memories(foreign_mind, a_memory("Theirs.", expires_at=past))
+    store_without_vectors(mind, a_memory("Ours.", expires_at=past))
+    store_without_vectors(foreign_mind, a_memory("Theirs.", expires_at=past))
     assert expire_memories().done == 2
     for agent in (mind, foreign_mind):
         with tenant_transaction(agent.tenant_id):
@@ -69,8 +64,10 @@ def test_tenants_are_expired_each_in_their_own_transaction(mind: Agent, foreign_
 def test_concurrent_expiry_counts_memories_out_once(mind: Agent, other_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
     for agent in (mind, other_mind):
-        store_memories(agent, *(a_memory(f"Ticket {number}.", expires_at=past) for number in range(20)))
-        store_memories(agent, a_memory("Ticket office."))
+        store_without_vectors(
+            agent, *(a_memory(f"Ticket {number}.", expires_at=past) for number in range(20))
+        )
+        store_without_vectors(agent, a_memory("Ticket office."))
     assert sum(result.done for result in at_once(lambda _: expire_memories(), writers=4)) == 40
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent)
@@ -79,14 +76,14 @@ def test_concurrent_expiry_counts_memories_out_once(mind: Agent, other_mind: Age
 def test_expiry_and_storing_at_once_keep_the_counts_right(mind: Agent, tenant: Tenant) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
     texts = [f"Ticket {number} is valid." for number in range(12)]
-    store_memories(mind, *(a_memory(text, expires_at=past) for text in texts))
+    store_without_vectors(mind, *(a_memory(text, expires_at=past) for text in texts))
 
     def work(worker: int) -> None:
         if worker % 2:
             expire_memories()
             return
         for text in texts:
-            store_memories(mind, a_memory(text))
+            store_without_vectors(mind, a_memory(text))
 
     at_once(work, writers=6)
     with tenant_transaction(tenant.id):
