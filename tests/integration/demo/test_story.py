@@ -45,18 +45,18 @@ def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
 
 
 def test_the_story_runs_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
-    ran = prepared("demo")
-    assert ran.code == 0
+    result = prepared("demo")
+    assert result.code == 0
     steps = [
         *("A new agent", "A conversation", "A goal", "3 heartbeats", "The trace", "Recall"),
         *("What maintenance makes of it", "What changed"),
     ]
-    places = [ran.out.index(f"{number} · {step}") for number, step in enumerate(steps, start=1)]
+    places = [result.out.index(f"{number} · {step}") for number, step in enumerate(steps, start=1)]
     assert places == sorted(places)
-    assert "reflex: no language model" in ran.out
-    assert "no workers run" in ran.out
-    assert "A hundred and forty-seven seals" in ran.out
-    assert "is deleted again" in ran.out
+    assert "reflex: no language model" in result.out
+    assert "no workers run" in result.out
+    assert "A hundred and forty-seven seals" in result.out
+    assert "is deleted again" in result.out
     assert remaining_agents() == []
 
 
@@ -78,10 +78,10 @@ def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
 
 
 def test_the_agent_of_the_story_remains_on_request(prepared: Arbor) -> None:
-    ran = prepared("demo", "--keep")
-    assert ran.code == 0
+    result = prepared("demo", "--keep")
+    assert result.code == 0
     (name,) = remaining_agents()
-    assert f"arbor agent trace {name} --tenant demo" in ran.out
+    assert f"arbor agent trace {name} --tenant demo" in result.out
     assert prepared("agent", "trace", name, "--tenant", "demo").code == 0
     prepared("demo")
     assert remaining_agents() == [name]
@@ -104,20 +104,20 @@ def test_the_story_is_audited(prepared: Arbor) -> None:
 
 def test_the_story_runs_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
     script(monkeypatch, REST)
-    ran = prepared("demo")
-    assert ran.code == 0
-    assert "model openai/scripted" in ran.out
-    assert "reflex" not in ran.out
-    assert "All is well." in ran.out
+    result = prepared("demo")
+    assert result.code == 0
+    assert "model openai/scripted" in result.out
+    assert "reflex" not in result.out
+    assert "All is well." in result.out
 
 
 def test_a_failed_heartbeat_is_reported_and_destroys_the_agent(
     prepared: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, ModelUnavailable("the provider is down"))
-    ran = prepared("demo")
-    assert ran.code == 1
-    assert "failed, ModelUnavailable: the provider is down" in ran.out
+    result = prepared("demo")
+    assert result.code == 1
+    assert "failed, ModelUnavailable: the provider is down" in result.out
     assert remaining_agents() == []
 
 
@@ -132,10 +132,10 @@ def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pyte
 
 def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
     assert not BuiltinTemplate.objects.using(OPS).exists()
-    ran = arbor("demo", "--timeout", "300")
-    assert ran.code == 1
-    assert "`make up` creates and runs everything" in ran.err
-    assert "`arbor prepare`" in ran.err
+    result = arbor("demo", "--timeout", "300")
+    assert result.code == 1
+    assert "`make up` creates and runs everything" in result.err
+    assert "`arbor prepare`" in result.err
 
 
 @pytest.fixture
@@ -164,9 +164,9 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]
 
 
 def test_running_workers_execute_the_heartbeats(prepared: Arbor, fleet: list[queues.TaskMessage]) -> None:
-    ran = prepared("demo")
-    assert ran.code == 0
-    assert "by the workers that run" in ran.out
+    result = prepared("demo")
+    assert result.code == 0
+    assert "by the workers that run" in result.out
     # To start, to call the model, and to resume with its reply.
     assert len(fleet) == 9
     assert remaining_agents() == []

@@ -78,7 +78,7 @@ class Shell:
         passwords.write_text(f"127.0.0.1:{server.port}:*:{user}:{password}\n")
         place = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": user, **more}
         exported = re.sub(r"^export .*$", "", commands, flags=re.MULTILINE)
-        ran = subprocess.run(
+        result = subprocess.run(
             ["sh", "-euc", "umask 022\n" + exported.replace("arbor.dump", str(self.folder / "arbor.dump"))],
             cwd=ROOT,
             env=environment(
@@ -88,7 +88,7 @@ class Shell:
             text=True,
             check=False,
         )
-        assert ran.returncode == 0, ran.stderr
+        assert result.returncode == 0, result.stderr
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -110,7 +110,7 @@ def _count(session: psycopg.Connection[Any], table: str) -> int:
 
 
 def arbor(url: str, folder: Path, *arguments: str) -> Any:
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "config.cli", *arguments, "--json"],
         cwd=ROOT,
         env=environment(**installation(url, folder)),
@@ -118,8 +118,8 @@ def arbor(url: str, folder: Path, *arguments: str) -> Any:
         text=True,
         check=False,
     )
-    assert ran.stdout, ran.stderr
-    return json.loads(ran.stdout)
+    assert result.stdout, result.stderr
+    return json.loads(result.stdout)
 
 
 def installation(url: str, folder: Path) -> dict[str, str]:

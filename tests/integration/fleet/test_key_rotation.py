@@ -218,9 +218,9 @@ def test_a_wrong_key_is_refused_by_the_database(secrets: Secrets, source: KeySou
     keys = source.begin_rotation()
     rotate(keys)
     source.drop_other()
-    ran = command(source, ("keys", "status"), ARBOR_MASTER_KEY=new_master_key())
-    _, err = ran.communicate(timeout=120)
-    assert ran.returncode == 1
+    process = command(source, ("keys", "status"), ARBOR_MASTER_KEY=new_master_key())
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
     assert "its password is derived from the master key: is ARBOR_MASTER_KEY the one" in err
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from apps.agents.models import Agent, AgentState, Trigger
+from apps.agents.models import Agent, Trigger
 from apps.audit.models import AuditEvent
 from apps.authority.models import ActionApproval
 from apps.authority.services.approvals import approve, deny, expire_approvals
@@ -84,9 +84,8 @@ def test_an_action_is_asked_approved_and_executed_once(
     request = ask()
     assert (request.status, request.action, request.params["content"]) == ("pending", "remember", TEXT)
     assert count_remembered(asking) == 0
-    with tenant_transaction(asking.tenant_id):
-        assert AgentState.objects.get(agent_id=asking.id).energy >= 0
     (asked,) = heartbeats_of(asking)
+    assert asked.energy_end == asked.energy_start
     (entry,) = asked.actions
     assert (entry["verdict"], entry["cost"], entry["approval_id"]) == ("awaits_approval", 0, str(request.id))
     assert "remember “The reef is two fathoms deep.”: waits for a person" in heartbeats.run(REST)

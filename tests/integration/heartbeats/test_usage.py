@@ -90,12 +90,12 @@ def test_a_low_budget_is_in_the_prompt_and_audited_once(
         changes = AuditEvent.objects.filter(action=AuditAction.BUDGET_LEVEL, agent_id=agent.id).count()
         stored = DailyUsage.objects.get(agent_id=agent.id).level
     assert (changes, stored) == (int(level != "normal"), level)
-    ran = level in ("normal", "conservation", "degradation")
-    assert heartbeat.status == (HeartbeatStatus.DONE if ran else HeartbeatStatus.SKIPPED)
+    runs = level in ("normal", "conservation", "degradation")
+    assert heartbeat.status == (HeartbeatStatus.DONE if runs else HeartbeatStatus.SKIPPED)
     if level in ("conservation", "degradation"):
         assert "Noticed about yourself" in model.requests[0].messages[0].content
         assert f"{100 - used}% is left" in model.requests[0].messages[0].content
-    if not ran:
+    if not runs:
         assert "it goes on at" in heartbeat.reason
         assert not model.requests
         kinds = [notice["kind"] for notice in state_of(agent).notices]

@@ -140,12 +140,12 @@ def test_each_change_leaves_one_complete_record(agent: Agent, what: str, change:
         with tenant_transaction(agent.tenant_id):
             change(agent, actor)
     with tenant_transaction(agent.tenant_id):
-        made = SelfChange.objects.get(agent_id=agent.id)
+        stored = SelfChange.objects.get(agent_id=agent.id)
         event = AuditEvent.objects.get(agent_id=agent.id)
-    assert (made.what, made.before, made.decided_by) == (what, {}, actor)
-    assert made.after
-    assert (event.action, event.before, event.after) == ("self.changed", {}, made.after)
-    assert event.detail[f"{what}_id"] == str(made.target_id)
+    assert (stored.what, stored.before, stored.decided_by) == (what, {}, actor)
+    assert stored.after
+    assert (event.action, event.before, event.after) == ("self.changed", {}, stored.after)
+    assert event.detail[f"{what}_id"] == str(stored.target_id)
     own = actor.startswith("heartbeat:")
     assert event.actor == (f"agent:{agent.public_id}" if own else actor)
     assert event.detail.get("heartbeat_id") == ("1" if own else None)

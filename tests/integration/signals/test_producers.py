@@ -105,7 +105,7 @@ def change_memories(agent: Agent) -> None:
 
 def decide_about_proposals(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        made = [
+        proposals = [
             propose(
                 agent_id=agent.id,
                 proposals=[
@@ -121,10 +121,10 @@ def decide_about_proposals(agent: Agent) -> None:
             ).made[0]
             for word in ("lighthouses", "anchors", "sextants")
         ]
-        accept(proposal_id=made[0].id, decided_by=ACTOR)
-        reject(proposal_id=made[1].id, decided_by=ACTOR)
+        accept(proposal_id=proposals[0].id, decided_by=ACTOR)
+        reject(proposal_id=proposals[1].id, decided_by=ACTOR)
         for _ in range(MAX_DEFERRALS):
-            defer(proposal_id=made[2].id, decided_by=ACTOR)
+            defer(proposal_id=proposals[2].id, decided_by=ACTOR)
 
 
 def change_goals(agent: Agent) -> None:

@@ -48,8 +48,8 @@ def _accept_changes(agent: Agent, kind: ProposalKind, number: int) -> list[Propo
         new = NewProposal(
             kind=kind, content=f"{subject} {subject[::-1]}", confidence=0.6, source="operator", change=change
         )
-        (made,) = propose(agent_id=agent.id, proposals=[new]).made
-        accepted.append(accept(proposal_id=made.id, decided_by="user:ann", now=NOW))
+        (proposal,) = propose(agent_id=agent.id, proposals=[new]).made
+        accepted.append(accept(proposal_id=proposal.id, decided_by="user:ann", now=NOW))
     return accepted
 
 
@@ -79,8 +79,8 @@ def test_judged_insights_move_the_threshold_of_later_ones(
         assert row.threshold == pytest.approx(threshold)
         # Nine memories are too few by the base of 0.5.
         ClusterFactory(agent=agent, size=9, stale=False)
-        made = propose_settled_changes(agent_id=agent.id).proposed.made
-        assert [proposal.kind for proposal in made] == ["insight"] * proposed
+        proposals = propose_settled_changes(agent_id=agent.id).proposed.made
+        assert [proposal.kind for proposal in proposals] == ["insight"] * proposed
 
 
 def test_beliefs_prove_wrong_by_being_dropped(agent: Agent) -> None:
