@@ -66,15 +66,15 @@ def test_agents_act_before_during_and_after_a_rotation(agents: tuple[Agent, Agen
         cy = AgentFactory(name="Cy")
         parent = delegated_to(bo)
         delegate_capability(capability_id=parent.id, to_agent_id=cy.id, actor=ACTOR)
-    everybody = (*agents, cy)
-    assert [may(agent) for agent in everybody] == ["yes"] * 4
+    all_agents = (*agents, cy)
+    assert [may(agent) for agent in all_agents] == ["yes"] * 4
     old, _ = authority_key_uses()
     # Those of four agents that the old key signed, and the new one's with its copy of the grants above it.
     assert old.endorsements == 3
     with pytest.raises(TransitionIllegal, match=f"has signed 3 endorsements and {old.grants} grants"):
         retire_authority(actor=ACTOR)
 
-    # Two keys are in use: it is continued, in batches of one.
+    # Two keys are in use, so the rotation is continued, in batches of one.
     rotation = rotate_authority(actor=ACTOR, batch=1)
 
     assert (rotation.number, rotation.endorsements, rotation.grants, rotation.refused) == (
@@ -83,15 +83,15 @@ def test_agents_act_before_during_and_after_a_rotation(agents: tuple[Agent, Agen
         old.grants,
         (),
     )
-    assert [may(agent) for agent in everybody] == ["yes"] * 4
+    assert [may(agent) for agent in all_agents] == ["yes"] * 4
     assert retire_authority(actor=ACTOR) == [1]
-    assert [may(agent) for agent in everybody] == ["yes"] * 4
+    assert [may(agent) for agent in all_agents] == ["yes"] * 4
     retired, new = authority_key_uses()
     assert (retired.retired, retired.endorsements, retired.grants) == (True, 0, 0)
     assert (new.signs, new.endorsements) == (True, 4)
     assert new.grants >= old.grants
     assert list(authority_public_keys()) == [2]
-    # A rotation of the master key passes a retired key by.
+    # A retired key is not counted as unreadable under the master key.
     assert not any(use.unreadable for use in key_uses(master_keys()))
     messages = list(PlatformEvent.objects.using("ops").order_by("at").values_list("message", flat=True))
     assert messages[-1] == "retired keys of the System Authority: 1"

@@ -80,7 +80,7 @@ def test_a_year_of_hourly_heartbeats_stops_growing(
         while sweep_history(FrozenClock(year.now)).done:
             pass
         sizes.append(year.counts())
-    # 90 days of heartbeats, each with a call, and 30 days of maintenance calls; the first day is whole.
+    # 90 days of heartbeats, each with a call, and 30 days of maintenance calls; the first day is retained as a whole.
     assert sizes[5]["Heartbeat"] == pytest.approx(90 * 24, abs=24)
     assert sizes[5]["ExternalCall"] == pytest.approx(90 * 24 + 30, abs=25)
     assert sizes[5]["LedgerEntry"] == pytest.approx(120 * 24, abs=2)
@@ -89,7 +89,7 @@ def test_a_year_of_hourly_heartbeats_stops_growing(
         assert not Percept.objects.filter(heartbeat=None).exists()
         assert Memory.objects.count() == 5
         used = DailyUsage.objects.aggregate(Sum("beats"), Sum("calls"))
-        # The day of the limit is whole.
+        # The day of the age limit is retained as a whole.
         assert used == {"beats__sum": 24 * 121, "calls__sum": 24 * 121}
 
 
@@ -105,7 +105,7 @@ def test_old_heartbeats_go_with_their_calls_and_percepts(agent: Agent) -> None:
         assert set(Heartbeat.objects.values_list("id", flat=True)) == {heartbeat.id for heartbeat in old[1:]}
         assert list(Percept.objects.values_list("id", flat=True)) == [waiting.id]
         assert not ExternalCall.objects.exists()
-        # Its cost is looked at for longer, and what it brought stays.
+        # Its ledger entry is retained for longer, and its memories are not deleted.
         assert LedgerEntry.objects.get(id=entry.id).call_id is None
         assert Memory.objects.get().source == f"heartbeat:{old[0].id}"
     with pytest.raises(NotFound, match="ARBOR_HEARTBEATS_DAYS"):

@@ -272,7 +272,7 @@ def test_a_killed_rotation_is_resumed(
         killed.communicate()
     keys = master_keys()
     assert keys.other_id is not None
-    # The page that was opened meanwhile has signed its session anew.
+    # `assert_readable` has opened a page, which signed its session anew.
     assert uses_of(keys.current_id) == {
         "role passwords": 3,
         "keys of the System Authority": 1,

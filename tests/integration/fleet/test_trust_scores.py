@@ -37,7 +37,9 @@ def agent(tenant: Tenant) -> Agent:
         return created
 
 
-def _live(agent: Agent, *, days: int, start: int = 0, outcome: str = "success", status: str = "done") -> None:
+def _store_heartbeats(
+    agent: Agent, *, days: int, start: int = 0, outcome: str = "success", status: str = "done"
+) -> None:
     """Store four heartbeats a day, each with one action."""
     times = [
         BORN + (start + day) * DAY + hour * timedelta(hours=6) for day in range(days) for hour in range(4)
@@ -66,7 +68,7 @@ def _score(agent: Agent, *, days: range) -> list[str]:
     return tiers
 
 
-def _breach(agent: Agent, at: datetime, *, actor: str = "agent:it") -> None:
+def _record_breach(agent: Agent, at: datetime, *, actor: str = "agent:it") -> None:
     """Record a forged request at another time, which the audit log's own default would overwrite."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -78,7 +80,7 @@ def _breach(agent: Agent, at: datetime, *, actor: str = "agent:it") -> None:
 
 def test_a_good_agent_rises_and_stays(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        _live(agent, days=40)
+        _store_heartbeats(agent, days=40)
         tiers = _score(agent, days=range(40))
         changes = list(TierChange.objects.order_by("at").values_list("before", "after", "decided_by"))
         events = AuditEvent.objects.filter(action=AuditAction.TRUST_CHANGED).count()
@@ -96,32 +98,32 @@ def test_a_good_agent_rises_and_stays(agent: Agent) -> None:
 
 def test_an_agent_that_fails_falls_after_its_grace(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        _live(agent, days=30, outcome="failure", status="failed")
+        _store_heartbeats(agent, days=30, outcome="failure", status="failed")
         tiers = _score(agent, days=range(30))
-    # Nothing is lower than what failing leads to; its record of safety alone is worth 25 points.
+    # Failures alone lead no lower: the record of safety is worth 25 points.
     assert tiers[-1] in ("probationary", "untrusted")
     assert "trusted" not in tiers
 
 
 def test_a_breach_lowers_at_once(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        _live(agent, days=20)
+        _store_heartbeats(agent, days=20)
         before = _score(agent, days=range(10))[-1]
-        _breach(agent, BORN + 10 * DAY + timedelta(hours=1))
+        _record_breach(agent, BORN + 10 * DAY + timedelta(hours=1))
         after = _score(agent, days=range(10, 11))[-1]
         change = TierChange.objects.latest("at")
         week = _score(agent, days=range(11, 17))
     assert (before, after) == ("trusted", "probationary")
     assert change.reason == "a forged signature"
-    # Neither a second fall for the same breach, nor a way up within a week.
+    # The same breach does not lower it again, and it does not rise within a week.
     assert set(week) == {"probationary"}
 
 
 def test_a_refusal_by_the_installation_is_no_breach(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        _live(agent, days=10)
+        _store_heartbeats(agent, days=10)
         _score(agent, days=range(9))
-        _breach(agent, BORN + 9 * DAY + timedelta(hours=1), actor="system:heartbeat")
+        _record_breach(agent, BORN + 9 * DAY + timedelta(hours=1), actor="system:heartbeat")
         assert _score(agent, days=range(9, 10)) == ["trusted"]
 
 

@@ -84,7 +84,7 @@ def test_the_summary_of_a_grown_episode_replaces_the_earlier(mind: Agent, fleet:
     earlier, later = summaries_of(mind)
     assert (earlier.id, earlier.status) == (before.id, MemoryStatus.ARCHIVED)
     assert (later.status, later.content) == (MemoryStatus.ACTIVE, episode.summary)
-    # A summary is no material of the next one.
+    # The first summary is not part of what the second one summarizes.
     assert episode.summary.count("Lisbon") == 1
     assert term_counts(mind) == true_counts(mind)
 

@@ -55,7 +55,7 @@ def test_an_imported_agent_has_all_rows_and_another_identity(world: World, expor
         keys = AgentKey.objects.filter(agent=agent).values_list("public_key", flat=True)
         old = AgentKey.objects.filter(agent=world.agent).values_list("public_key", flat=True)
         assert not {bytes(key) for key in keys} & {bytes(key) for key in old}
-    # The message on its way to the agent is not answered by two.
+    # A message that waits for an answer is not copied: only the original answers it.
     copied = verify_seed(file).manifest.rows | {"percepts": 0}
     assert verify_seed(export(agent.id)).manifest.rows == copied
 

@@ -119,7 +119,7 @@ def test_a_skipped_group_stays_as_it_is(world: World, export: Export, group: See
 
     after, wanted = section_digests(export(world.agent.id)), section_digests(file)
     changed = {name for name in wanted if after[name] != wanted[name]} - {"self_history", "upkeep"}
-    # Links between memories and what is skipped are gone with one of their ends.
+    # Links between memories and a skipped group are deleted with either end.
     assert changed - {"goal_memories", "evidence"} <= sections
     assert {name for name in sections if after[name] == damaged[name]} >= sections - {
         "goal_memories",

@@ -129,7 +129,7 @@ def decide_about_proposals(agent: Agent) -> None:
 
 def change_goals(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        # The template's fill the backlog.
+        # The goals of the template fill the backlog.
         Goal.objects.filter(agent_id=agent.id).delete()
         done = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
         record_progress(goal_id=done.id, note="half of it", fraction=0.5)
@@ -200,7 +200,7 @@ def run_heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     )
     scripted(
         first,
-        # The round trip after the recall.
+        # The reply to the turn after the recall.
         reply_of(concerns=["the anchor drags"], curiosity=["what lives below"]),
         reply_of(resolved=["the anchor drags", "what lives below"]),
         repeat=True,

@@ -170,7 +170,7 @@ def test_a_restored_database_continues_the_order(agent: Agent, cleaner: psycopg.
         f"UPDATE signals_signalbatch SET id = ({ahead} || substr(replace(id::text, '-', ''), 17))::uuid"
     )
     try:
-        assert names_of(agent) == []  # nothing is read before its time
+        assert names_of(agent) == [], "signals from later than now are not read"
         assert continue_positions()
         before = signals_of(agent)
         with tenant_transaction(agent.tenant_id):

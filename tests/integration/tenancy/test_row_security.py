@@ -64,7 +64,7 @@ def test_a_row_of_another_tenant_cannot_be_inserted(ours: TenantRows, theirs: Te
 
 
 def test_rows_of_another_tenant_cannot_be_inserted_in_bulk(ours: TenantRows, theirs: TenantRows) -> None:
-    rows = [
+    memories = [
         Memory(
             tenant_id=rows.id,
             agent_id=rows.agent.id,
@@ -75,7 +75,7 @@ def test_rows_of_another_tenant_cannot_be_inserted_in_bulk(ours: TenantRows, the
         for rows in (ours, theirs)
     ]
     with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
-        Memory.objects.bulk_create(rows)
+        Memory.objects.bulk_create(memories)
     with tenant_transaction(ours.id):
         assert Memory.objects.count() == 1
 
