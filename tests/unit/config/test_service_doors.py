@@ -61,7 +61,7 @@ INTERNAL = {
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,
     "workflows.services.answers.complete_delegated_step": _AGENT,
-    "workflows.services.legs.end_reported": _AGENT,
+    "workflows.services.legs.report_end": _AGENT,
     "tools.services.servers.list_tools_again": _AGENT,
     "tools.services.tools.set_agents": _AGENT,
 }
