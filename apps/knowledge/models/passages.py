@@ -11,13 +11,11 @@ from apps.knowledge.models.documents import Document, DocumentVersion
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from apps.tenants.vector_indexes import VectorIndex
+from arbor.embedding.models import REFUSED
 from arbor.ids import uuid7
 from arbor.knowledge.blocks import place_of, with_headings
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
-
-#: The prefix of `embedding_model` in a passage that the model could not embed, though it embeds others.
-REFUSED = "refused: "
 
 
 class Passage(TenantModel):

@@ -13,7 +13,6 @@ from django.db import connections
 from pgvector import HalfVector
 
 from apps.knowledge.models import Document, Passage
-from apps.knowledge.models.passages import REFUSED
 from apps.knowledge.services import queries
 from apps.knowledge.services.indexing import index_document
 from apps.memories.services.embedding.embedders import (
@@ -28,6 +27,7 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.embedding.models import REFUSED
 from arbor.errors import EmbeddingFailed
 from arbor.knowledge.values import IndexingStatus
 

@@ -234,7 +234,7 @@ def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -
 
 def test_a_relation_takes_five_statements(mind: Agent, statements: list[str]) -> None:
     one, two = memories_in(mind)
-    relations._present()
+    relations._existing_kinds()
     statements.clear()
     relate_nodes(mind, one, two)
     # The last one is the signal.
