@@ -126,7 +126,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             new_id = revision.revise(
                 agent_id=context.agent_id,
                 memory_id=memory_id,
-                becomes=_revised(context, memory, params),
+                revised=_revised(context, memory, params),
                 reason=reason,
                 actor=actor,
                 vectors=vectors_of([params["content"]], context.vectors),

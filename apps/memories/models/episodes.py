@@ -26,7 +26,7 @@ class Episode(TenantModel):
     last_at = models.DateTimeField()
     #: When the episode was closed; empty while it is open.
     ended_at = models.DateTimeField(null=True)
-    #: The number of memories ever added; it is also the place of the next one.
+    #: The number of memories ever added, which is the place of the last one.
     size = models.PositiveIntegerField(default=0)
     summary = models.TextField(blank=True)
     #: The author of the summary: a model, or the name of the rule.

@@ -25,7 +25,7 @@ from apps.memories.services.recall.packed_rows import (
     moments,
     unpack,
 )
-from apps.memories.services.store.term_counts import TermStatistics, asked_terms, term_statistics
+from apps.memories.services.store.term_counts import TermStatistics, term_statistics, terms_to_count
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot, Vectors
@@ -94,7 +94,7 @@ def read_changes(
                 "since": snapshot.since,
                 "until": snapshot.until,
                 "running": snapshot.running,
-                "terms": asked_terms(terms.get(agent_id)),
+                "terms": terms_to_count(terms.get(agent_id)),
             }
             for agent_id, snapshot in snapshots.items()
         ],

@@ -24,7 +24,7 @@ from apps.memories.models import (
 from apps.memories.services.clusters.clusters import remove_from_clusters
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
-from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
+from apps.memories.services.store.term_counts import count_terms_of, lock_minds, terms_of
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
@@ -69,7 +69,7 @@ def archive(
         Upkeep.objects.filter(memory_id__in=ids).update(
             stale=False, unclustered=False, unextracted=False, unweighed=False
         )
-        _count_words(ids, sign=-1)
+        count_words(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
 
@@ -88,7 +88,7 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
         # A restoration shows that the memories matter, so it counts as a reinforcement.
         reinforce(dict.fromkeys(ids, 1))
         set_flags(ids)
-        _count_words(ids, sign=1)
+        count_words(ids, sign=1)
         _mark_derived_stale(ids)
         verb = "restored for good" if for_good else "restored"
         _record(AuditAction.MEMORIES_RESTORED, by_agent, verb=verb, reason=reason, actor=actor)
@@ -204,12 +204,12 @@ def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
     memories.update(status=MemoryStatus.ACTIVE, archived_at=None, **changes)
 
 
-def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
+def count_words(ids: Sequence[UUID], *, sign: int) -> None:
+    """Add (`sign` 1) or subtract (-1) the terms of memories in the counts of their agents. Two statements."""
     words: dict[UUID, list[list[int]]] = defaultdict(list)
     for agent_id, lexical in Memory.objects.filter(id__in=ids).values_list("agent_id", "lexical"):
         words[agent_id].append(terms_of(lexical))
-    for agent_id, terms in sorted(words.items()):
-        count_terms(agent_id, terms, sign=sign)
+    count_terms_of(words, sign=sign)
 
 
 def _mark_derived_stale(ids: Sequence[UUID]) -> None:

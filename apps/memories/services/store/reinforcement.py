@@ -1,4 +1,4 @@
-"""Reinforcement: a memory without a session that is stored again, or nearly so, is reinforced instead of doubled."""
+"""Reinforcement: a memory without a session that is stored again, in the same or nearly the same words, is reinforced instead of doubled."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class PlacedMemory:
     #: The speaker.
     role: str
     detail: Mapping[str, Any]
-    #: The memory has a row.
+    #: Whether the memory has a row.
     written: bool = True
     archived: bool = False
-    #: The current step created the memory, restored it from the archive or after its expiry, or reinforced it.
+    #: Whether the current step created the memory, restored it from the archive or after its expiry, or reinforced it.
     is_new: bool = False
     is_restored: bool = False
     is_reinforced: bool = False
-    #: Columns of the row are to be updated.
+    #: Whether columns of the row are to be updated.
     changed: bool = False
-    #: The row is archived, and will no longer be.
+    #: Whether the row is archived, and will be written as active.
     unarchived: bool = False
-    #: The row is archived or expired, and will be neither.
+    #: Whether the row is archived or expired, and will be written as neither.
     reactivated: bool = False
-    #: The words of the detail have changed, so the memory must be indexed again.
+    #: Whether the words of the detail have changed, so that the memory must be indexed again.
     words_changed: bool = False
-    #: The number of times that the memory was remembered again and that is not written yet.
+    #: The number of reinforcements that are not written yet.
     repetitions: int = 0
     #: The number of wordings beyond MAX_WORDINGS, which are counted and not stored.
     wordings_left_out: int = 0
@@ -105,11 +105,10 @@ class PlacedMemory:
         return self.expires_at is not None and self.expires_at <= now
 
     def can_be_same_as(self, memory: NewMemory, *, gap: timedelta) -> bool:
-        """Return whether a memory without a session, worded like this one, can be merged into this one.
+        """Return whether a memory without a session, with the same words or meaning, can be merged into this one.
 
-        Memories of every type must have details that do not disagree, and a memory is never merged into one that it
-        contradicts. Two events must also have happened within `gap` of each other, said by the same person, with the same
-        emotional valence if both have one.
+        Details must not disagree, and a memory is never merged into a memory that it contradicts. Two events must also have
+        happened within `gap` of each other, and have the same speaker, and the same emotional valence if both have one.
         """
         if str(self.id) in (memory.detail.get("contradictions") or ()):
             return False
@@ -126,7 +125,7 @@ class PlacedMemory:
         return None if both is None else both.to_json()
 
     def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
-        """Apply a memory with the same meaning; a memory that has expired already changes nothing.
+        """Merge a memory with the same meaning into this one; a memory that has expired already changes nothing.
 
         The later of the two expiries applies. A memory without a session is also reinforced: the wording and the detail of
         the other memory are added to its detail, and the longer retention applies. A turn of a session is not reinforced.
@@ -161,10 +160,10 @@ class PlacedMemory:
     def _reinforce(self, memory: NewMemory, weight: Weight) -> None:
         self.repetitions += 1
         self.is_reinforced = True
-        kept = at_least(self.retention, weight.retention)
-        if kept is not self.retention:
-            self.retention, self.changed = kept, True
-        if kept is Retention.PERMANENT and weight.importance > self.importance:
+        retention = at_least(self.retention, weight.retention)
+        if retention is not self.retention:
+            self.retention, self.changed = retention, True
+        if retention is Retention.PERMANENT and weight.importance > self.importance:
             self.importance, self.changed = weight.importance, True
         if content_hash(memory.content) != content_hash(self.content):
             self._add_wording(memory.content)
@@ -186,7 +185,7 @@ class PlacedMemory:
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:
-        """Add a wording to the detail; beyond MAX_WORDINGS, only count the wording."""
+        """Add a wording to the detail; beyond MAX_WORDINGS, only count it."""
         wordings = list(self.detail.get("wordings") or [])
         if content in wordings:
             return
