@@ -88,32 +88,23 @@ AND NOT EXISTS (
 
 def maintain_episodes() -> JobRunResult:
     """Close the episodes that are over, summarize closed ones after a delay, and store summaries as memories."""
-    results = [close_episodes()]
+    result = close_episodes()
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
-    results.append(run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION))
-    results.append(remember_summaries())
-    return _sum_of(results)
+    result += run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION)
+    return result + remember_summaries()
 
 
 def consolidate() -> JobRunResult:
     """Recover lost maintenance calls, extract concepts of new memories, and appraise memories."""
-    results = [recover_maintenance_calls()]
+    result = recover_maintenance_calls()
     extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _allowed(extracting, CallPurpose.EXTRACT)
-    results.append(run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION))
+    result += run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION)
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
-        results.append(run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION))
-    return _sum_of(results)
-
-
-def _sum_of(results: Sequence[JobRunResult]) -> JobRunResult:
-    return JobRunResult(
-        steps=sum(result.steps for result in results),
-        done=sum(result.done for result in results),
-        failed=sum(result.failed for result in results),
-    )
+        result += run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
+    return result
 
 
 def maintenance_model() -> str:
@@ -130,11 +121,11 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
     """Summarize up to a batch of an agent's closed episodes: long ones by a maintenance call, short ones by rule."""
     with tenant_transaction(tenant_id):
         unfinished = _unfinished(agent_id, CallPurpose.SUMMARIZE)
-        asked = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
-        episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=asked)
+        with_calls = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
+        episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=with_calls)
         short = [episode for episode in episodes if len(episode.excerpts) <= SHORT_EPISODE]
         long = [episode for episode in episodes if len(episode.excerpts) > SHORT_EPISODE][
-            : _free_calls(tenant_id, agent_id, len(asked))
+            : _free_calls(tenant_id, agent_id, len(with_calls))
         ]
         done = sum(
             enqueue_maintenance_call(agent_id=agent_id, tenant_id=tenant_id, call=_summary_call(episode))
@@ -231,8 +222,8 @@ def _enqueue_call(
         if not _free_calls(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
         # With the memories of failed calls, which wait for a person.
-        asked = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
-        waiting = waiting_memories(agent_id, flag, limit=batch, without=asked)
+        with_calls = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
+        waiting = waiting_memories(agent_id, flag, limit=batch, without=with_calls)
         if flag is MaintenanceFlag.EXTRACT:
             waiting = with_people(waiting)
         if not waiting:

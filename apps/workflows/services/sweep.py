@@ -58,11 +58,7 @@ def sweep_workflows() -> JobRunResult:
         step=lambda tenant_id, _: advance_due_runs(tenant_id),
         max_duration=_JOB_RUN_DURATION,
     )
-    return JobRunResult(
-        steps=started.steps + walked.steps,
-        done=started.done + walked.done,
-        failed=started.failed + walked.failed,
-    )
+    return started + walked
 
 
 def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:

@@ -42,6 +42,12 @@ class JobRunResult:
     #: The number of failed steps; the next run visits their agents again.
     failed: int = 0
 
+    def __add__(self, other: JobRunResult) -> JobRunResult:
+        """Return the sums of two results."""
+        return JobRunResult(
+            steps=self.steps + other.steps, done=self.done + other.done, failed=self.failed + other.failed
+        )
+
 
 def run_job(
     name: str,
