@@ -90,7 +90,7 @@ def test_recalls_long_ago_do_not_count(
     store_memories(mind, *turns(*TALK))
     monkeypatch.setattr(mind_cache, "MEMORIES_PER_RECALL", 2)
     recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2)
-    monkeypatch.setattr(mind_cache, "_WITHIN_S", 0.0)
+    monkeypatch.setattr(mind_cache, "_COUNTING_S", 0.0)
     assert recalls_from_cache(mind, cache, monkeypatch, 1) == 0
 
 
