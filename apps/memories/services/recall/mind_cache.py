@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 type _Key = tuple[UUID, UUID]
 
-#: A mind is loaded once it had a recall for each this number of its memories, smaller minds at the first recall: by then its
+#: The number of a mind's memories for each recall before it is loaded; a smaller mind is loaded at its first recall. By then its
 #: scans have cost about as much more as the load will cost (docs/decisions/0014-mind-cache.md).
 MEMORIES_PER_RECALL = 1_000
 #: The seconds within which recalls of a mind are counted together.
