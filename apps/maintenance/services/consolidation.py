@@ -121,7 +121,9 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
     """Summarize up to a batch of an agent's closed episodes: long ones by a maintenance call, short ones by rule."""
     with tenant_transaction(tenant_id):
         unfinished = _unfinished(agent_id, CallPurpose.SUMMARIZE)
-        with_calls = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
+        with_calls = [
+            UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED
+        ]
         episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=with_calls)
         short = [episode for episode in episodes if len(episode.excerpts) <= SHORT_EPISODE]
         long = [episode for episode in episodes if len(episode.excerpts) > SHORT_EPISODE][
