@@ -189,7 +189,7 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            clusters.rename_audited(
+            clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")

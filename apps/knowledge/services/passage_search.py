@@ -118,17 +118,17 @@ def passage_candidates(
     """
     rows = _read_passages(passage_values(query, vector))
     if isinstance(rows, FailedRead):
-        reason = reason_of(SearchSource.KNOWLEDGE, rows.error)
+        reason = log_source_failure(SearchSource.KNOWLEDGE, rows.error)
         return [], SourceFault(source=SearchSource.KNOWLEDGE, reason=reason)
     if not fell_short(rows, vector):
-        return passages_of(rows), None
+        return passages_from(rows), None
     exact = _read_passages(passage_values(query, vector, exact=ALWAYS_EXACT))
     if isinstance(exact, FailedRead):
-        reason = reason_of(SearchSource.KNOWLEDGE, exact.error)
-        return passages_of(rows), SourceFault(
+        reason = log_source_failure(SearchSource.KNOWLEDGE, exact.error)
+        return passages_from(rows), SourceFault(
             source=SearchSource.KNOWLEDGE, reason=reason, shortfall=Shortfall.APPROXIMATE
         )
-    return passages_of(exact), None
+    return passages_from(exact), None
 
 
 def _read_passages(values: Mapping[str, Any]) -> Rows | FailedRead:
@@ -146,7 +146,7 @@ def source_time_limit() -> timedelta:
     return timedelta(milliseconds=settings.ARBOR_SEARCH_SOURCE_MS)
 
 
-def reason_of(source: SearchSource, error: Exception) -> str:
+def log_source_failure(source: SearchSource, error: Exception) -> str:
     """Log the error of a source that was not read, and return the reason for prompts and people."""
     log.warning("search_source_failed", source=source.value, error=str(error))
     if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
@@ -190,7 +190,7 @@ def fell_short(rows: Sequence[tuple[Any, ...]], vector: Sequence[float] | None) 
     return vector is not None and passages > settings.ARBOR_SEARCH_EXACT_PASSAGES and near < MOST_PASSAGES
 
 
-def passages_of(rows: Sequence[tuple[Any, ...]]) -> list[FoundPassage]:
+def passages_from(rows: Sequence[tuple[Any, ...]]) -> list[FoundPassage]:
     """Return the passages in the rows of `passage_statement`."""
     return [_passage(row[2:]) for row in rows if row[2] is not None]
 

@@ -13,7 +13,7 @@ from apps.agents.services.profile import agent_by_id
 from apps.authority.services.explaining import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries
-from apps.knowledge.services.passage_search import query_vector_of, reason_of
+from apps.knowledge.services.passage_search import log_source_failure, query_vector_of
 from apps.knowledge.services.search_sources import NotComparable, SourceQuery, read_of
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.tenants.round_trip import FailedRead, read_together
@@ -147,12 +147,12 @@ def _read_sources(
     for source, source_read in reads.items():
         answer = rows[source.value]
         if isinstance(answer, FailedRead):
-            faults[source] = SourceFault(source=source, reason=reason_of(source, answer.error))
+            faults[source] = SourceFault(source=source, reason=log_source_failure(source, answer.error))
             continue
         best = exact.get(source.value, answer)
         if isinstance(best, FailedRead):
             faults[source] = SourceFault(
-                source=source, reason=reason_of(source, best.error), shortfall=Shortfall.APPROXIMATE
+                source=source, reason=log_source_failure(source, best.error), shortfall=Shortfall.APPROXIMATE
             )
             best = answer
         try:

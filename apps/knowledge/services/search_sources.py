@@ -19,7 +19,7 @@ from apps.knowledge.services.passage_search import (
     min_similarity,
     passage_statement,
     passage_values,
-    passages_of,
+    passages_from,
     source_time_limit,
 )
 from apps.memories.services.embedding.minds import query_vector
@@ -144,7 +144,7 @@ def _steps(query: SourceQuery) -> SourceRead:
 
 def _passages(query: SourceQuery) -> SourceRead:
     def results(rows: list[tuple[Any, ...]]) -> list[SourceResult]:
-        found = fuse(passages_of(rows), limit=_PASSAGES, min_similarity=min_similarity())
+        found = fuse(passages_from(rows), limit=_PASSAGES, min_similarity=min_similarity())
         return [passage_result(passage) for passage in found]
 
     passage_query = PassageQuery(text=query.text, agent_id=query.agent_id)

@@ -71,7 +71,7 @@ def with_texts(skills: Sequence[SkillView]) -> list[SkillView]:
     return [skill.model_copy(update={"text": bodies.get(skill.digest, "")}) for skill in skills]
 
 
-def forget_texts() -> None:
+def clear_text_cache() -> None:
     """Empty the cache of this process."""
     with _lock:
         _cache.clear()

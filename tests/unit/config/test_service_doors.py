@@ -43,7 +43,7 @@ INTERNAL = {
     "knowledge.services.skills.emit_changed": _AGENT,
     "knowledge.services.subscriptions.create_subscriptions": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
-    "memories.services.clusters.clusters.rename_audited": _AGENT,
+    "memories.services.clusters.clusters.rename_cluster": _AGENT,
     "memories.services.embedding.reembed.switch_model": _AGENT,
     "memories.services.store.revision.change_importance": _AGENT,
     "memories.services.store.revision.confirm": _AGENT,

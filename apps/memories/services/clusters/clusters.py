@@ -217,7 +217,7 @@ def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
     return first
 
 
-def rename_audited(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
+def rename_cluster(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
     """Name a cluster for good, and record that in the audit log. Raises Invalid for a name that is empty or too long."""
     name_cluster(cluster_id=cluster[0], name=name)
     _record(agent_id, cluster, actor, f"named a theme {name!r}: {reason}", {"from": cluster[1], "to": name})

@@ -48,8 +48,8 @@ def ttl_of(retention: Retention) -> timedelta | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
-    """The importance and retention that a memory is stored with."""
+class AppraisedValues:
+    """The importance, retention and expiry with which a memory is stored."""
 
     importance: float
     retention: Retention
@@ -58,7 +58,7 @@ class Weight:
 
 def appraise_memory(
     memory: NewMemory, *, least: Retention | None = None, unless: Collection[Retention] = ()
-) -> Weight:
+) -> AppraisedValues:
     """Return the importance, retention and expiry of a memory; values that the caller set are unchanged.
 
     An appraised retention is raised to `least`, unless it is one of `unless`; if the caller set an expiry, an appraised permanent
@@ -77,7 +77,7 @@ def appraise_memory(
     expires_at = memory.expires_at
     if expires_at is None and (ttl := ttl_of(retention)):
         expires_at = _expiry(ttl)
-    return Weight(importance=importance, retention=retention, expires_at=expires_at)
+    return AppraisedValues(importance=importance, retention=retention, expires_at=expires_at)
 
 
 def lasting(memory: NewMemory, *, unless: Collection[Retention] = ()) -> NewMemory:

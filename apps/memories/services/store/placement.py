@@ -83,7 +83,7 @@ class PlacementStep:
         self._memories = wanted.memories
         self._keys = keys
         self._now, self._gap = now, gap
-        self._weights = [appraise_memory(memory) for memory in wanted.memories]
+        self._values = [appraise_memory(memory) for memory in wanted.memories]
         self._same = {key: draft.of_key(key) for key in keys}
         self._vectors = draft.comparable(wanted.vectors, wanted.model)
         self._placed: list[PlacedMemory] = []
@@ -116,7 +116,7 @@ class PlacementStep:
                 placed = self._insert(number, [*same_words, *near])
                 duplicates.add(number, placed)
             else:
-                placed.remember_again(memory, self._weights[number], now=self._now)
+                placed.remember_again(memory, self._values[number], now=self._now)
             if all(known is not placed for known in same_words):
                 same_words.append(placed)
             self._placed.append(placed)
@@ -155,7 +155,7 @@ class PlacementStep:
 
     def _insert(self, number: int, same: Sequence[PlacedMemory]) -> PlacedMemory:
         memory = self._memories[number]
-        placed = PlacedMemory.of(uuid7(), memory, self._weights[number])
+        placed = PlacedMemory.of(uuid7(), memory, self._values[number])
         vector = None if self._vectors is None else self._vectors[number]
         self._inserted.append(self._draft.insert(memory, placed, self._keys[number], vector))
         self._record_evolution(same, memory, placed)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.memories.services.store.appraisal import Weight
+from apps.memories.services.store.appraisal import AppraisedValues
 from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_words
@@ -59,7 +59,7 @@ class PlacedMemory:
     wordings_left_out: int = 0
 
     @classmethod
-    def of(cls, memory_id: UUID, memory: NewMemory, weight: Weight) -> PlacedMemory:
+    def of(cls, memory_id: UUID, memory: NewMemory, values: AppraisedValues) -> PlacedMemory:
         """Build the placed memory of a new memory. A fact has at most the trust that its sources allow."""
         trust = memory.trust
         if memory.type is MemoryType.SEMANTIC and memory.detail.get("sources"):
@@ -69,9 +69,9 @@ class PlacedMemory:
             type=memory.type,
             content=memory.content,
             occurred_at=memory.occurred_at,
-            expires_at=weight.expires_at,
-            retention=weight.retention,
-            importance=weight.importance,
+            expires_at=values.expires_at,
+            retention=values.retention,
+            importance=values.importance,
             trust=trust,
             emotional_valence=memory.emotional_valence,
             role=memory.role,
@@ -124,24 +124,24 @@ class PlacedMemory:
         both = merge_details(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
         return None if both is None else both.to_json()
 
-    def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
+    def remember_again(self, memory: NewMemory, values: AppraisedValues, *, now: datetime) -> None:
         """Merge a memory with the same meaning into this one; a memory that has expired already changes nothing.
 
         The later of the two expiries applies. A memory without a session is also reinforced: the wording and the detail of
         the other memory are added to its detail, and the longer retention applies. A turn of a session is not reinforced.
         """
-        if weight.expires_at is not None and weight.expires_at <= now:
+        if values.expires_at is not None and values.expires_at <= now:
             return
         if self.archived or self.expired(now):
             self.is_restored = not self.is_new
         longer = self.expires_at is not None and (
-            weight.expires_at is None or weight.expires_at > self.expires_at
+            values.expires_at is None or values.expires_at > self.expires_at
         )
         if self.archived or longer:
-            self.expires_at = weight.expires_at
+            self.expires_at = values.expires_at
             self.changed = True
         if not memory.session:
-            self._reinforce(memory, weight)
+            self._reinforce(memory, values)
 
     def end_step(self) -> None:
         """End a step, so that the next step finds this memory as if the changes had been written."""
@@ -157,14 +157,14 @@ class PlacedMemory:
         self.changed = self.unarchived = self.reactivated = self.words_changed = False
         self.repetitions = self.wordings_left_out = 0
 
-    def _reinforce(self, memory: NewMemory, weight: Weight) -> None:
+    def _reinforce(self, memory: NewMemory, values: AppraisedValues) -> None:
         self.repetitions += 1
         self.is_reinforced = True
-        retention = at_least(self.retention, weight.retention)
+        retention = at_least(self.retention, values.retention)
         if retention is not self.retention:
             self.retention, self.changed = retention, True
-        if retention is Retention.PERMANENT and weight.importance > self.importance:
-            self.importance, self.changed = weight.importance, True
+        if retention is Retention.PERMANENT and values.importance > self.importance:
+            self.importance, self.changed = values.importance, True
         if content_hash(memory.content) != content_hash(self.content):
             self._add_wording(memory.content)
         if not self.emotional_valence and memory.emotional_valence:
