@@ -12,8 +12,8 @@ from django.db import transaction
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import Document, DocumentVersion
-from apps.knowledge.services.messages import enqueue_indexing
 from apps.knowledge.services.passages import copy_category, remove_passages, set_searchable
+from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import DocumentUnreadable, Invalid, NotFound, TransitionIllegal
@@ -65,7 +65,9 @@ def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
     name = checked_name(new.name)
     kind = kind_of(name)
     category = None if new.category is None else checked_category(new.category)
-    _check_size(name, new.content)
+    if not new.content:
+        raise Invalid(f"a document needs a file with content, and {name!r} is empty")
+    check_size(len(new.content))
     digest = hashlib.sha256(new.content).digest()
     tenant_id = current_tenant()
     document, is_new = Document.objects.get_or_create(
@@ -121,12 +123,6 @@ def check_size(size: int) -> None:
         raise DocumentUnreadable(
             f"a document has at most {settings.ARBOR_DOCUMENT_MB} MB (ARBOR_DOCUMENT_MB), got {size / 2**20:.1f} MB"
         )
-
-
-def _check_size(name: str, content: bytes) -> None:
-    if not content:
-        raise Invalid(f"a document needs a file with content, and {name!r} is empty")
-    check_size(len(content))
 
 
 def _has_digest(document: Document, digest: bytes) -> bool:
@@ -207,6 +203,18 @@ def request_indexing(document: Document) -> None:
     document.lease = document.lease_until = document.retry_at = None
     document.save()
     enqueue_indexing(document)
+
+
+def enqueue_indexing(document: Document) -> None:
+    """Enqueue the indexing of a document after the commit."""
+    enqueue(
+        TaskMessage(
+            task=Task.INDEX_DOCUMENT,
+            tenant_id=document.tenant_id,
+            arguments={"document_id": str(document.id)},
+            shown=f"document {document.name}",
+        )
+    )
 
 
 def _set_status(document: Document, status: DocumentStatus, actor: str) -> None:

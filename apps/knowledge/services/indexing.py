@@ -22,8 +22,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
-from apps.knowledge.services.documents import document_facts, locked_document
-from apps.knowledge.services.messages import enqueue_indexing
+from apps.knowledge.services.documents import document_facts, enqueue_indexing, locked_document
 from apps.knowledge.services.passages import embedded_passages, replace_passages
 from apps.memories.services.embedding.embedders import name_of
 from apps.memories.services.embedding.embedding import embed_texts

@@ -23,6 +23,7 @@ from apps.calls.services.maintenance_calls import (
 from apps.calls.services.usage import budget_status_of
 from apps.maintenance.services.facts import ConversationFact, conversation_of, propose_facts, with_people
 from apps.maintenance.services.recovery import recover_maintenance_calls
+from apps.memories.services.embedding.embedding import embed_agent_texts
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.jobs.maintenance_flags import (
@@ -36,7 +37,6 @@ from apps.memories.services.jobs.summaries import (
     Summary,
     UnsummarizedEpisode,
     agents_with_unsummarized,
-    embed_summaries,
     store_summaries,
     unsummarized_episodes,
 )
@@ -168,7 +168,8 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
         )
         for episode in episodes
     ]
-    embedded = embed_summaries(tenant_id, agent_id, [summary.text for summary in summaries])
+    texts = [summary.text for summary in summaries]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         return store_summaries(agent_id, summaries, embedded)
 

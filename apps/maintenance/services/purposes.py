@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.agents.services.locks import lock_schedule
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
 from apps.maintenance.services.facts import ConversationFact, propose_facts, turns_of_people
+from apps.memories.services.embedding.embedding import EmbeddedTexts, embed_agent_texts
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
@@ -21,8 +22,6 @@ from apps.memories.services.jobs.maintenance_flags import (
 )
 from apps.memories.services.jobs.summaries import (
     Summary,
-    SummaryVectors,
-    embed_summaries,
     record_failed_summary,
     store_summaries,
 )
@@ -63,12 +62,12 @@ def _memories(subject: Subject) -> list[UUID]:
     return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
-def _prepare_summary(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, SummaryVectors]:
-    return text, embed_summaries(tenant_id, agent_id, [text])
+def _prepare_summary(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, EmbeddedTexts]:
+    return text, embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=[text])
 
 
 def _apply_summary(
-    agent_id: UUID, subject: Subject, prepared: tuple[str, SummaryVectors], by: str
+    agent_id: UUID, subject: Subject, prepared: tuple[str, EmbeddedTexts], by: str
 ) -> Sequence[str]:
     text, embedded = prepared
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
@@ -23,7 +24,7 @@ from apps.audit.services import record
 from apps.default_model import credentials
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import queries
-from apps.memories.services.embedding.minds import check_dimension, installation_model
+from apps.memories.services.embedding.minds import check_dimension, installation_model, model_of
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -175,6 +176,23 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         _vector_cache.put(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedTexts:
+    """The vectors of texts to be stored, one for each in order, or None if the backlog will embed the texts, and the agent's model."""
+
+    vectors: Vectors | None
+    model: EmbeddingModel
+
+
+def embed_agent_texts(*, tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> EmbeddedTexts:
+    """Embed texts to be stored by their agent's model. Call it outside any transaction."""
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+    return EmbeddedTexts(
+        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
+    )
 
 
 def embed_for_storage(

@@ -12,16 +12,14 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from apps.memories.models import Episode
-from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
+from apps.memories.services.embedding.embedding import EmbeddedTexts, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.maintenance_flags import time_text
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
-from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.embedding.models import EmbeddingModel
 from arbor.memory.maintenance.calls import TEXT_LENGTH, Excerpt
 from arbor.memory.text.lexical import document_vector
 from arbor.signals import SignalName, signal
@@ -53,14 +51,6 @@ class Summary:
     size: int
     text: str
     by: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SummaryVectors:
-    """The vectors of texts, in order, and their model; None if the embedder did not answer."""
-
-    vectors: Vectors | None
-    model: EmbeddingModel
 
 
 def agents_with_unsummarized() -> str:
@@ -97,16 +87,7 @@ def unsummarized_episodes(
     ]
 
 
-def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> SummaryVectors:
-    """Return the vectors of summaries by the agent's embedder. Call it outside any transaction."""
-    with tenant_transaction(tenant_id):
-        model = model_of(agent_id)
-    return SummaryVectors(
-        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
-    )
-
-
-def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: SummaryVectors) -> int:
+def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: EmbeddedTexts) -> int:
     """Store summaries in the open transaction; return the number stored.
 
     Episodes that got a summary or more memories in the meantime, or are open again, are skipped. Vectors of a model that

@@ -6,6 +6,7 @@ values one by one, in the database and here.
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -32,24 +33,18 @@ def fetch_packed(statement: str, **values: Any) -> tuple[Any, ...]:
     `%(tenant)s` is the open transaction's tenant. Raises TenantRequired outside a transaction with a tenant.
     """
     # `binary` has the driver return bytes as they are, instead of in hexadecimal digits, where statements are prepared.
-    row: tuple[Any, ...] = run(statement, {**values, "tenant": current_tenant()}, _row, binary=True)
+    tenant = current_tenant()
+    row: tuple[Any, ...] = run(statement, {**values, "tenant": tenant}, methodcaller("fetchone"), binary=True)
     return row
 
 
 def fetch_packed_rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
     """Run a statement as `fetch_packed` does, and return all of its rows."""
-    rows: list[tuple[Any, ...]] = run(statement, {**values, "tenant": current_tenant()}, _rows, binary=True)
+    tenant = current_tenant()
+    rows: list[tuple[Any, ...]] = run(
+        statement, {**values, "tenant": tenant}, methodcaller("fetchall"), binary=True
+    )
     return rows
-
-
-def _rows(cursor: Any) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
-
-
-def _row(cursor: Any) -> tuple[Any, ...]:
-    row: tuple[Any, ...] = cursor.fetchone()
-    return row
 
 
 def uuid_array(ids: npt.NDArray[np.uint64]) -> str:

@@ -196,9 +196,11 @@ def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
         if not try_lock_mind(agent_id):
             return 0
         ids = _find(rule.statement, agent_id, rule.limits)
-        return _archive_step(
-            agent_id, ids, reason=rule.reason, checked_at=rule.checked_at, all_found=len(ids) < STEP
-        )
+        if ids:
+            archive(memory_ids=ids, reason=rule.reason, actor=ACTOR)
+        if len(ids) < STEP:
+            _mark_checked(agent_id, rule.checked_at)
+        return len(ids)
 
 
 def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
@@ -269,14 +271,6 @@ def _rule_values(limits: ForgettingPolicy) -> dict[str, Any]:
         "cleanup_below": limits.cleanup_below,
         "grace": limits.grace,
     }
-
-
-def _archive_step(agent_id: UUID, ids: list[UUID], *, reason: str, checked_at: str, all_found: bool) -> int:
-    if ids:
-        archive(memory_ids=ids, reason=reason, actor=ACTOR)
-    if all_found:
-        _mark_checked(agent_id, checked_at)
-    return len(ids)
 
 
 def _mark_checked(agent_id: UUID, checked_at: str) -> None:

@@ -12,11 +12,12 @@ from apps.agents.services.locks import lock_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.memories.services.embedding.embedding import embed_agent_texts
 from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.store.appraisal import lasting
 from apps.memories.services.store.placement import StoreResult
-from apps.memories.services.store.remember import embed_memories, store
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.details import Detail, EpisodicDetail, SemanticDetail
@@ -86,7 +87,8 @@ def create_memories(
     related to beliefs. Raises Invalid, and NotFound for a contradicted memory or a belief that is not this agent's.
     """
     memories = [creation.as_memory() for creation in creations]
-    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    texts = [memory.content for memory in memories]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         if any(creation.beliefs for creation in creations):
             # Evidence leads to a proposal, which locks the agent's row after the mind.
@@ -119,10 +121,11 @@ def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: st
     """
     with tenant_transaction(tenant_id):
         agent_by_id(agent_id)
-    memories = [lasting(memory)]
-    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=[memory.content])
     with tenant_transaction(tenant_id):
-        stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
+        stored = store(
+            agent_id=agent_id, memories=[lasting(memory)], vectors=embedded.vectors, model=embedded.model
+        )
         _record_addition(agent_id=agent_id, memory_id=stored.ids[0], actor=actor, new=bool(stored.stored))
     return stored
 

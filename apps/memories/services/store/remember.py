@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
-from apps.memories.services.embedding.minds import installation_model, model_of
+from apps.memories.services.embedding.embedding import Vectors, embed_agent_texts
+from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import Hits, find_near
@@ -140,27 +139,10 @@ def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) 
     """
     if not memories:
         return StoreResult(ids=(), duplicates=frozenset())
-    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    texts = [memory.content for memory in memories]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         return store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryVectors:
-    """The vectors of memories to store, one for each in order, or None, and the model of the agent."""
-
-    vectors: Vectors | None
-    model: EmbeddingModel
-
-
-def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> MemoryVectors:
-    """Embed the texts of memories by their agent's model; no vectors if maintenance will embed them. Call it outside any transaction."""
-    with tenant_transaction(tenant_id):
-        model = model_of(agent_id)
-    texts = [memory.content for memory in memories]
-    return MemoryVectors(
-        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
-    )
 
 
 def store(
