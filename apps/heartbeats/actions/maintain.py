@@ -126,7 +126,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             new_id = revision.revise(
                 agent_id=context.agent_id,
                 memory_id=memory_id,
-                becomes=_revised(context, memory, params),
+                revised=_revised(context, memory, params),
                 reason=reason,
                 actor=actor,
                 vectors=vectors_of([params["content"]], context.vectors),
@@ -189,7 +189,7 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            clusters.rename_audited(
+            clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")
