@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply_schema import CACHED_SCHEMAS, reply_schema
 from arbor.models.ports import ModelRequest
 
@@ -33,13 +32,13 @@ def request_of(stored: Mapping[str, Any]) -> ModelRequest:
     if schema_inputs is not None:
         allowed, keys = tuple(schema_inputs["allowed"]), tuple(schema_inputs["keys"])
         tools = schema_inputs.get("tools")
-        request["schema"] = reply_schema(ACTIONS, allowed, keys, tools) if tools else _schema(allowed, keys)
+        request["schema"] = reply_schema(allowed, keys, tools) if tools else _schema(allowed, keys)
     return ModelRequest.from_json(request)
 
 
 @lru_cache(maxsize=CACHED_SCHEMAS)
 def _schema(allowed: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Any]:
-    return reply_schema(ACTIONS, allowed, keys)
+    return reply_schema(allowed, keys)
 
 
 def stored_sections(

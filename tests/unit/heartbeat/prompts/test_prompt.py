@@ -169,7 +169,7 @@ def test_a_further_key_is_requested_only_where_it_applies(changes: dict[str, Any
 
     assert re.findall(r'^- "(\w+)"', texts.get("further_keys", ""), re.MULTILINE) == keys
     assert asked_keys(current) == (*COMMON_KEYS, *keys)
-    assert list(reply_schema(ACTIONS, ("rest",), asked_keys(current))["properties"]) == [*COMMON_KEYS, *keys]
+    assert list(reply_schema(("rest",), asked_keys(current))["properties"]) == [*COMMON_KEYS, *keys]
 
 
 def test_every_reply_key_is_described_in_the_prompt() -> None:
@@ -265,7 +265,7 @@ def test_an_empty_part_of_the_situation_is_shown_as_empty(name: str, shown: str)
 def test_a_peer_is_named_in_percept_format_and_schema() -> None:
     current = situation(percepts=[percept("Ahoy", kind="peer_message", peer="Bo", peer_id="0198c0de")])
     texts = {part.name: part.text for part in render(current).sections}
-    schema = reply_schema(ACTIONS, ("rest",), asked_keys(current))
+    schema = reply_schema(("rest",), asked_keys(current))
 
     assert "peer_message from Bo: Ahoy" in texts["percepts"]
     assert '"peer": "name, as you see it"' in texts["further_keys"]
