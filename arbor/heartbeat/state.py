@@ -18,7 +18,7 @@ from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.reply import Reply
-from arbor.heartbeat.results import ActionRecord, TurnRecord
+from arbor.heartbeat.results import ActionRecord, ActionResult, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.models.windows import PromptLimits
@@ -297,6 +297,12 @@ class HeartbeatState:
     def with_present(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the current round trip."""
         return replace(self, present=replace(self.present, **changes))
+
+    def with_result(self, place: int, result: ActionResult) -> HeartbeatState:
+        """Return a copy with another result of an action of the current round trip."""
+        action_records = [*self.action_records]
+        action_records[place] = replace(action_records[place], result=result)
+        return self.with_present(action_records=action_records)
 
     def with_state(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed columns of the agent's state."""

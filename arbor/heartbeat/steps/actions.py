@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict, deny
-from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Service
+from arbor.heartbeat.needs import (
+    Materials,
+    OpenBacklog,
+    PartialRecalls,
+    PlacedMemories,
+    Service,
+    SourceSearch,
+)
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.results import (
     ActionOutcome,
@@ -24,14 +32,22 @@ from arbor.heartbeat.results import (
     blocked_result,
 )
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps import new_memories, searches
+from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.approvals import apply_trust, with_approvals
-from arbor.heartbeat.steps.authority import denial, verify
+from arbor.heartbeat.steps.authority import denial, may_use, verify
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.steps.tool_calls import begun_tool_call, pending_tool_calls
-from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES, MemorySearch
+from arbor.ids import read_id
+from arbor.knowledge.merging import (
+    MOST_RESULTS,
+    SEARCH_KNOWLEDGE,
+    SEARCH_MY_MEMORIES,
+    MemorySearch,
+    SearchSource,
+    SourceResult,
+)
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
@@ -45,7 +61,7 @@ from arbor.values import replace
 GLIMPSE = 160
 #: Characters of a recalled memory in the next round trip.
 RECALLED_LENGTH = 600
-#: Characters of a line of its detail, such as all steps of a procedure.
+#: Characters of a result of a search there, and of a line of a memory's detail, such as all steps of a procedure.
 DETAIL_LENGTH = 1_200
 
 #: The execution of one action: yields its needs, returns its result.
@@ -194,21 +210,49 @@ def recall(execution: Execution, decision: Decision) -> Act:
     themes: list[str] = yield PartialRecalls(
         recalled=memories, vector=vector, model=heartbeat.embedding_model
     )
-    glimpses = "; ".join(shorten(memory.content, GLIMPSE) for memory in memories[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
+        f"{len(memories)} memories about {query!r}: {_glimpses(memories)}{unclear if themes else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )
 
 
 def search(execution: Execution, decision: Decision) -> Act:
-    """Search documents, or all that the agent may know."""
-    found: MemorySearch = yield searches.need_of(execution.heartbeat, decision)
-    return searches.result_of(decision, found)
+    """Search documents, or all that the agent may know; the result names what was not searched, or only in part."""
+    heartbeat, query = execution.heartbeat, str(decision.params["query"])
+    found: MemorySearch = yield SourceSearch(
+        agent_id=heartbeat.agent_id,
+        text=query,
+        limit=MOST_RESULTS,
+        now=heartbeat.now,
+        vector=heartbeat.vectors.get(query),
+        model=heartbeat.embedding_model,
+        audit=may_use(heartbeat, AUDIT_RESOURCE),
+        documents_only=decision.action == SEARCH_KNOWLEDGE,
+    )
+    notes = "".join(f"; {note}" for note in found.notes)
+    if not found.results:
+        return action_result(decision, ActionOutcome.PARTIAL, f"found nothing about {query!r}{notes}")
+    memories = [read_id(result.id) for result in found.results if result.source is SearchSource.MEMORY]
+    return action_result(
+        decision,
+        ActionOutcome.PARTIAL if found.faults else ActionOutcome.SUCCESS,
+        f"{len(found.results)} results about {query!r}: {_glimpses(found.results)}{notes}",
+        [memory_id for memory_id in memories if memory_id is not None],
+        brought="\n".join([*map(_format_result, found.results), *found.notes]),
+    )
+
+
+def _glimpses(found: Sequence[Recalled | SourceResult]) -> str:
+    return "; ".join(shorten(result.content, GLIMPSE) for result in found[:3])
+
+
+def _format_result(result: SourceResult) -> str:
+    source = result.citation or "your memory"
+    return f"[{result.id}] {line(source)}, {result.at:%Y-%m-%d}: {line(result.content, DETAIL_LENGTH)}"
 
 
 def _format_memory(memory: Recalled) -> Iterator[str]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, action_result
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
+from arbor.heartbeat.steps.tool_calls import finish_tool_call, suspend_on_tool
 from arbor.heartbeat.steps.windows import limits_of
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall.recall_request import RecallRequest
@@ -81,17 +82,17 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
     ]
 
 
-class InquiryWork:
-    """Continues the inquiries; runs again while `work_left` is above 0.
+class PendingWork:
+    """Continues the inquiries, then the calls of tools; runs again while `work_left` is above 0.
 
     An inquiry calls the web, then a model for the answer, then, if deep, a model for the review, or the next model of
     the tier if that is unavailable. A failed call fails the action, whose energy is spent.
     """
 
     def __call__(self, heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
-        """Begin the first of the remaining inquiries with a call to the web."""
+        """Begin the first of the remaining inquiries with a call to the web, or suspend on a call of a tool."""
         if not heartbeat.work:
-            return NodeResult(state=heartbeat)
+            return suspend_on_tool(heartbeat) if heartbeat.tool_calls else NodeResult(state=heartbeat)
         inquiry = heartbeat.work[0]
         request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
@@ -99,6 +100,8 @@ class InquiryWork:
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> Steps[HeartbeatState]:
         """Continue with the result of the call."""
+        if not heartbeat.work:
+            return (yield from finish_tool_call(heartbeat, result))
         inquiry = heartbeat.work[0]
         if not result.complete:
             out_of_reach = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
@@ -143,16 +146,8 @@ def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
     answer = read_answer(result.text, pages=len(inquiry.pages))
     if not answer.text or inquiry.depth == Depth.SHALLOW:
         return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=answer)))
-    inquiry = replace(
-        inquiry,
-        step=CallPurpose.APPRAISE.value,
-        answer={
-            "text": answer.text,
-            "confidence": answer.confidence,
-            "sources": list(answer.sources),
-            "worth_keeping": answer.worth_keeping,
-        },
-    )
+    stored = {**asdict(answer), "sources": list(answer.sources)}
+    inquiry = replace(inquiry, step=CallPurpose.APPRAISE.value, answer=stored)
     pages = yield from _pages_of(inquiry)
     return _ask_model(heartbeat, inquiry, pages)
 
@@ -160,9 +155,8 @@ def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
 def _after_review(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     appraisal = read_appraisal(result.text)
     reviewed = _stored_answer(inquiry, confidence=appraisal.confidence)
-    return (
-        yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=reviewed, note=appraisal.reason))
-    )
+    found = InquiryResult(inquiry=inquiry, answer=reviewed, note=appraisal.reason)
+    return (yield from _finish(heartbeat, found))
 
 
 _STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[HeartbeatState]]] = {
@@ -188,29 +182,19 @@ def _finish_without_reply(
         assert inquiry.answer is not None
         half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
-        return (
-            yield from _finish(
-                heartbeat, InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
-            )
-        )
+        found = InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
+        return (yield from _finish(heartbeat, found))
     summary = f"did not find out {inquiry.question!r}: {reason}"
-    failed = _begun_result(heartbeat, inquiry).model_copy(
-        update={"outcome": ActionOutcome.FAILURE, "summary": summary, "brought": summary}
-    )
-    return _store_result(heartbeat, inquiry, failed)
+    return _end(heartbeat, inquiry, outcome=ActionOutcome.FAILURE, summary=summary, brought=summary)
 
 
 def _finish(heartbeat: HeartbeatState, found: InquiryResult) -> Steps[HeartbeatState]:
     """End an inquiry with its answer, which is stored if deep or worth keeping."""
     inquiry, text = found.inquiry, found.answer.text
-    began = _begun_result(heartbeat, inquiry)
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
-        ended = began.model_copy(
-            update={"outcome": ActionOutcome.PARTIAL, "summary": summary, "brought": summary}
-        )
-        return _store_result(heartbeat, inquiry, ended)
+        return _end(heartbeat, inquiry, outcome=ActionOutcome.PARTIAL, summary=summary, brought=summary)
     memory_ids: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
@@ -218,28 +202,20 @@ def _finish(heartbeat: HeartbeatState, found: InquiryResult) -> Steps[HeartbeatS
             memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
         )
         memory_ids = [str(memory_id) for memory_id in placed.ids]
-    ended = began.model_copy(
-        update={
-            "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
-            "memory_ids": memory_ids,
-            "brought": _format_answer(found),
-        }
+    return _end(
+        heartbeat,
+        inquiry,
+        outcome=ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
+        summary=f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
+        memory_ids=memory_ids,
+        brought=_format_answer(found),
     )
-    return _store_result(heartbeat, inquiry, ended)
 
 
-def _begun_result(heartbeat: HeartbeatState, inquiry: Inquiry) -> ActionResult:
-    return heartbeat.action_records[inquiry.place].result
-
-
-def _store_result(
-    heartbeat: HeartbeatState, inquiry: Inquiry, result: ActionResult
-) -> NodeResult[HeartbeatState]:
-    """Store the result, and remove the inquiry."""
-    action_records: list[ActionRecord] = [*heartbeat.action_records]
-    action_records[inquiry.place] = replace(action_records[inquiry.place], result=result)
-    heartbeat = replace(heartbeat.with_present(action_records=action_records), work=heartbeat.work[1:])
+def _end(heartbeat: HeartbeatState, inquiry: Inquiry, **changes: Any) -> NodeResult[HeartbeatState]:
+    """Store the changed result of the inquiry's action, and remove the inquiry."""
+    result = heartbeat.action_records[inquiry.place].result.model_copy(update=changes)
+    heartbeat = replace(heartbeat.with_result(inquiry.place, result), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
@@ -283,13 +259,9 @@ def _pages_of(inquiry: Inquiry) -> Any:
 
 
 def _stored_answer(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
-    written = inquiry.answer or {}
-    return InquiryAnswer(
-        text=written["text"],
-        confidence=confidence,
-        sources=tuple(written["sources"]),
-        worth_keeping=written["worth_keeping"],
-    )
+    assert inquiry.answer is not None
+    written = {**inquiry.answer, "confidence": confidence, "sources": tuple(inquiry.answer["sources"])}
+    return InquiryAnswer(**written)
 
 
 def _memory(heartbeat: HeartbeatState, found: InquiryResult) -> NewMemory:

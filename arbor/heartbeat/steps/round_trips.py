@@ -24,15 +24,15 @@ from arbor.heartbeat.replies.turns import (
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
-from arbor.heartbeat.steps.cut_notes import with_cuts_audited
-from arbor.heartbeat.steps.follow_up_messages import follow_up_message
 from arbor.heartbeat.steps.windows import (
     count_tokens,
     counter_of,
     fault_without_room,
+    follow_up_message,
     limits_of,
     max_reply_tokens,
     retry_messages,
+    with_cuts_audited,
 )
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
 from arbor.models.handles import REFLEX

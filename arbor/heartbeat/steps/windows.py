@@ -1,14 +1,17 @@
-"""Room in the window of a heartbeat's model."""
+"""Room in the window of a heartbeat's model, and what is cut to fit into it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from arbor.heartbeat.prompts.cuts import without_room
+from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.prompts.cuts import TRUNCATED, CutContext, without_room
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
+from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.models.handles import REFLEX
 from arbor.models.ports import PromptMessage
@@ -20,6 +23,14 @@ from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, win
 MESSAGE_OVERHEAD = 150
 #: The least characters of an unreadable reply that are quoted.
 LEAST_QUOTED = 400
+#: The source of what actions brought, in audit events.
+RESULTS = "results"
+#: The share of the estimated room that results get once they did not fit.
+_MARGIN = 0.9
+#: More characters than any results have.
+_UNLIMITED = 10**9
+# How often results are shortened: once is too little where the longest have the fewest tokens.
+_TRIES = 4
 
 
 def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
@@ -92,3 +103,63 @@ def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptM
         PromptMessage(role="assistant", content=heartbeat.reply_text[:room] or "(nothing)"),
         PromptMessage(role="user", content=note),
     ]
+
+
+class FollowUpMessage(NamedTuple):
+    """A message with the results of actions, empty if it has no room, and what it leaves out of them."""
+
+    text: str
+    cut: CutContext
+
+
+def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage:
+    """Return the message after `spent` tokens of prompts and replies, without text if the model has no room for it."""
+    message = partial(
+        follow_up_text,
+        heartbeat.situation_now,
+        heartbeat.present.results,
+        turn=heartbeat.turn + 1,
+        most=heartbeat.turns_allowed,
+        nonce=heartbeat.mark,
+    )
+    lengths = [len(result.brought) for result in heartbeat.present.results]
+    whole = message(room=_UNLIMITED)
+    room, left = min(quotable(heartbeat, spent), BROUGHT_LENGTH), max_prompt_tokens(heartbeat) - spent
+    text = message(room=room)
+    tokens = count_tokens(heartbeat, text)
+    for _ in range(_TRIES):
+        if not 0 < left < tokens:
+            break
+        # Texts of digits, symbols or other scripts take more tokens than their length says.
+        room = int(room * left / tokens * _MARGIN)
+        text = message(room=room)
+        tokens = count_tokens(heartbeat, text)
+    fits = tokens <= left
+    shown = tokens if fits else 0
+    lost = count_tokens(heartbeat, whole) - shown if text != whole or not fits else 0
+    cut = CutContext(
+        removed={RESULTS: lost} if lost > 0 else {},
+        entries={} if fits else {RESULTS: sum(length > 0 for length in lengths)},
+        left={RESULTS: shown},
+    )
+    return FollowUpMessage(text if fits else "", cut)
+
+
+def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int) -> HeartbeatState:
+    """Return the state with the audit event of a cut to a window.
+
+    Without a cut, and for the reflex policy, which reads the whole situation, the state is unchanged.
+    """
+    if not cut.removed or heartbeat.situation.model_is_reflex:
+        return heartbeat
+    number, model = heartbeat.situation.beat_number, heartbeat.model
+    note = AuditNote(
+        action=TRUNCATED,
+        message=f"the prompt of heartbeat {number} was cut to the window of {model}: {cut.in_words}",
+        detail={
+            "heartbeat": str(heartbeat.heartbeat_id),
+            "number": number,
+            **cut.to_json(model=model, window=window),
+        },
+    )
+    return heartbeat.bringing(audit=[note])
