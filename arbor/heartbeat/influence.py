@@ -17,15 +17,15 @@ from arbor.contacts.values import DeliveryStatus
 from arbor.goals.satisfaction import GoalOutcome
 from arbor.goals.values import GoalLayer
 from arbor.heartbeat.focus import focus_text
-from arbor.heartbeat.influence_views import (
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
+from arbor.heartbeat.views import (
     ActionTally,
     AttemptView,
+    ExperienceView,
     PrecedentView,
     PublicationView,
     StepHandlerView,
 )
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, PerceptView, Situation
-from arbor.heartbeat.views import ExperienceView
 from arbor.memory.text.overlap import LIKE_FROM, likeness
 from arbor.selves.experiences import ExperienceOutcome
 from arbor.workflows.values import START_WORKFLOW
@@ -38,7 +38,7 @@ PUBLICATIONS_SHOWN = 4
 HANDLERS_SHOWN = 4
 #: Intents whose texts and actions count as the work at hand.
 _INTENTS_READ = 3
-_FAILURES_FIRST = {GoalOutcome.FAILURE: 0, GoalOutcome.PARTIAL: 1, GoalOutcome.SUCCESS: 3}
+_FAILURES_FIRST: Mapping[str, int] = {GoalOutcome.FAILURE: 0, GoalOutcome.PARTIAL: 1, GoalOutcome.SUCCESS: 3}
 #: A goal that is still open, after plans or steps of it failed.
 _OPEN_RANK = 2
 _MESSAGES = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK})
@@ -97,17 +97,17 @@ def influence_of(situation: Situation, past: PastConduct) -> dict[str, Any]:
 
 def task_texts(situation: Situation) -> list[str]:
     """Return the texts of the tasks that have just arrived: messages, steps of workflows, active goals without a heartbeat of work."""
-    percepts = (percept.content for percept in situation.percepts if _is_task(percept))
+    percepts = (
+        percept.content
+        for percept in situation.percepts
+        if percept.kind in _MESSAGES or WORKFLOW_STEP in percept.detail
+    )
     goals = (
         f"{goal.title} {goal.description}"
         for goal in situation.active_goals
         if not goal.effort and goal.layer is not GoalLayer.ASPIRATION
     )
     return [text for text in (*percepts, *goals) if text.strip()]
-
-
-def _is_task(percept: PerceptView) -> bool:
-    return percept.kind in _MESSAGES or WORKFLOW_STEP in percept.detail
 
 
 def work_texts(situation: Situation) -> list[str]:
@@ -136,7 +136,7 @@ def choose_attempts(attempts: Iterable[PastAttempt], tasks: Sequence[str]) -> li
         view = attempt.view
         fit = max(_fit(view.title, tasks), _fit(f"{view.title} {attempt.description}", tasks))
         if fit >= LIKE_FROM and view.title not in found:
-            found[view.title] = (_rank(view.outcome), -fit, view)
+            found[view.title] = (_FAILURES_FIRST.get(view.outcome, _OPEN_RANK), -fit, view)
     ranked = sorted(found.values(), key=lambda entry: entry[:2])
     return [view for *_, view in ranked[:ATTEMPTS_SHOWN]]
 
@@ -243,10 +243,6 @@ def _fit(text: str, texts: Iterable[str]) -> float:
 
 def _is_like(experience: ExperienceView, work: Sequence[str]) -> bool:
     return _fit(experience.about, work) >= LIKE_FROM
-
-
-def _rank(outcome: str) -> int:
-    return _FAILURES_FIRST[GoalOutcome(outcome)] if outcome in _FAILURES_FIRST else _OPEN_RANK
 
 
 # --- Reading the columns of the situation's statement --------------------------------------------------

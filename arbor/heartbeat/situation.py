@@ -15,16 +15,11 @@ from arbor.goals.injection import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.influence_views import (
-    ActionTallies,
-    AttemptViews,
-    PrecedentViews,
-    PublicationViews,
-    StepHandlerViews,
-)
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import (
+    ActionTally,
     AspectView,
+    AttemptView,
     BeliefView,
     CapabilityView,
     ContradictionView,
@@ -37,11 +32,15 @@ from arbor.heartbeat.views import (
     MoodView,
     PeerView,
     PlanView,
+    PrecedentView,
     PreferenceView,
     ProposalView,
+    PublicationView,
     SituationPart,
-    SkillViews,
-    SubscribedSignals,
+    SkillView,
+    Sparse,
+    StepHandlerView,
+    SubscribedSignal,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
@@ -264,7 +263,7 @@ class Situation(SituationPart):
     energy_unit: str = "energy"
     actions: list[ActionOffer]
     #: Its active skills, in order.
-    skills: SkillViews = []
+    skills: Sparse[SkillView] = []
     goals: list[GoalView] = []
     intents: list[IntentView] = []
     #: Active plans and drafts of the open goals.
@@ -282,15 +281,15 @@ class Situation(SituationPart):
     capabilities: list[CapabilityView] = []
     experiences: list[ExperienceView] = []
     #: What succeeded in situations like this one.
-    tallies: ActionTallies = []
+    tallies: Sparse[ActionTally] = []
     #: Earlier attempts at tasks like the new ones, failed ones first.
-    attempts: AttemptViews = []
+    attempts: Sparse[AttemptView] = []
     #: Decisions of people about requests like those at hand, denials first.
-    precedents: PrecedentViews = []
+    precedents: Sparse[PrecedentView] = []
     #: What became of earlier texts for people.
-    publications: PublicationViews = []
+    publications: Sparse[PublicationView] = []
     #: Who was given work like this one.
-    handlers: StepHandlerViews = []
+    handlers: Sparse[StepHandlerView] = []
     preferences: list[PreferenceView] = []
     #: Peers who have just written come first.
     peers: list[PeerView] = []
@@ -312,7 +311,7 @@ class Situation(SituationPart):
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
     #: Signals that it is subscribed to, those of the source that waits longest first.
-    signals: SubscribedSignals = []
+    signals: Sparse[SubscribedSignal] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     #: Percepts without room in the prompt, left for the next heartbeat.

@@ -12,13 +12,6 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.influence_views import (
-    ActionTally,
-    AttemptView,
-    PrecedentView,
-    PublicationView,
-    StepHandlerView,
-)
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.situation import (
@@ -35,7 +28,9 @@ from arbor.heartbeat.situation import (
     Situation,
 )
 from arbor.heartbeat.views import (
+    ActionTally,
     AspectView,
+    AttemptView,
     BeliefView,
     CapabilityView,
     ContradictionView,
@@ -48,8 +43,11 @@ from arbor.heartbeat.views import (
     MoodView,
     PeerView,
     PlanView,
+    PrecedentView,
     PreferenceView,
     ProposalView,
+    PublicationView,
+    StepHandlerView,
     StepView,
     SubscribedSignal,
 )

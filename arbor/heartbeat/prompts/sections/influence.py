@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.authority.approvals import ApprovalStatus
-from arbor.heartbeat.influence_views import (
+from arbor.heartbeat.situation import ApprovalRequestView
+from arbor.heartbeat.views import (
     ActionTally,
     AttemptView,
     PrecedentView,
     PublicationView,
     StepHandlerView,
 )
-from arbor.heartbeat.situation import ApprovalRequestView
 from arbor.quotations import Data, line
 
 #: Requests for approval that are shown; the text counts the others.
