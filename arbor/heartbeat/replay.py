@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import Any
 
 from arbor.agents.energy import EnergyTerms
@@ -14,7 +14,7 @@ from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
-from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide, refuse
 from arbor.heartbeat.focus import consolidation_refusals
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
@@ -22,7 +22,7 @@ from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
-from arbor.heartbeat.situation import Environment, Situation, Terms
+from arbor.heartbeat.situation import Environment, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
 from arbor.selves.boundaries import BoundaryRule
@@ -197,26 +197,21 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
         recorded = heartbeat.actions[len(decisions) :]
         # Actions that people had approved came before those of the reply.
         approved = [*takewhile(lambda entry: entry.get("by_approval"), recorded)]
-        proposed = [*map(_approved_action, approved), *reply.actions]
+        names = ProposedAction.model_fields
+        proposed = [
+            *(ProposedAction(**{name: entry[name] for name in names if name in entry}) for entry in approved),
+            *reply.actions,
+        ]
         entries = recorded[: len(proposed)]
         decided = _decide(heartbeat, proposed, left, entries=entries)
-        if any(
+        matched = any(
             decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in decided
-        ) and _any_boundary_verdict(entries):
+        )
+        if matched and any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries):
             notes.append("a boundary matched by meaning is repeated as recorded: nothing is embedded here")
         decisions += decided
         left = max(0.0, left - sum(float(entry.get("cost") or 0) for entry in entries))
     return decisions
-
-
-def _approved_action(entry: Mapping[str, Any]) -> ProposedAction:
-    return ProposedAction(**{name: entry[name] for name in ProposedAction.model_fields if name in entry})
-
-
-def _budget(terms: Terms | None) -> Budget:
-    if terms is None:
-        return DEFAULT_BUDGET
-    return budget_of(terms.budget, terms.allowance, EnergyTerms(costs=terms.costs))
 
 
 def _decide(
@@ -227,10 +222,13 @@ def _decide(
     entries: Sequence[Mapping[str, Any]],
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
+    budget = (
+        budget_of(terms.budget, terms.allowance, EnergyTerms(costs=terms.costs)) if terms else DEFAULT_BUDGET
+    )
     limits = DecisionLimits(
         allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
-        budget=_budget(terms),
+        budget=budget,
         missing=terms.missing if terms else {},
         tools=heartbeat.situation.tools,
         cooling={
@@ -261,26 +259,22 @@ def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     return decision
 
 
-def _any_boundary_verdict(entries: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries)
-
-
 def _compare_decisions(
     recorded: Sequence[Mapping[str, Any]], decisions: Sequence[Decision]
 ) -> list[Difference]:
     differences = []
-    for index in range(max(len(recorded), len(decisions))):
-        if index >= len(recorded):
-            differences.append(_difference(f"action {index + 1}", "", decisions[index].action))
-        elif index >= len(decisions):
-            differences.append(_difference(f"action {index + 1}", str(recorded[index].get("action")), ""))
-        else:
-            decided = decisions[index].model_dump(mode="json")
-            differences += [
-                _difference(f"action {index + 1}: {name}", _text(recorded[index][name]), _text(decided[name]))
-                for name in _COMPARED
-                if name in recorded[index] and recorded[index][name] != decided[name]
-            ]
+    for number, (entry, decision) in enumerate(zip_longest(recorded, decisions), start=1):
+        if entry is None or decision is None:
+            recorded_action = "" if entry is None else str(entry.get("action"))
+            decided_action = "" if decision is None else decision.action
+            differences.append(_difference(f"action {number}", recorded_action, decided_action))
+            continue
+        decided = decision.model_dump(mode="json")
+        differences += [
+            _difference(f"action {number}: {name}", _text(entry[name]), _text(decided[name]))
+            for name in _COMPARED
+            if name in entry and entry[name] != decided[name]
+        ]
     return differences
 
 
