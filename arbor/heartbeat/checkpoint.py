@@ -20,18 +20,12 @@ from arbor.pipeline.progress import Checkpoint
 _NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})
 
 
-def _defaults() -> dict[str, Any]:
-    defaults = {}
-    for column in fields(HeartbeatState):
-        if column.name in _NOT_STORED:
-            continue
-        default = column.default_factory() if column.default_factory is not MISSING else column.default
-        defaults[column.name] = default
-    return defaults
-
-
 #: The stored fields with their defaults; a field at its default is not written.
-_DEFAULTS: Mapping[str, Any] = _defaults()
+_DEFAULTS: Mapping[str, Any] = {
+    column.name: column.default if column.default_factory is MISSING else column.default_factory()
+    for column in fields(HeartbeatState)
+    if column.name not in _NOT_STORED
+}
 _HINTS = {name: hint for name, hint in get_type_hints(HeartbeatState).items() if name in _DEFAULTS}
 #: Typed as Any: the class is built at run time, and the type checker cannot know its keys.
 _typed_dict: Any = TypedDict

@@ -69,17 +69,8 @@ class VoiceView:
     fault: str = ""
 
 
-def hard_decisions(reply: Reply, situation: Situation) -> list[str]:
-    """Return the hard decisions of a reply, in words: what cannot be taken back, or changes the self or a goal for good."""
-    return list(_hard(reply, situation))
-
-
-def is_hard(reply: Reply, situation: Situation) -> bool:
-    """Return whether a reply has a hard decision."""
-    return next(_hard(reply, situation), None) is not None
-
-
-def _hard(reply: Reply, situation: Situation) -> Iterator[str]:
+def hard_decisions(reply: Reply, situation: Situation) -> Iterator[str]:
+    """Yield the hard decisions of a reply, in words: what cannot be taken back, or changes the self or a goal for good."""
     for action in reply.actions:
         if action.action in IRREVERSIBLE or is_tool_action(action.action):
             yield f"the action {action.action}"

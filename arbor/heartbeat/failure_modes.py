@@ -277,11 +277,8 @@ def _pile_up(recent: RecentActivity) -> str:
 
 
 def _stuck(count: int) -> str:
-    if not count:
-        return ""
-    if count == 1:
-        return "There is 1 step that was taken up and never finished."
-    return f"There are {count} steps that were taken up and never finished."
+    steps = "is 1 step that was" if count == 1 else f"are {count} steps that were"
+    return f"There {steps} taken up and never finished." if count else ""
 
 
 def _budget(level: Degradation, nearest: NearestLimit | None) -> str:

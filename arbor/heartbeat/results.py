@@ -49,11 +49,6 @@ class ActionResult(BaseModel):
     #: The full text for the next round trip; may be empty.
     brought: str = ""
 
-    @property
-    def to_read(self) -> bool:
-        """Return whether the next round trip reads a text of this action."""
-        return bool(self.brought)
-
 
 def is_effort(result: ActionResult) -> bool:
     """Return whether an action was work: it was paid for or a policy made it free, and is no rest, whatever its price."""
@@ -187,11 +182,7 @@ _OMITTED: Mapping[str, Any] = {
 def complete_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored entry of `Heartbeat.actions` with all of its keys, in the order in which `jsonb` has them."""
     missing = {name: copy(value) for name, value in _OMITTED.items() if name not in entry}
-    return dict(sorted({**entry, **missing}.items(), key=_jsonb_order))
-
-
-def _jsonb_order(item: tuple[str, Any]) -> tuple[int, str]:
-    return len(item[0]), item[0]
+    return dict(sorted({**entry, **missing}.items(), key=lambda item: (len(item[0]), item[0])))
 
 
 @dataclass(frozen=True, kw_only=True)

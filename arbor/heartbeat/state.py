@@ -13,7 +13,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.dialogue import VoiceView, is_hard
+from arbor.heartbeat.dialogue import VoiceView, hard_decisions
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
@@ -273,7 +273,7 @@ class HeartbeatState:
             and self.deliberated < self.turn
             and not self.situation.model_is_reflex
             and self.situation.degradation.may_follow_up
-            and is_hard(self.reply_or_empty, self.situation)
+            and any(hard_decisions(self.reply_or_empty, self.situation))
         )
 
     @property

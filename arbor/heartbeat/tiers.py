@@ -67,11 +67,13 @@ def think_context(situation: Situation) -> ThinkContext:
     """
     steps = situation.pending_intents
     prices = {offer.name: offer.cost for offer in situation.actions}
-    pursuing = situation.mode is Mode.GOAL_PURSUIT
+    pursuing, memory = situation.mode is Mode.GOAL_PURSUIT, situation.working_memory
+    goals = [text for goal in situation.active_goals for text in (goal.title, goal.description)]
+    pending = (situation.percepts, situation.goals, memory.concerns, memory.curiosity, situation.notices)
     return ThinkContext(
         involves_new_design=situation.mode is Mode.PLAN_EXECUTION
         or (pursuing and any(step.action in DESIGNING for step in steps[:1])),
-        code_complexity=code_complexity(_texts(situation)),
+        code_complexity=code_complexity([*(percept.content for percept in situation.percepts), *goals]),
         is_routine=situation.mode is Mode.CONSOLIDATION
         or (
             pursuing
@@ -79,7 +81,7 @@ def think_context(situation: Situation) -> ThinkContext:
             and prices.get(steps[0].action, CHEAP_STEP + 1) <= CHEAP_STEP
             and not situation.percepts
         ),
-        is_simple_decision=situation.mode is Mode.REFLECTION and _nothing_pending(situation),
+        is_simple_decision=situation.mode is Mode.REFLECTION and not any(pending),
     )
 
 
@@ -93,7 +95,9 @@ def code_complexity(texts: Iterable[str]) -> float:
                 fenced = not fenced
             elif line.strip() and (fenced or _CODE.search(line)):
                 lines += 1
-                depth = max(depth, _indent(line))
+                # A level of nesting is four blanks or a tab.
+                blank = line[: len(line) - len(line.lstrip())].expandtabs(4)
+                depth = max(depth, len(blank) // 4)
     return min(1.0, max(lines / COMPLEX_LINES, lines and depth / COMPLEX_DEPTH))
 
 
@@ -121,24 +125,6 @@ def models_of(
     """Return the models of the agent's policy, else its own model, else the installation's, else the default, in order."""
     chosen = policy.get(tier) or (own and (own,)) or installed.get(tier) or (default,)
     return tuple(dict.fromkeys(chosen))
-
-
-def _texts(situation: Situation) -> list[str]:
-    goals = [text for goal in situation.active_goals for text in (goal.title, goal.description)]
-    return [*(percept.content for percept in situation.percepts), *goals]
-
-
-def _nothing_pending(situation: Situation) -> bool:
-    memory = situation.working_memory
-    return not (
-        situation.percepts or situation.goals or memory.concerns or memory.curiosity or situation.notices
-    )
-
-
-def _indent(line: str) -> int:
-    """Return the nesting of a line; a level is four blanks or a tab."""
-    blank = line[: len(line) - len(line.lstrip())].expandtabs(4)
-    return len(blank) // 4
 
 
 _FENCE = re.compile(r"\s*(```|~~~)")

@@ -41,7 +41,7 @@ def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int,
         and not situation.model_is_reflex
         and situation.degradation.may_follow_up
         and situation.energy > 0
-        and any(result.to_read for result in results)
+        and any(result.brought for result in results)
     )
 
 
@@ -55,11 +55,11 @@ def follow_up_text(
     room: int = BROUGHT_LENGTH,
 ) -> str:
     """Return the message of the next round trip; `nonce` is the mark of the first message, `room` the characters of all results."""
-    searches, others = _longest([result for result in results if result.to_read], room)
+    searches, others = _longest([result for result in results if result.brought], room)
     entries = []
     for result in results:
         entries.append(f"{result.action}: {result.outcome}; {line(result.summary, SUMMARY_LENGTH)}")
-        if result.to_read:
+        if result.brought:
             longest = searches if result.action in _SEARCHES else others
             entries.append(f"    {line(result.brought, longest)}")
     return (

@@ -29,6 +29,7 @@ from arbor.heartbeat.steps.windows import (
     counter_of,
     fault_without_room,
     follow_up_message,
+    further_sections,
     limits_of,
     max_reply_tokens,
     retry_messages,
@@ -210,16 +211,11 @@ def _conversation(
         PromptMessage(role="assistant", content=asked.reply),
         PromptMessage(role="user", content=heartbeat.follow_up),
     ]
-    sections: tuple[dict[str, Any], ...] = (
-        {"name": "conversation", "text": "", "tokens": heartbeat.said_tokens, "cut": 0},
-        {
-            "name": "follow_up",
-            "text": heartbeat.follow_up,
-            "tokens": count_tokens(heartbeat, heartbeat.follow_up),
-            "cut": 0,
-        },
+    return (
+        asked.system,
+        messages,
+        further_sections(heartbeat, heartbeat.said_tokens, "follow_up", heartbeat.follow_up),
     )
-    return asked.system, messages, sections
 
 
 def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:

@@ -84,6 +84,17 @@ def quotable(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     return max(room, 0) * CHARACTERS_PER_TOKEN
 
 
+def further_sections(
+    heartbeat: HeartbeatState, spent: int, name: str, text: str
+) -> tuple[dict[str, Any], ...]:
+    """Return the sections of a prompt that is a conversation of `spent` tokens and one further message."""
+    tokens = count_tokens(heartbeat, text)
+    return (
+        {"name": "conversation", "text": "", "tokens": spent, "cut": 0},
+        {"name": name, "text": text, "tokens": tokens, "cut": 0},
+    )
+
+
 def fault_without_room(
     heartbeat: HeartbeatState, asked_tokens: int, sections: Sequence[Mapping[str, Any]] = ()
 ) -> str:
