@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from arbor.heartbeat.dialogue import VoiceView, hard_decisions
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionRecord, ActionResult, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
@@ -297,6 +298,10 @@ class HeartbeatState:
     def with_present(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the current round trip."""
         return replace(self, present=replace(self.present, **changes))
+
+    def with_dropped(self, dropped: Iterable[Dropped]) -> HeartbeatState:
+        """Return a copy with further dropped items of the current round trip's reply."""
+        return self.with_present(dropped=[*self.present.dropped, *dropped])
 
     def with_result(self, place: int, result: ActionResult) -> HeartbeatState:
         """Return a copy with another result of an action of the current round trip."""

@@ -18,6 +18,7 @@ from arbor.heartbeat.needs import (
     OpenBacklog,
     PartialRecalls,
     PlacedMemories,
+    Placing,
     Service,
     SourceSearch,
 )
@@ -143,29 +144,13 @@ def _verified(execution: Execution, decision: Decision) -> Decision:
 def _execute(execution: Execution, decision: Decision) -> Act:
     """Execute one action; an ArborError is its result, any other error ends the heartbeat."""
     try:
-        execute = begin_tool_call if is_tool_action(decision.action) else ACTS[decision.action]
-        return (yield from execute(execution, decision))
+        if is_tool_action(decision.action):
+            return begun_tool_call(decision)
+        result = ACTS[decision.action](execution, decision)
+        return result if isinstance(result, ActionResult) else (yield from result)
     except ArborError as error:
         # Nothing was written: all rules are checked before the first change.
         return action_result(decision, ActionOutcome.FAILURE, f"did not work: {error}")
-
-
-def rest(_: Execution, decision: Decision) -> Act:
-    """Do nothing."""
-    yield from ()
-    return action_result(decision, ActionOutcome.SUCCESS, "rested")
-
-
-def begin_inquiry(_: Execution, decision: Decision) -> Act:
-    """Begin an inquiry, which the step `work` continues."""
-    yield from ()
-    return inquire(decision)
-
-
-def begin_tool_call(_: Execution, decision: Decision) -> Act:
-    """Begin a call of a tool, which the step `work` makes."""
-    yield from ()
-    return begun_tool_call(decision)
 
 
 def serve(execution: Execution, decision: Decision) -> Act:
@@ -273,7 +258,11 @@ def make(execution: Execution, decision: Decision) -> Act:
     if wanted.materials:
         materials = yield Materials(named=wanted.materials)
     memory = wanted.with_source(heartbeat.situation, materials.values())
-    placed: PlacedMemories = yield new_memories.placing_need(heartbeat, memory)
+    placed: PlacedMemories = yield Placing(
+        memories=[memory],
+        vectors=new_memories.vectors_of([memory.content], heartbeat.vectors),
+        model=heartbeat.embedding_model,
+    )
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
@@ -330,7 +319,7 @@ def _record(execution: Execution, goal: GoalRow, kind: GoalChangeKind, change: s
     )
 
 
-ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
+ACTS: Mapping[str, Callable[[Execution, Decision], Act | ActionResult]] = {
     "recall": recall,
     SEARCH_MY_MEMORIES: search,
     SEARCH_KNOWLEDGE: search,
@@ -343,12 +332,13 @@ ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
     "review_goals": serve,
     "brainstorm_goals": brainstorm_goals,
     "reprioritize": reprioritize,
-    "inquire_shallow": begin_inquiry,
-    "inquire_deep": begin_inquiry,
+    # The step `work` continues an inquiry.
+    "inquire_shallow": lambda _, decision: inquire(decision),
+    "inquire_deep": lambda _, decision: inquire(decision),
     "reach_out_user": reach_out_user,
     "reach_out_agent": serve,
     "reach_out_public": serve,
     "start_workflow": serve,
     "complete_step": serve,
-    "rest": rest,
+    "rest": lambda _, decision: action_result(decision, ActionOutcome.SUCCESS, "rested"),
 }

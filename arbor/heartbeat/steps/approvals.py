@@ -17,7 +17,7 @@ from arbor.authority.approvals import (
 )
 from arbor.authority.authorization import Authorization, DenialCode
 from arbor.authority.grants import resource_of
-from arbor.authority.modes import DEFAULT_PROFILE, ModeDecision, TrustMode, effective_mode, limit_of_model
+from arbor.authority.modes import DEFAULT_PROFILE, TrustMode, effective_mode, limit_of_model
 from arbor.authority.requests import body_hash, canonical_body
 from arbor.heartbeat.boundary_guard import opening_text
 from arbor.heartbeat.decision import Decision, DecisionVerdict, refuse
@@ -109,7 +109,14 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
     match allowed.permission:
         case Permission.REFUSED:
             refused = refuse(decision, DecisionVerdict.NOT_AUTHORIZED, allowed.reason)
-            return refused.model_copy(update={"approval_id": approval_id, "why": _blocking(mode)})
+            # The audit log names a mode that is the reason.
+            is_blocked = mode.mode is TrustMode.BLOCK
+            why = (
+                Authorization(granted=False, code=DenialCode.BLOCKED, reason=str(mode))
+                if is_blocked
+                else None
+            )
+            return refused.model_copy(update={"approval_id": approval_id, "why": why})
         case Permission.FULL:
             return refuse(decision, DecisionVerdict.TOO_MANY, allowed.reason)
         case Permission.ASK | Permission.WAITS:
@@ -123,13 +130,6 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
     return decision.model_copy(update={"approval_id": approval_id})
 
 
-def _blocking(mode: ModeDecision) -> Authorization | None:
-    """Return the reason of a refusal for the audit log, if the mode is the reason."""
-    if mode.mode is not TrustMode.BLOCK:
-        return None
-    return Authorization(granted=False, code=DenialCode.BLOCKED, reason=str(mode))
-
-
 def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state with the requests for approval that its decisions make, use and withdraw as effects."""
     decisions = heartbeat.decisions
@@ -137,7 +137,9 @@ def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
         return heartbeat
     return heartbeat.bringing(
         approvals=new_requests(heartbeat, decisions),
-        approvals_used=used_requests(decisions),
+        approvals_used=[
+            UUID(decision.approval_id) for decision in decisions if decision.runs and decision.approval_id
+        ],
         approvals_withdrawn=withdrawn_requests(heartbeat, decisions),
         audit=approval_notes(heartbeat, decisions),
     )
@@ -166,11 +168,6 @@ def new_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> li
         for decision in decisions
         if decision.verdict is DecisionVerdict.AWAITS_APPROVAL and decision.approval_id not in known
     ]
-
-
-def used_requests(decisions: Sequence[Decision]) -> list[UUID]:
-    """Return the ids of the requests whose actions run."""
-    return [UUID(decision.approval_id) for decision in decisions if decision.runs and decision.approval_id]
 
 
 def withdrawn_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> list[tuple[UUID, str]]:

@@ -93,9 +93,8 @@ def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | N
     if not new:
         return heartbeat
     dropped = dropped_at_boundaries(crossings)
-    heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     return replace(
-        heartbeat,
+        heartbeat.with_dropped(dropped),
         reply=reply,
         untaken=[*heartbeat.untaken, *(item.path for item in dropped)],
         crossings=[*heartbeat.crossings, *new],

@@ -55,16 +55,14 @@ class BacklogEditor:
         try:
             change(item)
         except ArborError as error:
-            self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
+            self._drop(path, item.model_dump_json(), str(error))
             self._record_refusal(item, str(error))
 
     def result(self) -> NodeResult[HeartbeatState]:
         """Return the state with the record of the changes, and the backlog as an effect."""
         self._record_work()
-        present = self._heartbeat.present
-        heartbeat = self._heartbeat.with_present(
-            goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
-        )
+        heartbeat = self._heartbeat.with_dropped(self._dropped)
+        heartbeat = heartbeat.with_present(goal_changes=[*heartbeat.present.goal_changes, *self._changes])
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
         heartbeat = heartbeat.bringing(backlog=self._backlog, practised=tuple(self._practised))
         return NodeResult(state=heartbeat, changed=changed)
@@ -81,16 +79,16 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise
+        fault = ""
         if not self._executes_step(result.action, intent.action):
+            fault = f"the step is {intent.action}; {result.action} does not carry it out"
+        elif waits := self._backlog.unmet_dependencies(intent.id):
+            fault = f"the step waits until its plan has what it needs: {'; '.join(waits)}"
+        if fault:
             self.release(result)
             if is_work(result):
                 self.count_action(result)
-            raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
-        if waits := self._backlog.unmet_dependencies(intent.id):
-            self.release(result)
-            if is_work(result):
-                self.count_action(result)
-            raise Invalid(f"the step waits until its plan has what it needs: {'; '.join(waits)}")
+            raise Invalid(fault)
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
         final = result.outcome is ActionOutcome.BLOCKED and unknown
@@ -113,8 +111,7 @@ class BacklogEditor:
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
-            path = f"actions[{result.index}].goal_id"
-            self._dropped.append(Dropped(path=path, value=str(result.goal_id), reason=str(error)))
+            self._drop(f"actions[{result.index}].goal_id", str(result.goal_id), str(error))
             return
         self._count_heartbeat(goal.id)
         self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
@@ -154,7 +151,10 @@ class BacklogEditor:
         require_active(goal)
         self._count_heartbeat(goal.id)
         plan, new_steps = self._backlog.plan(goal.id, draft)
-        self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
+        left_out = [name for name in draft.dependencies if name not in plan.dependencies]
+        if left_out:
+            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
+            self._drop("decompositions.dependencies", "; ".join(left_out), reason)
         steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
@@ -166,7 +166,7 @@ class BacklogEditor:
         if found in self._own_memories:
             return found
         reason = "a step follows a procedural memory of yours, by its id; there is none with this one"
-        self._dropped.append(Dropped(path="decompositions.intentions.follows", value=named, reason=reason))
+        self._drop("decompositions.intentions.follows", named, reason)
         return None
 
     def add(self, new: ProposedGoal) -> None:
@@ -272,12 +272,8 @@ class BacklogEditor:
             GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
         )
 
-    def _drop_dependencies(self, left_out: list[str]) -> None:
-        if left_out:
-            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
-            self._dropped.append(
-                Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
-            )
+    def _drop(self, path: str, value: str, reason: str) -> None:
+        self._dropped.append(Dropped(path=path, value=value, reason=reason))
 
     def _record_refusal(self, item: BaseModel, reason: str) -> None:
         goal_id = str(getattr(item, "goal_id", None) or self._find_goal_id(getattr(item, "intent_id", None)))

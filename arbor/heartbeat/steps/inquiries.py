@@ -14,6 +14,7 @@ from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
+from arbor.heartbeat.steps.new_memories import new_memory
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.heartbeat.steps.tool_calls import finish_tool_call, suspend_on_tool
 from arbor.heartbeat.steps.windows import limits_of
@@ -273,12 +274,11 @@ def _memory(heartbeat: HeartbeatState, found: InquiryResult) -> NewMemory:
     )
     confidence, question = found.answer.confidence, found.inquiry.question
     detail = SemanticDetail(confidence=confidence, sources=sources, extra={"question": question})
-    return NewMemory(
-        content=f"{question} {found.answer.text}",
-        type=MemoryType.SEMANTIC,
+    return new_memory(
+        heartbeat,
+        f"{question} {found.answer.text}",
+        MemoryType.SEMANTIC,
         importance=_IMPORTANCE[Depth(found.inquiry.depth)],
-        occurred_at=heartbeat.now,
-        source=heartbeat.source,
         trust=min(semantic_trust(confidence=confidence, sources=sources), MAX_WEB_TRUST),
         detail=detail.to_json(),
     )

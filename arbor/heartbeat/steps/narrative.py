@@ -83,10 +83,10 @@ def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     if not done:
         yield "I did nothing."
     for result in done:
-        yield f"I did {_action_words(result)}: {_shorten(result.summary)}."
+        yield f"I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
     for result in failed:
         word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
-        yield f"I {word} {_action_words(result)}: {_shorten(result.summary)}."
+        yield f"I {word} {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
 
 
 def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
@@ -95,10 +95,6 @@ def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
         closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
         happened = "came to rest by itself" if closed else _CHANGES[change.kind]
         yield f"My goal {quoted(_shorten(change.title))} {happened}{f': {about}' if about else ''}."
-
-
-def _action_words(result: ActionResult) -> str:
-    return result.action.replace("_", " ")
 
 
 def _shorten(text: str) -> str:

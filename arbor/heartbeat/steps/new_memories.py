@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -23,6 +22,8 @@ from arbor.memory.trust import Evidence
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.values import replace
 
+#: Actions that create memories.
+LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
 #: The importance of insights and artifacts: above that of notes.
 INSIGHT_IMPORTANCE = 0.7
 ARTIFACT_IMPORTANCE = 0.7
@@ -48,14 +49,18 @@ class MemoryDraft:
         return with_source_of_note(self.memory, situation=situation)
 
 
+def new_memory(heartbeat: HeartbeatState, content: str, kind: MemoryType, **more: Any) -> NewMemory:
+    """Return a memory that the heartbeat creates now."""
+    return NewMemory(content=content, type=kind, occurred_at=heartbeat.now, source=heartbeat.source, **more)
+
+
 def _build_remembered(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     params = decision.params
-    memory = NewMemory(
-        content=params["content"],
-        type=MemoryType(params["type"]),
+    memory = new_memory(
+        heartbeat,
+        params["content"],
+        MemoryType(params["type"]),
         importance=params["importance"],
-        occurred_at=heartbeat.now,
-        source=heartbeat.source,
         detail={name: value for name in _DETAIL_PARAMS if (value := params.get(name))},
     )
     # The agent chose to remember the text, so its retention is lasting, except for errors.
@@ -63,29 +68,23 @@ def _build_remembered(heartbeat: HeartbeatState, decision: Decision) -> MemoryDr
 
 
 def _build_insight(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
-    memory = NewMemory(
-        content=decision.params["insight"],
-        type=MemoryType.SEMANTIC,
-        importance=INSIGHT_IMPORTANCE,
-        occurred_at=heartbeat.now,
-        source=heartbeat.source,
-        detail={"focus": decision.params["focus"]},
+    params = decision.params
+    detail = {"focus": params["focus"]}
+    memory = new_memory(
+        heartbeat, params["insight"], MemoryType.SEMANTIC, importance=INSIGHT_IMPORTANCE, detail=detail
     )
-    return MemoryDraft(
-        memory=memory, verb="noticed", is_conclusion=True, materials=decision.params["rests_on"]
-    )
+    return MemoryDraft(memory=memory, verb="noticed", is_conclusion=True, materials=params["rests_on"])
 
 
 def _build_artifact(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
-    memory = NewMemory(
-        content=params["content"],
+    memory = new_memory(
+        heartbeat,
+        params["content"],
         # A conclusion is a fact; an invention is an event.
-        type=MemoryType.EPISODIC if creative else MemoryType.SEMANTIC,
+        MemoryType.EPISODIC if creative else MemoryType.SEMANTIC,
         importance=ARTIFACT_IMPORTANCE,
-        occurred_at=heartbeat.now,
-        source=heartbeat.source,
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
     return MemoryDraft(
@@ -111,15 +110,6 @@ def lasting(heartbeat: HeartbeatState, memory: NewMemory, *, unless: Collection[
     return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, unless=unless))
 
 
-def placing_need(heartbeat: HeartbeatState, *memories: NewMemory) -> Placing:
-    """Return the need to place memories, with vectors for all of them or none."""
-    return Placing(
-        memories=memories,
-        vectors=vectors_of([memory.content for memory in memories], heartbeat.vectors),
-        model=heartbeat.embedding_model,
-    )
-
-
 def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> npt.NDArray[np.float32] | None:
     """Return the vectors of all texts, or None if one is missing: maintenance embeds the others."""
     if any(text not in known for text in texts):
@@ -143,7 +133,3 @@ def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter
         cluster=read_id(cluster) or cluster,
         episode=read_id(params.get("episode") or None),
     )
-
-
-#: Actions that create memories.
-LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})

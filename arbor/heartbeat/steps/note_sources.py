@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.sources import own_source, source_of
@@ -53,9 +52,7 @@ def _added_to(memory: NewMemory, *, most: float) -> float:
     """Return the trust of a further source that raises the trust of a fact to `most` at most."""
     if memory.type is not MemoryType.SEMANTIC:
         return most
-    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
-    assert isinstance(fact, SemanticDetail)
-    known = reinforcement(fact.sources)
+    known = reinforcement(_fact_of(memory).sources)
     # The same fact in other words is no further support.
     return 1.0 - (1.0 - most) / (1.0 - known) if known < most else 0.0
 
@@ -63,10 +60,14 @@ def _added_to(memory: NewMemory, *, most: float) -> float:
 def _with_source(memory: NewMemory, source: Source) -> NewMemory:
     if memory.type is not MemoryType.SEMANTIC:
         return replace(memory, trust=max_trust([source]))
+    fact = _fact_of(memory).with_sources([source])
+    return replace(memory, trust=fact.trust, detail=fact.to_json())
+
+
+def _fact_of(memory: NewMemory) -> SemanticDetail:
     fact = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(fact, SemanticDetail)
-    fact = fact.with_sources([source])
-    return replace(memory, trust=fact.trust, detail=fact.to_json())
+    return fact
 
 
 def _repeated_source(text: str, situation: Situation, *, least: float) -> Source | None:
@@ -82,31 +83,21 @@ def _sender(terms: set[str], situation: Situation, least: float) -> Source | Non
     senders: dict[tuple[int, str], list[PerceptView]] = {}
     for percept in situation.percepts:
         source = source_of(percept, situation.peers)
-        senders.setdefault((_precedence(percept), source.key), []).append(percept)
+        precedence = (USER_MESSAGE, PEER_MESSAGE, percept.kind).index(percept.kind)
+        senders.setdefault((precedence, source.key), []).append(percept)
     for _, percepts in sorted(senders.items(), key=lambda sender: sender[0][0]):
         if _shared(terms, [percept.content for percept in percepts]) >= least:
             return source_of(percepts[0], situation.peers)
     return None
 
 
-def _precedence(percept: PerceptView) -> int:
-    return (USER_MESSAGE, PEER_MESSAGE, percept.kind).index(percept.kind)
-
-
-class _Utterance(NamedTuple):
-    """The words of somebody else in the situation, and how far they are believed."""
-
-    role: str
-    content: str
-    trust: float
-
-
 def _speaker(terms: set[str], situation: Situation, least: float) -> Source | None:
     """Return the speaker of the memory or buffer item that has most of the terms; of several, the most trusted."""
+    views = (*situation.recent, *situation.relevant, *situation.recalled, *situation.held)
     shares = [
-        (share, utterance.trust, utterance.role)
-        for utterance in _utterances(situation)
-        if (share := _shared(terms, [utterance.content])) >= least
+        (share, view.trust, view.role)
+        for view in views
+        if view.role and view.role not in OWN_ROLES and (share := _shared(terms, [view.content])) >= least
     ]
     if not shares:
         return None
@@ -114,15 +105,6 @@ def _speaker(terms: set[str], situation: Situation, least: float) -> Source | No
     speaker = Evidence(trust=trust, speaker=Source(kind="memory", reference=role, trust=1.0))
     (source,) = sources_of([speaker])
     return source
-
-
-def _utterances(situation: Situation) -> Iterator[_Utterance]:
-    for memory in (*situation.recent, *situation.relevant, *situation.recalled):
-        if memory.role and memory.role not in OWN_ROLES:
-            yield _Utterance(memory.role, memory.content, memory.trust)
-    for item in situation.held:
-        if item.role and item.role not in OWN_ROLES:
-            yield _Utterance(item.role, item.content, item.trust)
 
 
 def _shared(terms: set[str], messages: Sequence[str]) -> float:

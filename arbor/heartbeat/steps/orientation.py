@@ -9,7 +9,7 @@ from typing import Any
 from arbor.goals.injection import Rule, calls_for_work
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
-from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
+from arbor.heartbeat.failure_modes import notices_of
 from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
 from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
@@ -36,6 +36,11 @@ from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, 
 from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
+#: The origin of seed 000 recalls five memories.
+RELEVANT_SHOWN = 5
+#: The most buffer items that are shown.
+BUFFER_ITEMS_SHOWN = 3
+
 
 def observe(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Record the initial energy."""
@@ -52,7 +57,11 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
     if recent_activity.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
-        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, recent_activity))
+        scarcest = recent_activity.scarcest
+        left = f"{scarcest.left:.0%} of its {scarcest.what}" if scarcest else "all of it"
+        heartbeat = heartbeat.bringing(
+            level=LevelChange(before=opening.level_before, after=recent_activity.level, left=left)
+        )
     return NodeResult(state=heartbeat, changed=tuple(changed))
 
 
@@ -113,37 +122,23 @@ def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
     )
 
 
-def _has_urgent_drive(heartbeat: HeartbeatState) -> bool:
-    """Return whether a drive that may start heartbeats is urgent."""
-    now = heartbeat.situation.environment.now
-    drives = _drives(heartbeat, now)
-    return any(drives.is_pressing(drive, now) for drive in WAKING)
-
-
-def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
-    left = f"{recent.scarcest.left:.0%} of its {recent.scarcest.what}" if recent.scarcest else "all of it"
-    return LevelChange(before=before, after=recent.level, left=left)
-
-
 def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetime | None]:
     """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
     situation = heartbeat.situation
     now = situation.environment.now
     asked_for = heartbeat.trigger not in BY_ITSELF
     level = situation.degradation
+    user_waiting = situation.environment.user_waiting
     reason = limit_skip_reason(
         level,
-        user_waiting=situation.environment.user_waiting,
+        user_waiting=user_waiting,
         asked_for=asked_for,
         serves_goal=bool(_work(situation)),
         now=now,
     )
     if reason:
         return reason, renewed_at(now) if level is Degradation.HALT else None
-    reason = off_hours_reason(
-        heartbeat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
-    )
-    if reason:
+    if reason := off_hours_reason(heartbeat.rhythm.hours, now=now, asked_for=asked_for or user_waiting):
         return reason, None
     rules = heartbeat.rules
     reasons = _wake_reasons(heartbeat, opening)
@@ -152,22 +147,28 @@ def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetim
 
 def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     situation = heartbeat.situation
-    memory = situation.working_memory
+    memory, now = situation.working_memory, situation.environment.now
     by_rule = situation.model_is_reflex
     # The thoughts of a new agent are those of its template.
     thinks = situation.beat_number > 1 and memory.thoughts
-    since_thought = situation.environment.now - memory.thoughts[-1].at if thinks else None
+    since_thought = now - memory.thoughts[-1].at if thinks else None
     # Rules find nothing to consolidate a few seconds after their last thought.
     is_early = by_rule and since_thought is not None and since_thought < heartbeat.rules.reflect_pause
+    drives = _drives(heartbeat, now)
+    reflected = (
+        number
+        for number, recent in enumerate(opening.recent_activity.heartbeats, start=1)
+        if recent.status == "done" and recent.mode == Mode.REFLECTION
+    )
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
         proposals=len(situation.proposals),
-        urgent_drive=_has_urgent_drive(heartbeat),
+        urgent_drive=any(drives.is_pressing(drive, now) for drive in WAKING),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
-        since_reflection=_since_reflection(opening.recent_activity.heartbeats),
+        since_reflection=next(reflected, None),
         since_thought=since_thought,
         wonders=bool(not by_rule or memory.curiosity or not thinks),
     )
@@ -181,20 +182,6 @@ def _work(situation: Situation) -> int:
         calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals
     )
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
-
-
-def _since_reflection(heartbeats: Sequence[RecentHeartbeat]) -> int | None:
-    """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
-    for number, recent in enumerate(heartbeats, start=1):
-        if recent.status == "done" and recent.mode == Mode.REFLECTION:
-            return number
-    return None
-
-
-#: The origin of seed 000 recalls five memories.
-RELEVANT_SHOWN = 5
-#: The most buffer items that are shown.
-BUFFER_ITEMS_SHOWN = 3
 
 
 def focus(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

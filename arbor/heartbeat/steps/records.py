@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -17,17 +16,16 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
 from arbor.heartbeat.results import (
     ActionOutcome,
-    ActionResult,
     TurnRecord,
     finished_or_moved_goals,
     is_effort,
     links_of,
 )
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind, Situation
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind
 from arbor.heartbeat.sources import role_of, source_of
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.narrative import narrate, valence
-from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, vectors_of
+from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, new_memory, vectors_of
 from arbor.heartbeat.steps.note_sources import with_source_of_note
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
@@ -58,7 +56,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         heartbeat.reply_or_empty,
         whole.results,
         whole.goal_changes,
-        refused=_refused_items(heartbeat),
+        refused=[*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)],
     )
     felt = valence(heartbeat.reply_or_empty, whole.results, whole.goal_changes)
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
@@ -94,16 +92,15 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
         _note_memory(heartbeat, note.text, note.referenced_date)
         for note in heartbeat.reply_or_empty.memory_notes
     ]
-    narrative_memory = NewMemory(
-        content=narrative,
-        type=MemoryType.EPISODIC,
+    narrative_memory = new_memory(
+        heartbeat,
+        narrative,
+        MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
         retention=_retention(heartbeat.whole),
         emotional_valence=felt,
-        occurred_at=heartbeat.now,
         session=HEARTBEATS_SESSION,
         position=heartbeat.situation.beat_number,
-        source=heartbeat.source,
         detail={"mode": heartbeat.situation.mode.value},
     )
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
@@ -127,7 +124,13 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
         placed = yield Placing(memories=[*notes, narrative_memory], vectors=all_vectors, model=model)
         fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
     memory_id = placed.ids[-1]
-    learned_here = {*fresh, *_created_ids(heartbeat.whole.results)} - {memory_id}
+    created = {
+        UUID(created_id)
+        for result in heartbeat.whole.results
+        if result.action in LEARNING_ACTIONS and result.outcome is ActionOutcome.SUCCESS
+        for created_id in result.memory_ids
+    }
+    learned_here = {*fresh, *created} - {memory_id}
     return heartbeat.bringing(learned=sorted(learned_here)), memory_id
 
 
@@ -135,28 +138,10 @@ def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
     """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
-    weight = appraise(
-        note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
-    ).importance
-    memory = replace(
-        lasting(heartbeat, note, unless={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
-    )
-    return with_source_of_note(memory, situation=heartbeat.situation)
-
-
-def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
-    """Return the ids of new memories of actions."""
-    return [
-        UUID(memory_id)
-        for result in results
-        if result.action in LEARNING_ACTIONS and result.outcome is ActionOutcome.SUCCESS
-        for memory_id in result.memory_ids
-    ]
-
-
-def _refused_items(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
-    """Return the path and reason of each item that a boundary refused."""
-    return [*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)]
+    appraisal = appraise(text, role=note.role, type=note.type, lists=heartbeat.rules.word_lists)
+    note = lasting(heartbeat, note, unless={Retention.ERROR})
+    note = replace(note, importance=max(NOTE_IMPORTANCE, appraisal.importance))
+    return with_source_of_note(note, situation=heartbeat.situation)
 
 
 def _retention(whole: TurnRecord) -> Retention:
@@ -219,23 +204,18 @@ def with_invalid_replies_noticed(heartbeat: HeartbeatState, *, nops: int) -> Hea
 
 def plan_next(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Plan the next heartbeat: at once if messages of users are left."""
-    if _has_unread_messages(heartbeat.situation):
-        at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
-        return NodeResult(state=with_next(heartbeat, at_once))
+    environment = heartbeat.situation.environment
+    processed = sum(percept.kind == USER_MESSAGE for percept in heartbeat.situation.percepts)
+    if environment.user_messages > processed:
+        return NodeResult(state=with_next(heartbeat, NextHeartbeat(due_at=environment.now, trigger=MESSAGE)))
     following = next_heartbeat(
         heartbeat.rhythm,
-        now=heartbeat.situation.environment.now,
+        now=environment.now,
         idle_heartbeats=0,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
     return NodeResult(state=with_next(heartbeat, following))
-
-
-def _has_unread_messages(situation: Situation) -> bool:
-    """Return whether messages of users are left."""
-    processed = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
-    return situation.environment.user_messages > processed
 
 
 def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:

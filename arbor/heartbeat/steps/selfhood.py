@@ -59,9 +59,7 @@ def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             dropped.append(Dropped(path=path, value=choice.model_dump_json(), reason=str(error)))
         else:
             done.append(line)
-    if dropped:
-        heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
-    return NodeResult(state=heartbeat, changed=tuple(done))
+    return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(done))
 
 
 def _proposal_id(named: str) -> UUID:
@@ -77,9 +75,8 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if not insights:
         return NodeResult(state=heartbeat)
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
-    own: frozenset[UUID] = frozenset()
-    if named:
-        own = yield OwnMemories(named=[text.strip() for text in dict.fromkeys(named)])
+    stripped = [text.strip() for text in dict.fromkeys(named)]
+    own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
     known = {str(memory_id) for memory_id in own}
     proposals: list[NewProposal] = []
     dropped: list[Dropped] = []
@@ -89,17 +86,13 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             proposals.append(_proposal(insight, known, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
-    outcome = ProposalOutcome()
-    if proposals:
-        outcome = yield Propose(proposals=proposals)
-    if dropped:
-        heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
+    outcome: ProposalOutcome = (yield Propose(proposals=proposals)) if proposals else ProposalOutcome()
     changed = (
         *(f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made),
         *(f"proposed already: {shorten(proposal.content, _LINE)}" for proposal in outcome.known),
         *(f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired),
     )
-    return NodeResult(state=heartbeat, changed=changed)
+    return NodeResult(state=heartbeat.with_dropped(dropped), changed=changed)
 
 
 def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:

@@ -11,6 +11,7 @@ from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
+from arbor.heartbeat.steps.new_memories import new_memory
 from arbor.ids import read_id
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import REFERENCE_LENGTH, Source
@@ -143,14 +144,13 @@ def _memory(heartbeat: HeartbeatState, call: ToolCall, answered: ToolAnswer) -> 
         extra={"arguments": shorten(json.dumps(call.arguments, ensure_ascii=False), _ARGUMENTS_SHOWN)},
     )
     text = line(answered.text, _REMEMBERED_LENGTH)
-    return NewMemory(
-        content=f"{_with_arguments(call.action, call.arguments)} answered: {text}",
-        type=MemoryType.SEMANTIC,
+    return new_memory(
+        heartbeat,
+        f"{_with_arguments(call.action, call.arguments)} answered: {text}",
+        MemoryType.SEMANTIC,
         importance=_IMPORTANCE,
-        occurred_at=heartbeat.now,
         # The server speaks here, not the agent.
         role=f"{PREFIX}{server_of(call.action)}",
-        source=heartbeat.source,
         trust=TOOL_TRUST,
         # Not appraised: the words of a server must not ask for permanence.
         retention=Retention.TASK,
