@@ -39,7 +39,7 @@ PENDING_INTENTS = 10
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.narrative`).
+#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.records`).
 _FRAME = frozenset(
     map(
         term_of,

@@ -13,12 +13,16 @@ from arbor.agents.energy import EnergyTerms
 from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide, refuse
 from arbor.heartbeat.focus import consolidation_refusals
+from arbor.heartbeat.guards import (
+    apply_boundaries,
+    apply_boundaries_to_reply,
+    apply_reflexes,
+    dropped_at_boundaries,
+)
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
-from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat

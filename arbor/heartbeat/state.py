@@ -10,11 +10,11 @@ from uuid import UUID
 
 from arbor.authority.requests import SignedRequests
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.dialogue import VoiceView, hard_decisions
 from arbor.heartbeat.effects import Effects
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped

@@ -13,13 +13,17 @@ from typing import Any
 from arbor.goals.injection import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.reflex.choices import (
+    NEEDED,
     Draft,
     answer_steps,
     decide_proposals,
+    excerpt,
     execute_intent,
+    gist,
+    lead_of,
+    procedure_for,
     query_of,
 )
-from arbor.heartbeat.reflex.materials import NEEDED, excerpt, gist, lead_of, procedure_for
 from arbor.heartbeat.reflex.reflection import consolidate, needs_rest, question_about, reflect
 from arbor.heartbeat.replies.reply import GoalUpdate, MemoryNote, ProposedGoal
 from arbor.heartbeat.situation import Mode, Situation

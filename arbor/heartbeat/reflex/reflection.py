@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from arbor.clock import when
-from arbor.heartbeat.reflex.choices import Draft, connection, query_of
-from arbor.heartbeat.reflex.materials import (
+from arbor.heartbeat.reflex.choices import (
     BACK,
     GATHERED,
     STAYS,
     SUMMARY,
+    Draft,
+    connection,
     excerpt,
     gist,
     gist_with_speaker,
     lead_of,
     memories_without_thoughts,
     pairs_of,
+    query_of,
 )
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.quotations import quoted

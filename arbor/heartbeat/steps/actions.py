@@ -34,8 +34,7 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import new_memories
-from arbor.heartbeat.steps.approvals import apply_trust, with_approvals
-from arbor.heartbeat.steps.authority import denial, may_use, verify
+from arbor.heartbeat.steps.authority import apply_trust, denial, may_use, verify, with_approvals
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received

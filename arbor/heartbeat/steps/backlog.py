@@ -11,8 +11,8 @@ from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_rec
 from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState

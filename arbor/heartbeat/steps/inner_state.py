@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.guards import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.replies.items import Dropped

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from arbor.goals.injection import Rule, calls_for_work
-from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import notices_of
 from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
+from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
@@ -26,7 +26,7 @@ from arbor.heartbeat.pacing import (
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Focus, HeartbeatState
-from arbor.heartbeat.steps.approvals import approved_requests
+from arbor.heartbeat.steps.authority import approved_requests
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall.recall_request import RecallRequest

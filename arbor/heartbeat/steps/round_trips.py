@@ -8,8 +8,7 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
-from arbor.heartbeat.prompts.cuts import CutContext
-from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
+from arbor.heartbeat.prompts.fitting import CutContext, is_small, with_fewer_actions
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
 from arbor.heartbeat.prompts.questions import request_json
 from arbor.heartbeat.replies.items import Dropped

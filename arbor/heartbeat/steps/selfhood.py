@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
-from arbor.heartbeat.boundary_guard import paths_of
+from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind

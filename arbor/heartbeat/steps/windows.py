@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.prompts.cuts import TRUNCATED, CutContext, without_room
+from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, without_room
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text

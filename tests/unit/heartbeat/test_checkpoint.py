@@ -15,10 +15,10 @@ from arbor.authority.requests import ActionRequest, Nonce, SignedRequests
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.dialogue import VoiceView
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped

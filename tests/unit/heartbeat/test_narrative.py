@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.steps.narrative import narrate, valence
+from arbor.heartbeat.steps.records import narrate, valence
 from arbor.quotations import shorten
 from tests.unit.heartbeat.builders import full_situation, percept, situation
 

@@ -52,7 +52,7 @@ from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
-from arbor.heartbeat.steps.approvals import request_views
+from arbor.heartbeat.steps.authority import request_views
 from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST
 from arbor.memory.values import Retention

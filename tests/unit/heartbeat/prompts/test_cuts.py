@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.prompts.cuts import CutContext, without_room
+from arbor.heartbeat.prompts.fitting import CutContext, without_room
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState

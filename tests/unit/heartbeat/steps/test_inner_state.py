@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply

@@ -12,7 +12,7 @@ import pytest
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import BudgetTerms
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
