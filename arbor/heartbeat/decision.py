@@ -136,13 +136,9 @@ def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[
     for place, action in enumerate(proposed):
         by_approval = place < len(limits.approved)
         decision = Decision(
+            **dict(action),
             index=limits.first + place,
-            action=action.action,
-            params=action.params,
             verdict=DecisionVerdict.RUN,
-            reasoning=action.reasoning,
-            goal_id=action.goal_id,
-            intent_id=action.intent_id,
             approval_id=limits.approved[place] if by_approval else "",
             by_approval=by_approval,
         )

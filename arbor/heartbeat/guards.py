@@ -150,14 +150,13 @@ def _distinct(matches: Sequence[BoundaryMatch]) -> list[BoundaryMatch]:
 
 def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:
     boundary = match.boundary
-    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
     return MatchedBoundary(
         boundary=boundary.name,
         response=boundary.response,
         description=boundary.description,
         why=match.why,
         about=about,
-        words_wanted=words_wanted(boundary) if negotiable else None,
+        words_wanted=_negotiated_words(boundary),
     )
 
 
@@ -166,12 +165,14 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
     reason = f"it crosses your boundary {boundary.name}, for {match.why}"
     if boundary.description:
         reason += f": {boundary.description}"
-    if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:
-        reason += (
-            f" {negotiable} names {boundary.name} and says why in at least"
-            f" {words_wanted(boundary)} more words; or do something else instead."
-        )
+    if (wanted := _negotiated_words(boundary)) is not None:
+        reason += f" {negotiable} names {boundary.name} and says why in at least {wanted} more words; or do something else instead."
     return reason
+
+
+def _negotiated_words(boundary: BoundaryRule) -> int | None:
+    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
+    return words_wanted(boundary) if negotiable else None
 
 
 #: The text of a refused action in traces, so that a secret does not get there.

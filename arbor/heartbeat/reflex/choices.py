@@ -11,13 +11,10 @@ from arbor.contacts.values import Speaker
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.replies.reply import (
     Decomposition,
-    GoalUpdate,
     Intention,
-    MemoryNote,
     ProposalChoice,
     ProposalDecision,
     ProposedAction,
-    ProposedGoal,
     Reply,
 )
 from arbor.heartbeat.situation import MemoryView, Situation
@@ -80,8 +77,8 @@ def memories_without_thoughts(situation: Situation) -> list[MemoryView]:
     found: dict[str, MemoryView] = {}
     for view in first_hand_memories(situation):
         text = _plain(gist(view))
-        others = (content for other, content in own.items() if other != view.id)
-        if text and not view.content.startswith(_OWN) and not _occurs(text, thoughts, others):
+        texts = (*thoughts, *(content for other, content in own.items() if other != view.id))
+        if text and not view.content.startswith(_OWN) and not any(text in other for other in texts):
             found.setdefault(text, view)
     return list(found.values())
 
@@ -149,10 +146,6 @@ def _distinct(situation: Situation) -> list[MemoryView]:
     return list({view.id: view for view in (*situation.relevant, *situation.recent)}.values())
 
 
-def _occurs(text: str, *among: Iterable[str]) -> bool:
-    return any(text in other for texts in among for other in texts)
-
-
 def _plain(text: str) -> str:
     """Return the words alone: quotation marks change as quotations nest."""
     return _BETWEEN.sub(" ", text).strip().casefold()
@@ -169,15 +162,8 @@ class Draft:
         self.energy = situation.energy
         self._offers = {offer.name: offer for offer in situation.actions}
         self._thoughts: list[str] = []
-        self.actions: list[ProposedAction] = []
-        self.notes: list[MemoryNote] = []
-        self.updates: list[GoalUpdate] = []
-        self.new_goals: list[ProposedGoal] = []
-        self.decompositions: list[Decomposition] = []
-        self.proposal_decisions: list[ProposalDecision] = []
-        self.concerns: list[str] = []
-        self.curiosity: list[str] = []
-        self.resolved: list[str] = []
+        #: Its lists are filled in place.
+        self.reply = Reply()
 
     def offers(self, action: str) -> bool:
         """Return whether the action is offered, at whatever price."""
@@ -191,13 +177,13 @@ class Draft:
         self.energy -= offer.cost
         # A strict schema requires every parameter, null for one without a value.
         params = dict.fromkeys(offer.params) | params
-        self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
+        self.reply.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
         return True
 
     @property
     def chosen(self) -> set[str]:
         """Return the names of the actions so far."""
-        return {action.action for action in self.actions}
+        return {action.action for action in self.reply.actions}
 
     def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
@@ -206,38 +192,24 @@ class Draft:
         self, goal_id: str, steps: Mapping[str, str], *, procedure: MemoryView | None = None
     ) -> None:
         """Break a goal into steps: description by action; the one that thinks follows the procedure, if there is one."""
-        following = next((action for action in _THINKING if action in steps), "") if procedure else ""
         intentions = [
-            Intention(
-                action=action,
-                description=description if action != following else f"{description} {_by(procedure)}",
-                estimated_ticks=1,
-                follows=procedure.id if procedure and action == following else None,
-            )
+            Intention(action=action, description=description, estimated_ticks=1)
             for action, description in steps.items()
         ]
-        self.decompositions.append(
+        following = next((action for action in _THINKING if action in steps), "")
+        if procedure and following:
+            place = [*steps].index(following)
+            description = f"{steps[following]} as in {quoted(gist(procedure))}"
+            changes = {"description": description, "follows": procedure.id}
+            intentions[place] = intentions[place].model_copy(update=changes)
+        self.reply.decompositions.append(
             Decomposition(goal_id=goal_id, intentions=intentions, estimated_ticks=len(steps))
         )
 
-    def reply(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the reply as JSON in REPLY_SCHEMA."""
-        return Reply(
-            thinking=" ".join(self._thoughts),
-            actions=self.actions,
-            memory_notes=self.notes,
-            goal_updates=self.updates,
-            new_goals=self.new_goals,
-            concerns=self.concerns,
-            curiosity=self.curiosity,
-            resolved=self.resolved,
-            decompositions=self.decompositions,
-            proposal_decisions=self.proposal_decisions,
-        ).model_dump(mode="json")
-
-
-def _by(procedure: MemoryView | None) -> str:
-    return f"as in {quoted(gist(procedure))}" if procedure else ""
+        whole = dict(self.reply) | {"thinking": " ".join(self._thoughts)}
+        return Reply(**whole).model_dump(mode="json")
 
 
 #: A step of a workflow in the text of its percept or its goal.
@@ -339,7 +311,7 @@ def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
     """Accept confident proposals, defer others once, then reject them."""
     for proposal in proposals:
         choice, reason = _choice(proposal)
-        draft.proposal_decisions.append(
+        draft.reply.proposal_decisions.append(
             ProposalDecision(proposal_id=proposal.id, decision=choice, reason=reason)
         )
 

@@ -57,9 +57,9 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     _POLICIES[situation.mode](situation, draft)
     answer_steps(situation, draft)
     decide_proposals(situation.proposals, draft)
-    if not draft.actions and draft.offers("rest"):
+    if not draft.reply.actions and draft.offers("rest"):
         draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")
-    return draft.reply()
+    return draft.to_json()
 
 
 def _converse(situation: Situation, draft: Draft) -> None:
@@ -82,11 +82,11 @@ def _converse(situation: Situation, draft: Draft) -> None:
         text = f"{percept.kind.replace('_', ' ').capitalize()}: “{percept.content.strip()[:2_000]}”"
         params = {"content": text, "type": "episodic", "importance": 0.7}
         if not draft.add_action("remember", params, "What is said to me is worth keeping."):
-            draft.notes.append(MemoryNote(text=text))
+            draft.reply.memory_notes.append(MemoryNote(text=text))
         title = excerpt(f"See to it: {quote}", 120)
         if _REQUEST.search(percept.content) and title_key(title) not in known:
             known.add(title_key(title))
-            draft.new_goals.append(
+            draft.reply.new_goals.append(
                 ProposedGoal(
                     title=title,
                     description=f"Whoever asked has what they need: {quoted(quote)}",
@@ -97,7 +97,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
     if percepts:
         draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
         if lead := lead_of([percepts[-1].content], avoid=situation):
-            draft.curiosity.append(question_about(lead))
+            draft.reply.curiosity.append(question_about(lead))
     if situation.relevant:
         draft.add_thought(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
@@ -114,7 +114,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
     if goal.description:
         draft.add_thought(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
-        draft.concerns.append(
+        draft.reply.concerns.append(
             f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
         )
         return
@@ -126,7 +126,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
         {name: _STEPS[name].format(goal=quoted(excerpt(goal.title))) for name in chosen},
         procedure=procedure,
     )
-    draft.updates.append(
+    draft.reply.goal_updates.append(
         GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
     )
     draft.add_action(
@@ -179,7 +179,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
     if not done:
         draft.add_thought("I have too little energy for it now, so I wait.")
         return
-    draft.updates.append(_progress(goal, [intent.description for intent in steps], done))
+    draft.reply.goal_updates.append(_progress(goal, [intent.description for intent in steps], done))
 
 
 def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
@@ -218,7 +218,7 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
         reason = f"{quoted(excerpt(goal.title))} has waited long enough."
         params = {"goal_id": goal.id, "state": up.value}
         if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
-            draft.updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
+            draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
         draft.add_thought(f"I have time for {quoted(goal.title)}.")
         return True
     return False

@@ -44,10 +44,17 @@ def reflect(situation: Situation, draft: Draft) -> None:
     question = memory.curiosity[-1] if memory.curiosity else ""
     views = memories_without_thoughts(situation)[:_MATERIALS]
     if question:
-        draft.resolved.append(question)
-        draft.add_thought(f"I wondered: {_sentence(excerpt(question))}")
+        draft.reply.resolved.append(question)
+        wondered = excerpt(question)
+        end = "" if wondered.endswith((".", "?", "!", "…")) else "."
+        draft.add_thought(f"I wondered: {wondered}{end}")
     if not views:
-        draft.add_thought(_nothing_new(situation, question))
+        found = (
+            "I found nothing about it that I have not thought of"
+            if question
+            else "Nothing new has reached me"
+        )
+        draft.add_thought(f"{found}; it is {when(situation.environment.now)}.")
         if not _follow(situation, draft, [theme.name for theme in situation.themes]):
             _look_back(situation, draft)
         return
@@ -68,7 +75,9 @@ def consolidate(situation: Situation, draft: Draft) -> None:
             )
             _conclude("", views[:_MATERIALS], draft)
         else:
-            draft.add_thought(f"I went through my memory at {_time(situation)}; nothing is left to tie.")
+            draft.add_thought(
+                f"I went through my memory at {when(situation.environment.now)}; nothing is left to tie."
+            )
         return
     first, second, shared = pairs[0]
     about = ", ".join(shared[:3])
@@ -115,7 +124,7 @@ def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
     """Wonder about a subject of the texts next, and look for it; return whether there is one."""
     lead = lead_of(texts, avoid=situation)
     if lead:
-        draft.curiosity.append(question_about(lead))
+        draft.reply.curiosity.append(question_about(lead))
         draft.add_action("recall", query_of(lead), "What else do I know of it?")
     return bool(lead)
 
@@ -127,18 +136,3 @@ def _look_back(situation: Situation, draft: Draft) -> None:
         subject = subjects[situation.beat_number % len(subjects)]
         if draft.add_action("recall", query_of(subject), "I may have overlooked something."):
             draft.add_thought(f"So I go back to {quoted(subject)}.")
-
-
-def _nothing_new(situation: Situation, question: str) -> str:
-    found = (
-        "I found nothing about it that I have not thought of" if question else "Nothing new has reached me"
-    )
-    return f"{found}; it is {_time(situation)}."
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
-
-
-def _time(situation: Situation) -> str:
-    return when(situation.environment.now)

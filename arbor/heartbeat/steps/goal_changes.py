@@ -171,15 +171,7 @@ class BacklogEditor:
 
     def add(self, new: ProposedGoal) -> None:
         goal = self._backlog.add(
-            NewGoalRequest(
-                title=new.title,
-                description=new.description,
-                layer=new.layer,
-                source=new.source,
-                parent_id=new.parent_goal_id,
-                deadline=new.deadline,
-                expected_reward=new.expected_reward,
-            )
+            NewGoalRequest(**new.model_dump(exclude={"parent_goal_id"}), parent_id=new.parent_goal_id)
         )
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
