@@ -49,13 +49,8 @@ class ActionSpec:
 
     def offer(self) -> ActionOffer:
         """Return the action's entry in a situation."""
-        fields = self.params.model_fields
-        return ActionOffer(
-            name=self.name,
-            cost=self.cost,
-            summary=self.summary,
-            params={name: field.description or "" for name, field in fields.items()},
-        )
+        params = {name: field.description or "" for name, field in self.params.model_fields.items()}
+        return ActionOffer(name=self.name, cost=self.cost, summary=self.summary, params=params)
 
 
 class ActionRegistry(Mapping[str, ActionSpec]):

@@ -227,7 +227,6 @@ def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decisio
 
 
 def _check_authorized(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
-    """Refuse an action that no grant covers now."""
     name = decision.action
     if limits.authorization is None:
         if name in limits.allowed:
@@ -271,7 +270,6 @@ def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[De
 
 
 def _check_tool(decision: Decision, offer: ActionOffer) -> Decision:
-    """Check the arguments of a tool by its schema."""
     assert offer.tool is not None
     try:
         arguments = read_arguments(decision.params, offer.tool.arguments)
@@ -303,7 +301,7 @@ def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[
     energy, budget = limits.energy, limits.budget
     for previous in earlier:
         energy = budget.spend(energy, previous.cost) if previous.runs else energy
-    if budget.can_pay(energy, decision.cost):
+    if energy >= decision.cost:
         return decision
     reason = f"{decision.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
     return refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)

@@ -110,8 +110,8 @@ class HeartbeatState:
     """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
 
     #: Not in the checkpoint: set for each leg, or stored elsewhere.
-    moment: Moment | None = None
-    view: Situation | None = None
+    moment: Moment
+    view: Situation
     opening: Opening | None = None
     focus: Focus | None = None
     prompt: PromptParts | None = None
@@ -210,7 +210,6 @@ class HeartbeatState:
 
     @property
     def situation(self) -> Situation:
-        assert self.view is not None
         return self.view
 
     @property
@@ -225,17 +224,14 @@ class HeartbeatState:
 
     @property
     def now(self) -> datetime:
-        assert self.moment is not None
         return self.moment.now
 
     @property
     def rules(self) -> Rules:
-        assert self.moment is not None
         return self.moment.rules
 
     @property
     def nonce(self) -> str:
-        assert self.moment is not None
         return self.moment.nonce
 
     @property
@@ -259,7 +255,6 @@ class HeartbeatState:
 
     @property
     def has_acted(self) -> bool:
-        """Return whether any actions ran."""
         return self.energy_end is not None
 
     @property

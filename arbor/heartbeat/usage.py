@@ -84,11 +84,10 @@ def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | No
             ("tokens", limits.tokens, used.tokens),
             ("US dollars", limits.usd, used.usd),
         ):
-            if limit is None:
-                continue
-            left = max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
-            if nearest is None or left < nearest.left:
-                nearest = NearestLimit(what=what, whose=whose, left=left)
+            if limit is not None:
+                left = max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
+                if nearest is None or left < nearest.left:
+                    nearest = NearestLimit(what=what, whose=whose, left=left)
     return nearest
 
 

@@ -62,9 +62,8 @@ def fit(
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [_noted(section, cut.get(section.name, 0)) for section in rendered]
-    return FittedSituation(
-        situation=situation, cut=cut, removed=removed_tokens(whole, rendered, count)
-    ), noted
+    removed = removed_tokens(whole, rendered, count)
+    return FittedSituation(situation=situation, cut=cut, removed=removed), noted
 
 
 def _noted(section: RenderedSection, cut: int) -> RenderedSection:

@@ -52,24 +52,19 @@ def stored_sections(
     number, start = 0, 0
     for section in sections:
         text = section["text"]
-        offset = _offset(parts[number][1], text, start)
+        # Most sections begin after an empty line, without a search.
+        prompt, following = parts[number][1], start + 2
+        offset = following if prompt.startswith(text, following) else prompt.find(text, start)
         if offset < 0 and number == 0:
             number, start = 1, 0
             offset = parts[1][1].find(text)
-        if offset < 0:
-            stored.append(dict(section))
-            continue
-        start = offset + len(text)
-        entry = {**section, "part": parts[number][0], "from": offset, "to": start}
-        del entry["text"]
+        entry = dict(section)
+        if offset >= 0:
+            start = offset + len(text)
+            del entry["text"]
+            entry |= {"part": parts[number][0], "from": offset, "to": start}
         stored.append(entry)
     return stored
-
-
-def _offset(prompt: str, text: str, start: int) -> int:
-    """Return the offset of a text from `start` on, or -1; most sections begin after an empty line, without a search."""
-    following = start + 2
-    return following if prompt.startswith(text, following) else prompt.find(text, start)
 
 
 def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:

@@ -116,7 +116,6 @@ def signal_sources(situation: Situation) -> list[str]:
 
 
 def _one_line(signals: Sequence[SubscribedSignal]) -> SubscribedSignal:
-    """Return one entry for the signals of a source."""
     return SubscribedSignal(
         name=", ".join(signal.name for signal in signals),
         source=signals[0].source,
@@ -138,7 +137,6 @@ def _size(entry: Any, count: CountTokens) -> int:
 
 
 def _with_list(situation: Situation, path: str, entries: list[Any]) -> Situation:
-    """Return the situation with these entries at the path."""
     match path:
         case "percepts":
             gone = {percept.id for percept in situation.percepts} - {percept.id for percept in entries}

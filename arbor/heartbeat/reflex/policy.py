@@ -103,7 +103,6 @@ def _converse(situation: Situation, draft: Draft) -> None:
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
-    """Break the most important goal into steps."""
     goals = _work(situation)
     if not goals:
         _reflect(situation, draft)

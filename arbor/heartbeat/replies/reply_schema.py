@@ -94,7 +94,6 @@ def _part(part: type[ReplyPart], **others: Schema) -> Schema:
 
 
 def _called(name: str, params: Schema) -> Schema:
-    """Return the schema of an action with these parameters."""
     return _closed(
         action=one_of([name]), params=params, reasoning=TEXT, goal_id=MAYBE_TEXT, intent_id=MAYBE_TEXT
     )

@@ -54,7 +54,6 @@ def may_use(heartbeat: HeartbeatState, resource: str) -> bool:
 
 def sign(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> SignedRequests | None:
     """Sign the requests of the running actions under one signature; None where none runs or the agent cannot sign."""
-    assert heartbeat.moment is not None
     running = [decision for decision in decisions if decision.runs]
     signer = heartbeat.moment.signer
     if not running or signer is None:
@@ -119,7 +118,6 @@ def denial(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
 
 def _authority(heartbeat: HeartbeatState, used: Iterable[str] = ()) -> AgentAuthority:
     """Return the agent's rights as they are now, with the uses of this leg; nobody's if it has no identity."""
-    assert heartbeat.moment is not None
     own = heartbeat.moment.authority
     if own is None:
         return AgentAuthority(
@@ -152,10 +150,10 @@ _WAITING = frozenset(
 
 def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:
     """Return the agent's requests for approval that still count, as they are now."""
-    moment = heartbeat.moment
-    if moment is None or moment.authority is None:
+    authority = heartbeat.moment.authority
+    if authority is None:
         return ()
-    return tuple(approval for approval in moment.authority.approvals if approval.is_open(heartbeat.now))
+    return tuple(approval for approval in authority.approvals if approval.is_open(heartbeat.now))
 
 
 def approved_requests(heartbeat: HeartbeatState) -> list[ApprovalView]:
@@ -193,10 +191,9 @@ def request_views(approvals: Iterable[ApprovalView]) -> list[ApprovalRequestView
 def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence[Decision]) -> Decision:
     """Return a running decision, refused if a person blocks the action, and put off if a person has to approve it."""
     resource = resource_of(decision.action, decision.params)
-    moment = heartbeat.moment
-    assert moment is not None
-    profile = moment.authority.modes if moment.authority is not None else DEFAULT_PROFILE
-    limit = limit_of_model(heartbeat.model, moment.rules.model_trust)
+    authority = heartbeat.moment.authority
+    profile = authority.modes if authority is not None else DEFAULT_PROFILE
+    limit = limit_of_model(heartbeat.model, heartbeat.rules.model_trust)
     mode = effective_mode(resource, profile, model_limit=limit)
     approvals = approvals_of(heartbeat)
     if not approvals and not decision.approval_id and mode.mode.runs:

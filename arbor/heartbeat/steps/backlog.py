@@ -44,8 +44,8 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     situation, opening = heartbeat.situation, heartbeat.opening
     circumstances = _circumstances(heartbeat, opening.circumstances)
     to_inject = apply_goal_rules(circumstances)
-    ended = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
-    ended = ended if has_recovered(circumstances) else []
+    recovered = has_recovered(circumstances)
+    ended = [goal for goal in situation.goals if recovered and goal.rule == Rule.SURVIVAL]
     if not (to_inject or ended):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()

@@ -114,7 +114,6 @@ def _refusing_boundaries(
 
 
 def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
-    """Return an experience for each action that was an effort."""
     experiences = []
     for action in actions:
         result, about = action.result, opening_text(action.decision.params)
@@ -136,7 +135,6 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
 
 
 def _boundary_notes(heartbeat: HeartbeatState, actions: Sequence[ActionRecord]) -> list[AuditNote]:
-    """Return the audit notes of all boundary matches."""
     matches: list[tuple[str, MatchedBoundary, dict[str, Any]]] = [
         ("what reached it touches", match, {}) for match in heartbeat.situation.crossed
     ]

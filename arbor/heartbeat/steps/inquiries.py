@@ -168,7 +168,6 @@ _STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[Heartb
 
 
 def _ask_next(heartbeat: HeartbeatState, inquiry: Inquiry) -> Steps[HeartbeatState]:
-    """Ask the next model of the tier."""
     following = with_next_model(heartbeat)
     pages = yield from _pages_of(inquiry)
     asked = _ask_model(following, inquiry, pages)
@@ -285,7 +284,6 @@ def _memory(heartbeat: HeartbeatState, found: InquiryResult) -> NewMemory:
 
 
 def _format_answer(found: InquiryResult) -> str:
-    """Return the answer, its confidence, its sources and the errors, as text."""
     sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
     lines = [
         found.inquiry.question,

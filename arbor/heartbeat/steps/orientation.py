@@ -67,14 +67,14 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
-    opening = opening_of(heartbeat)
+    opening, now = opening_of(heartbeat), heartbeat.situation.environment.now
     reason, until = _why_idle(heartbeat, opening)
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_beats = opening.idle_beats + 1
     following = next_heartbeat(
         heartbeat.rhythm,
-        now=heartbeat.situation.environment.now,
+        now=now,
         idle_heartbeats=idle_beats,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
@@ -82,7 +82,6 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
         following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
-    now = heartbeat.situation.environment.now
     heartbeat = heartbeat.with_state(
         idle_beats=idle_beats,
         stale_beats=heartbeat.situation.stale_beats + 1,
@@ -111,8 +110,8 @@ def opening_of(heartbeat: HeartbeatState) -> Opening:
 def urgent_at(heartbeat: HeartbeatState) -> datetime | None:
     """Return when the next drive becomes urgent, if one will."""
     now = heartbeat.situation.environment.now
-    memories = next_urgent_at(_drives(heartbeat, now), now)
-    return memories[0] if memories else None
+    following = next_urgent_at(_drives(heartbeat, now), now)
+    return following[0] if following else None
 
 
 def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:

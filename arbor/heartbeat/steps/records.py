@@ -206,7 +206,7 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
         detail={"mode": heartbeat.situation.mode.value},
     )
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
-    if heartbeat.moment is not None and heartbeat.moment.embeds_here:
+    if heartbeat.moment.embeds_here:
         vectors |= yield Embedding(model=model, stored=[narrative])
     note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
     narrative_vector = vectors_of([narrative], vectors)

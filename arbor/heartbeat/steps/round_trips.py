@@ -9,7 +9,7 @@ from uuid import UUID
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.prompts.fitting import CutContext, is_small, with_fewer_actions
-from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
+from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -65,7 +65,12 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     heartbeat = replace(
         heartbeat,
         view=_with_shown_percepts(situation, prompt.percepts),
-        signal_positions=_shown_positions(heartbeat, prompt, situation.model_is_reflex),
+        # The others wait for the next heartbeat; the reflex policy reads all of them in the situation.
+        signal_positions={
+            source: positions
+            for source, positions in heartbeat.signal_positions.items()
+            if situation.model_is_reflex or source not in prompt.waiting
+        },
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
         mark=heartbeat.nonce,
@@ -85,18 +90,6 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     )
     # The situation is stored with this call and not again at the end, so it must be final.
     return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
-
-
-def _shown_positions(heartbeat: HeartbeatState, prompt: Prompt, is_reflex: bool) -> dict[str, dict[str, str]]:
-    """Return the positions after the shown signals; the others wait for the next heartbeat.
-
-    The reflex policy reads the signals in the situation, which has all of them.
-    """
-    return {
-        source: positions
-        for source, positions in heartbeat.signal_positions.items()
-        if is_reflex or source not in prompt.waiting
-    }
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -127,7 +120,6 @@ def _route(heartbeat: HeartbeatState) -> tuple[ThinkTier, tuple[str, ...]]:
 
 
 def _for_model(situation: Situation, model: str) -> Situation:
-    """Return the situation with `model_is_reflex` set for the model."""
     is_reflex = model.startswith(f"{REFLEX}/")
     if is_reflex == situation.model_is_reflex:
         return situation
@@ -297,7 +289,6 @@ def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
 
 
 def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Return the state with all replies merged."""
     return replace(
         heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
     )
