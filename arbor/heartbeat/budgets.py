@@ -66,7 +66,6 @@ class Budget(ABC):
         return self.begin(balance)
 
     def price(self, spec: ActionSpec) -> int:
-        """Return the price of an action."""
         return 0 if spec.name in FREE_ACTIONS else 1
 
     def spend(self, amount: float, cost: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -28,12 +27,14 @@ VOICE_TEMPERATURE = 0.5
 IRREVERSIBLE = frozenset({"reach_out_public"})
 #: Proposals whose acceptance changes who the agent is.
 _OF_SELF = frozenset({ProposalKind.IDENTITY, ProposalKind.BELIEF, ProposalKind.PREFERENCE})
+#: The advice of a voice: carry the decision out as it is, change it, or leave it.
+_ADVICE = ["carry_out", "change", "leave"]
 #: The JSON schema of a voice's reply.
 VOICE_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "view": {"type": "string"},
-        "advice": {"type": "string", "enum": ["carry_out", "change", "leave"]},
+        "advice": {"type": "string", "enum": _ADVICE},
     },
     "required": ["view", "advice"],
     "additionalProperties": False,
@@ -46,17 +47,6 @@ VOICES: Mapping[str, str] = {
     "keeper": "You speak for your values, beliefs and boundaries: what fits them, and what does not.",
     "strategist": "You speak for your goals: whether it serves them, what it costs, and what else would serve them better.",
 }
-
-
-class VoiceAdvice(StrEnum):
-    """The advice of a voice."""
-
-    #: Carry it out as it is.
-    CARRY_OUT = "carry_out"
-    #: Carry it out otherwise.
-    CHANGE = "change"
-    #: Leave it.
-    LEAVE = "leave"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +95,7 @@ def read_view(voice: str, text: str) -> VoiceView:
             return VoiceView(
                 voice=voice,
                 view=storable(view.strip())[:VIEW_LENGTH],
-                advice=advice if advice in list(VoiceAdvice) else "",
+                advice=advice if advice in _ADVICE else "",
             )
     raise ReplyInvalid('it has no JSON object with "view"')
 

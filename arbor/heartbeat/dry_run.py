@@ -10,7 +10,7 @@ from arbor.clock import SystemClock
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.situation import Mode
-from arbor.pipeline.engine import NodeOutcome, NodeResult, advance, begin, run_alone
+from arbor.pipeline.engine import NodeOutcome, NodeResult, StepRecord, advance, begin, run_alone
 from arbor.pipeline.values import Graph, PipelineNode
 
 #: The default context for the conditions on edges.
@@ -37,20 +37,10 @@ class Script:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VisitedNode:
-    """A visited node, its outcome and notes."""
-
-    node: str
-    handler: str
-    outcome: NodeOutcome
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DryRun:
     """The path of a dry run. `exit` is empty if none was reached; `fault` says why."""
 
-    passed: Sequence[VisitedNode]
+    passed: Sequence[StepRecord]
     outcome: NodeOutcome
     exit: str
     fault: str
@@ -67,12 +57,7 @@ def dry_run(graph: Graph, script: Script) -> DryRun:
     scripted = replace(graph, nodes=nodes)
     context = _initial_context(script.context)
     progress = run_alone(advance(scripted, begin(scripted, context), handlers, clock=SystemClock()))
-    passed = [
-        VisitedNode(
-            node=step.node, handler=graph.nodes[step.node].handler, outcome=step.outcome, notes=step.changed
-        )
-        for step in progress.steps
-    ]
+    passed = [replace(step, handler=graph.nodes[step.node].handler) for step in progress.steps]
     visited = {step.node for step in passed}
     return DryRun(
         passed=passed,

@@ -62,7 +62,6 @@ def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: d
 
 
 def view_plans(columns: Mapping[str, Any]) -> list[PlanView]:
-    """Return the active plans and drafts."""
     return [PlanView.model_validate(row) for row in columns.get("plans", ())]
 
 

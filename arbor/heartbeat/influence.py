@@ -125,7 +125,6 @@ def writes_for_people(situation: Situation) -> bool:
 
 
 def may_delegate(situation: Situation) -> bool:
-    """Return whether the agent can give work to another one."""
     return any(offer.name in _DELEGATING for offer in situation.actions)
 
 
@@ -189,7 +188,14 @@ def choose_precedents(
     found: dict[str, PrecedentView] = {}
     for action, about in wanted:
         for precedent in precedents_for(action=action, about=about, decided=others):
-            found.setdefault(str(precedent.id), _view_precedent(precedent))
+            view = PrecedentView(
+                action=precedent.action,
+                about=precedent.about,
+                approved=precedent.approved,
+                reason=precedent.reason,
+                at=precedent.decided_at,
+            )
+            found.setdefault(str(precedent.id), view)
     return sorted(found.values(), key=lambda view: view.approved)[:PRECEDENTS_SHOWN]
 
 
@@ -224,16 +230,6 @@ def _view_handler(name: str, given: Sequence[DelegatedStep]) -> StepHandlerView:
         completed=sum(step.completed for step in given),
         tries=round(sum(max(step.tries, 1) for step in given) / len(given), 1),
         error=next((step.error for step in given if not step.completed and step.error), ""),
-    )
-
-
-def _view_precedent(precedent: Precedent) -> PrecedentView:
-    return PrecedentView(
-        action=precedent.action,
-        about=precedent.about,
-        approved=precedent.approved,
-        reason=precedent.reason,
-        at=precedent.decided_at,
     )
 
 

@@ -93,7 +93,6 @@ class Replay:
 
     @property
     def is_same(self) -> bool:
-        """Return whether there is no difference."""
         return not self.differences
 
 

@@ -65,7 +65,6 @@ def action_result(
     *,
     brought: str = "",
 ) -> ActionResult:
-    """Return the result of an action."""
     return ActionResult(
         index=decision.index,
         action=decision.action,
@@ -80,7 +79,6 @@ def action_result(
 
 
 def blocked_result(decision: Decision) -> ActionResult:
-    """Return the result of an action that does not run."""
     free = decision.model_copy(update={"cost": 0})
     return action_result(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
 
@@ -140,7 +138,6 @@ def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
 
 
 def finished_or_moved_goals(changes: Iterable[GoalChange]) -> set[str]:
-    """Return the ids of goals that were completed, abandoned or moved."""
     kinds = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
     return {change.goal_id for change in changes if change.kind in kinds}
 
@@ -202,7 +199,6 @@ class TurnRecord:
         return [record.result for record in self.action_records]
 
     def followed_by(self, later: TurnRecord) -> TurnRecord:
-        """Return both records joined."""
         return TurnRecord(
             action_records=[*self.action_records, *later.action_records],
             goal_changes=[*self.goal_changes, *later.goal_changes],

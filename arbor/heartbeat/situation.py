@@ -361,7 +361,6 @@ class Situation(SituationPart):
         )
 
     def plan_of(self, goal_id: str) -> PlanView | None:
-        """Return a goal's active plan, or else a draft."""
         plans_of_goal = [plan for plan in self.plans if plan.goal_id == goal_id]
         return next(
             (plan for plan in plans_of_goal if plan.status is PlanStatus.ACTIVE),

@@ -22,6 +22,8 @@ from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionRecord, ActionResult, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
+from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.values import Recalled
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, in_force
@@ -214,7 +216,6 @@ class HeartbeatState:
 
     @property
     def energy(self) -> float:
-        """Return the current energy."""
         return self.situation.energy if self.energy_end is None else self.energy_end
 
     @property
@@ -236,7 +237,6 @@ class HeartbeatState:
 
     @property
     def reply_or_empty(self) -> Reply:
-        """Return the reply, or an empty one."""
         return self.reply or Reply()
 
     @property
@@ -283,7 +283,6 @@ class HeartbeatState:
 
     @property
     def action_records(self) -> list[ActionRecord]:
-        """Return the actions of this round trip with their results."""
         return self.present.action_records
 
     def with_view(self, **changes: Any) -> HeartbeatState:
@@ -311,6 +310,16 @@ class HeartbeatState:
     def bringing(self, **more: Any) -> HeartbeatState:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
+
+    def having_recalled(self, memories: Iterable[Recalled]) -> HeartbeatState:
+        """Return a copy with a recall of these memories as an effect, if there are any."""
+        scores = {memory.id: memory.score for memory in memories}
+        return self.bringing(recalls=(scores,)) if scores else self
+
+    def recall_of(self, text: str, *, limit: int, only: RecallFilter, **more: Any) -> RecallRequest:
+        """Return the request for a recall now, by the vector of the text if it is known."""
+        common = {"vector": self.vectors.get(text), "model": self.embedding_model, "now": self.now}
+        return RecallRequest(agent_id=self.agent_id, text=text, limit=limit, only=only, **{**common, **more})
 
     def with_decision_inputs(self, limits: PromptLimits | None = None) -> Situation:
         """Return the situation with its decision inputs, the limits of its prompt among them; unchanged if it has them."""

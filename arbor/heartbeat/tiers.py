@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -39,28 +38,21 @@ class ThinkTier(StrEnum):
         return tiers[min(tiers.index(self) + steps, len(tiers) - 1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ThinkContext:
-    """The inputs of the classification (seed 003, 3.12)."""
-
-    involves_new_design: bool = False
-    #: 0 to 1.
-    code_complexity: float = 0.0
-    is_routine: bool = False
-    is_simple_decision: bool = False
-
-
-def classify_think(context: ThinkContext) -> ThinkTier:
-    """Return the tier for a call (seed 003, 10.5)."""
-    if context.involves_new_design or context.code_complexity > COMPLEX_CODE:
+def classify_think(
+    *,
+    involves_new_design: bool = False,
+    code_complexity: float = 0.0,
+    is_routine: bool = False,
+    is_simple_decision: bool = False,
+) -> ThinkTier:
+    """Return the tier for a call (seed 003, 3.12 and 10.5); the complexity is 0 to 1."""
+    if involves_new_design or code_complexity > COMPLEX_CODE:
         return ThinkTier.STRATEGIC
-    if context.is_routine or context.is_simple_decision:
-        return ThinkTier.REFLEX
-    return ThinkTier.STANDARD
+    return ThinkTier.REFLEX if is_routine or is_simple_decision else ThinkTier.STANDARD
 
 
-def think_context(situation: Situation) -> ThinkContext:
-    """Classify the thinking that a situation requires.
+def tier_of(situation: Situation) -> ThinkTier:
+    """Return the tier of the thinking that a situation requires.
 
     Planning, and a step that creates something, is design. Consolidation, and a single cheap step, is routine. A
     reflection without percepts, goals or concerns is a simple decision.
@@ -70,7 +62,7 @@ def think_context(situation: Situation) -> ThinkContext:
     pursuing, memory = situation.mode is Mode.GOAL_PURSUIT, situation.working_memory
     goals = [text for goal in situation.active_goals for text in (goal.title, goal.description)]
     pending = (situation.percepts, situation.goals, memory.concerns, memory.curiosity, situation.notices)
-    return ThinkContext(
+    return classify_think(
         involves_new_design=situation.mode is Mode.PLAN_EXECUTION
         or (pursuing and any(step.action in DESIGNING for step in steps[:1])),
         code_complexity=code_complexity([*(percept.content for percept in situation.percepts), *goals]),

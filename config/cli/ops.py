@@ -167,7 +167,7 @@ def _outcomes(value: str) -> list[NodeOutcome]:
 def _as_json(dry_run: DryRun) -> dict[str, Any]:
     return {
         "path": [
-            {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.notes)}
+            {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.changed)}
             for step in dry_run.passed
         ],
         "outcome": dry_run.outcome,
@@ -182,7 +182,7 @@ def _for_people(dry_run: DryRun) -> str:
     for number, step in enumerate(dry_run.passed, start=1):
         color = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
         lines.append(f"{number:>3}  {escape(step.node):<18} [{color}]{step.outcome}[/{color}]")
-        lines += [f"       [dim]{escape(line)}[/dim]" for line in step.notes]
+        lines += [f"       [dim]{escape(line)}[/dim]" for line in step.changed]
     end = f"exit {dry_run.exit}: {dry_run.outcome}" if dry_run.exit else dry_run.fault
     lines.append(f"     {escape(end)}")
     if dry_run.unvisited:

@@ -186,7 +186,6 @@ class CutContext:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of all sections."""
         return sum(self.removed.values())
 
     @property
@@ -199,7 +198,6 @@ class CutContext:
         return f"{self.tokens:,} tokens left out ({', '.join(parts)})"
 
     def to_json(self, *, model: str, window: int) -> dict[str, Any]:
-        """Return the detail of the audit event."""
         sources = {
             name: {
                 "tokens": tokens,

@@ -102,7 +102,6 @@ CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 
 
 def instructions(offers: Iterable[ActionOffer], *, compact: bool) -> tuple[RenderedSection, ...]:
-    """Render the rules, the form of the reply and the actions."""
     return (
         RenderedSection("world_rules", COMPACT_RULES if compact else WORLD_RULES),
         RenderedSection("response_format", COMPACT_FORMAT if compact else RESPONSE_FORMAT),

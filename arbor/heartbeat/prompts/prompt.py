@@ -57,12 +57,10 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of all sections."""
         return sum(section.tokens for section in self.sections)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the tokens of the sections, by name."""
         return {section.name: section.tokens for section in self.sections}
 
 
@@ -170,7 +168,6 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
 
 
 def retry_note(fault: str) -> str:
-    """Return the message after an unreadable reply."""
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
 
 

@@ -26,7 +26,6 @@ def request_json(
 
 
 def request_of(stored: Mapping[str, Any]) -> ModelRequest:
-    """Return a stored request with its schema."""
     request = dict(stored)
     schema_inputs = request.pop(_SCHEMA_OF, None)
     if schema_inputs is not None:

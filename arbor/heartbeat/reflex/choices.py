@@ -59,7 +59,6 @@ def gist(view: MemoryView) -> str:
 
 
 def gist_with_speaker(view: MemoryView) -> str:
-    """Return the gist with its speaker."""
     return f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
 
 
@@ -182,7 +181,6 @@ class Draft:
 
     @property
     def chosen(self) -> set[str]:
-        """Return the names of the actions so far."""
         return {action.action for action in self.reply.actions}
 
     def add_thought(self, sentence: str) -> None:
@@ -293,12 +291,10 @@ _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any]
 
 
 def query_of(*parts: str) -> dict[str, Any]:
-    """Return the parameters of a recall about these words."""
     return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
 
 
 def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
-    """Return the parameters that connect two memories."""
     relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
     return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
 

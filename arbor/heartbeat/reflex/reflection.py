@@ -29,12 +29,10 @@ _MORE = "more about"
 
 
 def needs_rest(situation: Situation) -> bool:
-    """Return whether the need for rest is urgent."""
     return any(drive.name is Drive.REST and drive.urgent for drive in situation.drives)
 
 
 def question_about(lead: str) -> str:
-    """Return a question about a subject."""
     return f"{_MORE} {quoted(lead)}"
 
 

@@ -75,17 +75,14 @@ MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 
 
 def one_of(values: type[StrEnum] | list[str]) -> Schema:
-    """Return the schema of a choice."""
     return {"type": "string", "enum": [str(value) for value in values]}
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema of a value that may be null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def list_of(schema: Schema, most: int) -> Schema:
-    """Return the schema of a list."""
     return {"type": "array", "items": schema, "maxItems": most}
 
 

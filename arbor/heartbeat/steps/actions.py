@@ -49,7 +49,6 @@ from arbor.knowledge.merging import (
     SourceResult,
 )
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -153,7 +152,6 @@ def _execute(execution: Execution, decision: Decision) -> Act:
 
 
 def serve(execution: Execution, decision: Decision) -> Act:
-    """Have a service execute the action."""
     heartbeat = execution.heartbeat
     result: ActionResult = yield Service(
         decision=decision,
@@ -165,7 +163,6 @@ def serve(execution: Execution, decision: Decision) -> Act:
 
 
 def reach_out_user(execution: Execution, decision: Decision) -> Act:
-    """Write to the agent's users, and store the time."""
     result = yield from serve(execution, decision)
     if result.outcome is ActionOutcome.SUCCESS:
         execution.heartbeat = execution.heartbeat.with_state(last_reach_out_at=execution.heartbeat.now)
@@ -173,26 +170,17 @@ def reach_out_user(execution: Execution, decision: Decision) -> Act:
 
 
 def recall(execution: Execution, decision: Decision) -> Act:
-    """Recall memories about a query."""
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
-    vector, limit = heartbeat.vectors.get(query), int(decision.params["limit"])
-    memories: list[Recalled] = yield RecallRequest(
-        agent_id=heartbeat.agent_id,
-        text=query,
-        vector=vector,
-        model=heartbeat.embedding_model,
-        limit=asked_for(limit),
-        now=heartbeat.now,
-        only=new_memories.recall_filter(decision.params, past_of(heartbeat.situation)),
-    )
+    limit = int(decision.params["limit"])
+    wanted = new_memories.recall_filter(decision.params, past_of(heartbeat.situation))
+    memories: list[Recalled] = yield heartbeat.recall_of(query, limit=asked_for(limit), only=wanted)
     memories = choose(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
-    heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
-    execution.heartbeat = heartbeat.with_view(recalled=shown)
+    execution.heartbeat = heartbeat.having_recalled(memories).with_view(recalled=shown)
     themes: list[str] = yield PartialRecalls(
-        recalled=memories, vector=vector, model=heartbeat.embedding_model
+        recalled=memories, vector=heartbeat.vectors.get(query), model=heartbeat.embedding_model
     )
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return action_result(
@@ -299,7 +287,6 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
 
 
 def reprioritize(execution: Execution, decision: Decision) -> Act:
-    """Move a goal in the backlog."""
     backlog = yield from _backlog(execution)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
     _record(execution, goal, GoalChangeKind.MOVED, f"it is {goal.state}")

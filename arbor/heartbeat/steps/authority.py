@@ -175,7 +175,6 @@ def approved_action(approval: ApprovalView) -> ProposedAction:
 
 
 def request_views(approvals: Iterable[ApprovalView]) -> list[ApprovalRequestView]:
-    """Return the requests as the situation shows them."""
     return [
         ApprovalRequestView(
             id=str(approval.id),
@@ -252,7 +251,6 @@ def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
 
 
 def new_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> list[NewApproval]:
-    """Return the requests for approval that these decisions make."""
     known = {str(approval.id) for approval in approvals_of(heartbeat)}
     return [
         NewApproval(

@@ -117,14 +117,12 @@ class BacklogEditor:
         self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
 
     def release(self, result: ActionResult) -> None:
-        """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
         self._backlog.release_untried(key, counted=key in self._heartbeat.counted)
 
     @property
     def untried(self) -> set[str]:
-        """Return the ids of intents that were released without an attempt."""
         return self._released - self._tried
 
     def decompose(self, decomposition: Decomposition) -> None:

@@ -17,14 +17,13 @@ from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.new_memories import new_memory
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.heartbeat.steps.tool_calls import finish_tool_call, suspend_on_tool
-from arbor.heartbeat.steps.windows import limits_of
+from arbor.heartbeat.steps.windows import limits_of, suspended
 from arbor.memory.details import SemanticDetail
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
-from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
@@ -60,12 +59,10 @@ class InquiryResult:
 
     @property
     def cited(self) -> list[dict[str, str]]:
-        """Return the cited pages."""
         return [self.inquiry.pages[place] for place in self.answer.sources]
 
 
 def inquire(decision: Decision) -> ActionResult:
-    """Begin an inquiry, which `work` completes."""
     return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
 
 
@@ -100,7 +97,6 @@ class PendingWork:
         return _suspend(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> Steps[HeartbeatState]:
-        """Continue with the result of the call."""
         if not heartbeat.work:
             return (yield from finish_tool_call(heartbeat, result))
         inquiry = heartbeat.work[0]
@@ -120,18 +116,11 @@ def _after_search(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
-        recalled: list[Recalled] = yield RecallRequest(
-            agent_id=heartbeat.agent_id,
-            text=inquiry.question,
-            vector=heartbeat.vectors.get(inquiry.question),
-            model=heartbeat.embedding_model,
-            limit=_RECALLED,
-            now=heartbeat.now,
-            only=NOT_OWN_HEARTBEATS,
+        recalled: list[Recalled] = yield heartbeat.recall_of(
+            inquiry.question, limit=_RECALLED, only=NOT_OWN_HEARTBEATS
         )
         remembered = [memory.content for memory in recalled]
-        if recalled:
-            heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in recalled},))
+        heartbeat = heartbeat.having_recalled(recalled)
     inquiry = replace(
         inquiry,
         step=CallPurpose.ANSWER.value,
@@ -245,10 +234,8 @@ def _ask_model(
 
 
 def _suspend(heartbeat: HeartbeatState, inquiry: Inquiry, question: Question) -> NodeResult[HeartbeatState]:
-    return NodeResult(
-        state=replace(heartbeat, work=[inquiry, *heartbeat.work[1:]]),
-        suspend=Suspension(kind=inquiry.step, payload=question),
-    )
+    heartbeat = replace(heartbeat, work=[inquiry, *heartbeat.work[1:]])
+    return suspended(heartbeat, CallPurpose(inquiry.step), question)
 
 
 def _pages_of(inquiry: Inquiry) -> Any:

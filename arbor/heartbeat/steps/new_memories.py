@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.memory import ArtifactKind
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.situation import (
+    PEER_MESSAGE,
+    USER_MESSAGE,
+    BufferItemView,
+    MemoryView,
+    PerceptView,
+    Situation,
+)
 from arbor.heartbeat.sources import own_source, source_of
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import read_id
@@ -105,7 +112,12 @@ def _sender(terms: set[str], situation: Situation, least: float) -> Source | Non
 
 def _speaker(terms: set[str], situation: Situation, least: float) -> Source | None:
     """Return the speaker of the memory or buffer item that has most of the terms; of several, the most trusted."""
-    views = (*situation.recent, *situation.relevant, *situation.recalled, *situation.held)
+    views: list[MemoryView | BufferItemView] = [
+        *situation.recent,
+        *situation.relevant,
+        *situation.recalled,
+        *situation.held,
+    ]
     shares = [
         (share, view.trust, view.role)
         for view in views

@@ -29,7 +29,6 @@ from arbor.heartbeat.state import Focus, HeartbeatState
 from arbor.heartbeat.steps.authority import approved_requests
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.drives import WAKING, Drives, after_idle_heartbeat, in_touch, next_urgent_at, read_drives
@@ -220,13 +219,10 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if not focused.text:
         return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
     opening = heartbeat.opening
-    memories: list[Recalled] = yield RecallRequest(
-        agent_id=heartbeat.agent_id,
-        text=focused.text,
+    memories: list[Recalled] = yield heartbeat.recall_of(
+        focused.text,
         vector=focused.vector,
-        model=heartbeat.embedding_model,
         limit=asked_for(RELEVANT_SHOWN),
-        now=heartbeat.now,
         only=past_of(heartbeat.situation),
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
@@ -242,8 +238,7 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             limit=BUFFER_ITEMS_SHOWN,
         )
     heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in memories], held=list(held))
-    if memories:
-        heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
+    heartbeat = heartbeat.having_recalled(memories)
     if opening:
         heartbeat = heartbeat.with_view(**influence_of(heartbeat.situation, opening.past))
     return NodeResult(state=replace(heartbeat, focus=None))
@@ -261,7 +256,6 @@ def select_mode(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 
 def memory_view(memory: Recalled) -> MemoryView:
-    """Return the view of a recalled memory."""
     return MemoryView(
         id=str(memory.id),
         type=memory.type,

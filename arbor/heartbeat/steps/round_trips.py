@@ -32,12 +32,13 @@ from arbor.heartbeat.steps.windows import (
     limits_of,
     max_reply_tokens,
     retry_messages,
+    suspended,
     with_cuts_audited,
 )
-from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
+from arbor.heartbeat.tiers import ThinkTier, models_of, tier_of
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
-from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps
 from arbor.values import replace
 
 #: Errors after which another model may answer.
@@ -108,7 +109,7 @@ def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situat
 def _route(heartbeat: HeartbeatState) -> tuple[ThinkTier, tuple[str, ...]]:
     """Return the tier, lowered by the budget level, and its models."""
     situation = heartbeat.situation
-    tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
+    tier = tier_of(situation).lowered(situation.degradation.tiers_down)
     models = models_of(
         tier,
         policy=heartbeat.routing.tiers,
@@ -166,7 +167,7 @@ class Think:
         )
         # The call stores the prompt, so the checkpoint does not need it.
         heartbeat = replace(heartbeat, prompt=None, asked_tokens=asked_tokens)
-        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
+        return suspended(heartbeat, CallPurpose.THINK, question)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
         """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""

@@ -12,12 +12,13 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
 from arbor.heartbeat.steps.new_memories import new_memory
+from arbor.heartbeat.steps.windows import suspended
 from arbor.ids import read_id
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import REFERENCE_LENGTH, Source
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.models.ports import CallPurpose
-from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import line, shorten
 from arbor.tools.calls import ToolRequest, handle_of, read_answer_text
 from arbor.tools.names import PREFIX, is_tool_action, server_of
@@ -35,7 +36,6 @@ _REMEMBERED_LENGTH = 2_000
 
 
 def begun_tool_call(decision: Decision) -> ActionResult:
-    """Return the result of a call that has begun."""
     return action_result(
         decision, ActionOutcome.UNKNOWN, f"calling {_with_arguments(decision.action, decision.params)}"
     )
@@ -67,11 +67,10 @@ def pending_tool_calls(
 
 
 def suspend_on_tool(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
-    """Suspend on the first of the pending calls."""
     call = heartbeat.tool_calls[0]
     request = ToolRequest(tool_id=call.tool_id, fingerprint=call.fingerprint, arguments=call.arguments)
     asked = Question(model=handle_of(call.action), request=request.to_model_request().to_json())
-    return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.TOOL.value, payload=asked))
+    return suspended(heartbeat, CallPurpose.TOOL, asked)
 
 
 def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[HeartbeatState]:

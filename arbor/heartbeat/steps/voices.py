@@ -17,10 +17,16 @@ from arbor.heartbeat.dialogue import (
 )
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.windows import MESSAGE_OVERHEAD, count_tokens, further_sections, max_prompt_tokens
+from arbor.heartbeat.steps.windows import (
+    MESSAGE_OVERHEAD,
+    count_tokens,
+    further_sections,
+    max_prompt_tokens,
+    suspended,
+)
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
-from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps
 from arbor.values import replace
 
 
@@ -71,7 +77,7 @@ class InnerVoices:
         )
         # The stored call has the reply in question.
         heartbeat = replace(heartbeat, reply=None)
-        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.VOICE.value, payload=question))
+        return suspended(heartbeat, CallPurpose.VOICE, question)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
         """Add the view; after the last one, prepare the question for the decision."""

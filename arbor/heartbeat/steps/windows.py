@@ -8,16 +8,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.needs import Question
 from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, without_room
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.models.handles import REFLEX
-from arbor.models.ports import PromptMessage
+from arbor.models.ports import CallPurpose, PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
+from arbor.pipeline.engine import NodeResult, Suspension
 
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
@@ -82,6 +84,13 @@ def quotable(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     """Return the characters that a further message may quote after a prompt of `asked_tokens`."""
     room = max_prompt_tokens(heartbeat) - asked_tokens - MESSAGE_OVERHEAD
     return max(room, 0) * CHARACTERS_PER_TOKEN
+
+
+def suspended(
+    heartbeat: HeartbeatState, purpose: CallPurpose, question: Question
+) -> NodeResult[HeartbeatState]:
+    """Return the result of a step that waits for a call."""
+    return NodeResult(state=heartbeat, suspend=Suspension(kind=purpose.value, payload=question))
 
 
 def further_sections(

@@ -76,8 +76,8 @@ def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
 
     (process,) = [step for step in run_script(Script(replies=[reply])).passed if step.node == "process"]
 
-    assert process.notes[0] == "wants rest"
-    assert any("dropped dreams: unknown key" in line for line in process.notes)
+    assert process.changed[0] == "wants rest"
+    assert any("dropped dreams: unknown key" in line for line in process.changed)
 
 
 def test_a_preferred_edge_is_followed() -> None:
