@@ -80,7 +80,7 @@ def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | No
     nearest: NearestLimit | None = None
     for whose, limits, used in pairs:
         for what, limit, spent in (
-            ("beats", limits.beats, used.beats),
+            ("heartbeats", limits.beats, used.beats),
             ("tokens", limits.tokens, used.tokens),
             ("US dollars", limits.usd, used.usd),
         ):
