@@ -236,70 +236,65 @@ def apply_trust(heartbeat: HeartbeatState, decision: Decision, earlier: Sequence
 
 
 def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Return the state with the requests for approval that its decisions make, use and withdraw as effects."""
-    decisions = heartbeat.decisions
-    if not any(decision.approval_id for decision in decisions):
+    """Return the state with the requests for approval that its decisions make, use and withdraw as effects.
+
+    An approved request is withdrawn if its action is refused for good.
+    """
+    decisions = [decision for decision in heartbeat.decisions if decision.approval_id]
+    if not decisions:
         return heartbeat
-    return heartbeat.bringing(
-        approvals=new_requests(heartbeat, decisions),
-        approvals_used=[
-            UUID(decision.approval_id) for decision in decisions if decision.runs and decision.approval_id
-        ],
-        approvals_withdrawn=withdrawn_requests(heartbeat, decisions),
-        audit=approval_notes(heartbeat, decisions),
-    )
-
-
-def new_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> list[NewApproval]:
-    known = {str(approval.id) for approval in approvals_of(heartbeat)}
-    return [
-        NewApproval(
-            id=UUID(decision.approval_id),
-            action=decision.action,
-            resource=resource_of(decision.action, decision.params),
-            body=canonical_body(decision.params).decode(),
-            body_hash=body_hash(decision.params),
-            about=storable(opening_text(decision.params)),
-            reasoning=storable(decision.reasoning),
-            why=decision.reason,
-            goal_id=decision.goal_id,
-            intent_id=decision.intent_id,
-            turn=max(heartbeat.turn, 1),
-            index=decision.index,
-            asked_at=heartbeat.now,
-            expires_at=heartbeat.now + LASTS,
-        )
+    requests = approvals_of(heartbeat)
+    known = {str(request.id) for request in requests}
+    approved = {str(request.id) for request in requests if request.status is ApprovalStatus.APPROVED}
+    new = [
+        _new_request(heartbeat, decision)
         for decision in decisions
         if decision.verdict is DecisionVerdict.AWAITS_APPROVAL and decision.approval_id not in known
     ]
+    asked = {str(request.id) for request in new}
+    return heartbeat.bringing(
+        approvals=new,
+        approvals_used=[UUID(decision.approval_id) for decision in decisions if decision.runs],
+        approvals_withdrawn=[
+            (UUID(decision.approval_id), storable(decision.reason))
+            for decision in decisions
+            if decision.approval_id in approved and decision.verdict not in _WAITING
+        ],
+        audit=[
+            _approval_note(heartbeat, decision)
+            for decision in decisions
+            if decision.runs or decision.approval_id in asked
+        ],
+    )
 
 
-def withdrawn_requests(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> list[tuple[UUID, str]]:
-    """Return the approved requests whose actions are refused for good, with the reasons."""
-    approved = {
-        str(approval.id) for approval in approvals_of(heartbeat) if approval.status is ApprovalStatus.APPROVED
-    }
-    return [
-        (UUID(decision.approval_id), storable(decision.reason))
-        for decision in decisions
-        if decision.approval_id in approved and decision.verdict not in _WAITING
-    ]
+def _new_request(heartbeat: HeartbeatState, decision: Decision) -> NewApproval:
+    return NewApproval(
+        id=UUID(decision.approval_id),
+        action=decision.action,
+        resource=_resource(decision),
+        body=canonical_body(decision.params).decode(),
+        body_hash=body_hash(decision.params),
+        about=storable(opening_text(decision.params)),
+        reasoning=storable(decision.reasoning),
+        why=decision.reason,
+        goal_id=decision.goal_id,
+        intent_id=decision.intent_id,
+        turn=max(heartbeat.turn, 1),
+        index=decision.index,
+        asked_at=heartbeat.now,
+        expires_at=heartbeat.now + LASTS,
+    )
 
 
-def approval_notes(heartbeat: HeartbeatState, decisions: Sequence[Decision]) -> list[AuditNote]:
-    """Return the records of new requests and of executed ones for the audit log."""
-    asked = {str(request.id) for request in new_requests(heartbeat, decisions)}
-    return [
-        AuditNote(
-            action=_EXECUTED if decision.runs else _ASKED,
-            message=f"{'executed' if decision.runs else 'asked to execute'} {decision.action}: {opening_text(decision.params)}",
-            detail={
-                "approval_id": decision.approval_id,
-                "heartbeat_id": str(heartbeat.heartbeat_id),
-                "resource": resource_of(decision.action, decision.params),
-                "body_hash": body_hash(decision.params),
-            },
-        )
-        for decision in decisions
-        if decision.approval_id and (decision.runs or decision.approval_id in asked)
-    ]
+def _approval_note(heartbeat: HeartbeatState, decision: Decision) -> AuditNote:
+    return AuditNote(
+        action=_EXECUTED if decision.runs else _ASKED,
+        message=f"{'executed' if decision.runs else 'asked to execute'} {decision.action}: {opening_text(decision.params)}",
+        detail={
+            "approval_id": decision.approval_id,
+            "heartbeat_id": str(heartbeat.heartbeat_id),
+            "resource": _resource(decision),
+            "body_hash": body_hash(decision.params),
+        },
+    )

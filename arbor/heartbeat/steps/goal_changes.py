@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -266,17 +267,15 @@ class BacklogEditor:
         self._dropped.append(Dropped(path=path, value=value, reason=reason))
 
     def _record_refusal(self, item: BaseModel, reason: str) -> None:
-        goal_id = str(getattr(item, "goal_id", None) or self._find_goal_id(getattr(item, "intent_id", None)))
+        goal_id, intent_id = getattr(item, "goal_id", None), getattr(item, "intent_id", None)
+        if not goal_id and intent_id:
+            with suppress(NotFound):
+                goal_id = self._backlog.intent(intent_id).goal_id
+        goal_id = str(goal_id or "")
         title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
-
-    def _find_goal_id(self, intent_id: str | None) -> str:
-        try:
-            return str(self._backlog.intent(intent_id).goal_id) if intent_id else ""
-        except NotFound:
-            return ""
 
 
 def is_work(result: ActionResult) -> bool:

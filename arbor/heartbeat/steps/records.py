@@ -7,8 +7,6 @@ from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import StateAfterHeartbeat
@@ -208,23 +206,15 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
     if heartbeat.moment.embeds_here:
         vectors |= yield Embedding(model=model, stored=[narrative])
-    note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
-    narrative_vector = vectors_of([narrative], vectors)
-    if notes and (note_vectors is None) != (narrative_vector is None):
-        # One request has vectors for all its memories or for none.
-        placed_notes: PlacedMemories = yield Placing(memories=notes, vectors=note_vectors, model=model)
-        placed: PlacedMemories = yield Placing(
-            memories=[narrative_memory], vectors=narrative_vector, model=model
-        )
-        fresh = placed_notes.fresh
-    else:
-        all_vectors = (
-            np.concatenate([note_vectors, narrative_vector])
-            if note_vectors is not None and narrative_vector is not None
-            else narrative_vector
-        )
-        placed = yield Placing(memories=[*notes, narrative_memory], vectors=all_vectors, model=model)
-        fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
+    memories = [*notes, narrative_memory]
+    # One request has vectors for all its memories or for none.
+    is_alike = all(note.content in vectors for note in notes) == (narrative in vectors)
+    groups = [memories] if is_alike or not notes else [notes, [narrative_memory]]
+    fresh: list[UUID] = []
+    for group in groups:
+        found = vectors_of([memory.content for memory in group], vectors)
+        placed: PlacedMemories = yield Placing(memories=group, vectors=found, model=model)
+        fresh += placed.fresh
     memory_id = placed.ids[-1]
     created = {
         UUID(created_id)
