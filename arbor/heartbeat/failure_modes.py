@@ -217,15 +217,17 @@ def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:
         return None
     stems_by_heartbeat = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
     counts = [
-        sum(any(_is_same_topic(wanted, topic) for topic in others) for others in stems_by_heartbeat)
+        sum(
+            any(
+                wanted and 2 * len(wanted & topic) / (len(wanted) + len(topic)) > SAME_TOPIC
+                for topic in others
+            )
+            for others in stems_by_heartbeat
+        )
         for wanted in stems_by_heartbeat[0]
     ]
     most = max(counts, default=0)
     return (latest[0].topics[counts.index(most)], most) if most >= HEARTBEATS_OF_A_TOPIC else None
-
-
-def _is_same_topic(first: frozenset[str], second: frozenset[str]) -> bool:
-    return bool(first) and 2 * len(first & second) / (len(first) + len(second)) > SAME_TOPIC
 
 
 def _same_story(narratives: Sequence[frozenset[str]]) -> str:

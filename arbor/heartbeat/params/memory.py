@@ -57,18 +57,6 @@ LOWER_CASE = BeforeValidator(_lower_case)
 Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
-class RestParams(ActionParams):
-    """No parameters."""
-
-
-class ObserveParams(ActionParams):
-    """No parameters."""
-
-
-class ReviewGoalsParams(ActionParams):
-    """No parameters."""
-
-
 def _lower_words(value: Any) -> Any:
     """Return a list of words in lower case, also of a single word."""
     written = [value] if isinstance(value, str) else value
@@ -86,13 +74,11 @@ def _moment(value: Any) -> Any:
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
-def _named(value: Any) -> Any:
-    return "" if value is None else value
-
-
 _Day = Annotated[datetime | None, BeforeValidator(_moment)]
 #: The name of something that restricts a recall; empty: nothing does.
-_FilterName = Annotated[str, BeforeValidator(_named), StringConstraints(max_length=200)]
+_FilterName = Annotated[
+    str, BeforeValidator(lambda value: "" if value is None else value), StringConstraints(max_length=200)
+]
 #: Offered as any texts: an unknown type is refused with the list of types.
 _Types = Annotated[
     tuple[MemoryType, ...],

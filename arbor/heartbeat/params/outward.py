@@ -150,16 +150,12 @@ class StartWorkflowParams(ActionParams):
     )
 
 
-def _as_flag(value: object) -> object:
-    return False if value is None else value
-
-
 class CompleteStepParams(ActionParams):
     """A step of a workflow that is delegated to the agent, and its result."""
 
     step: str = needed_text("the step's id", most=100)
     output: str = needed_text("the result, or why the step cannot be done", most=STEP_OUTPUT_LENGTH)
-    failed: Annotated[bool, BeforeValidator(_as_flag)] = Field(
+    failed: Annotated[bool, BeforeValidator(lambda value: value is not None and value)] = Field(
         False, description="true if the step cannot be done (default: false)"
     )
 

@@ -81,7 +81,10 @@ class BacklogEditor:
                 self.count_action(result)
             raise
         fault = ""
-        if not self._executes_step(result.action, intent.action):
+        by_rule = self._heartbeat.situation.model_is_reflex
+        substitutes = SUBSTITUTE_ACTIONS if by_rule else ()
+        offered = self._heartbeat.allowed
+        if not carries_out(result.action, intent.action, offered=offered, substitutes=substitutes):
             fault = f"the step is {intent.action}; {result.action} does not carry it out"
         elif waits := self._backlog.unmet_dependencies(intent.id):
             fault = f"the step waits until its plan has what it needs: {'; '.join(waits)}"
@@ -227,12 +230,6 @@ class BacklogEditor:
         if str(goal_id) not in self._served:
             self._served.add(str(goal_id))
             self._backlog.serve(goal_id)
-
-    def _executes_step(self, action: str, step: str) -> bool:
-        by_rule = self._heartbeat.situation.model_is_reflex
-        return carries_out(
-            action, step, offered=self._heartbeat.allowed, substitutes=SUBSTITUTE_ACTIONS if by_rule else ()
-        )
 
     def _record_work(self) -> None:
         """Record actions for goals without another recorded change."""
