@@ -112,7 +112,7 @@ class WorkflowRun(TenantModel):
     #: program. Empty: none.
     key = models.CharField(max_length=200, blank=True, default="")
     input = models.JSONField(default=dict)
-    #: `arbor.pipeline.progress.Checkpoint.position()`; empty before the first leg.
+    #: `arbor.pipeline.engine.Checkpoint.position()`; empty before the first leg.
     position = models.JSONField(default=dict)
     #: Counts the legs: a fencing token of all that walks the run.
     leg = models.PositiveIntegerField(default=0)

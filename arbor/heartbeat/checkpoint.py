@@ -14,7 +14,7 @@ from arbor.errors import CheckpointInvalid
 from arbor.heartbeat.inputs import Moment
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
-from arbor.pipeline.progress import Checkpoint
+from arbor.pipeline.engine import Checkpoint
 
 #: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
 _NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})

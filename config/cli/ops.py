@@ -20,8 +20,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.heartbeat.steps import HANDLERS
+from arbor.pipeline.conditions import NODE_OUTCOMES, NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import print_note

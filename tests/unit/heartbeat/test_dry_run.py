@@ -8,8 +8,8 @@ import re
 import pytest
 
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run
+from arbor.pipeline.conditions import NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NodeOutcome
 
 REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], "goal_updates": []})
 GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
