@@ -214,9 +214,6 @@ _SEARCHED = {
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
-# --- Checks --------------------------------------------------------------------------------------------
-
-
 def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
     name = decision.action
     if name in ACTIONS or name in limits.tools or (name in limits.missing and name in limits.allowed):

@@ -241,9 +241,6 @@ def _is_like(experience: ExperienceView, work: Sequence[str]) -> bool:
     return _fit(experience.about, work) >= LIKE_FROM
 
 
-# --- Reading the columns of the situation's statement --------------------------------------------------
-
-
 def read_past(columns: Mapping[str, Any]) -> PastConduct:
     """Return the candidates from the columns of the situation's statement by name."""
     return PastConduct(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from arbor.agents.energy import EnergyTerms
 from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
@@ -64,8 +64,7 @@ class RecordedHeartbeat:
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(NamedTuple):
     """A difference between record and replay."""
 
     #: `prompt: NAME`, `action 2: verdict`, `dropped`, `repairs`, `replies`.
@@ -108,13 +107,13 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     newly_dropped = [item for item in dropped if item not in heartbeat.dropped]
     dropped_later = [item for item in heartbeat.dropped if item not in dropped]
     if newly_dropped:
-        differences.append(_difference("dropped", _format_items(heartbeat.dropped), _format_items(dropped)))
+        differences.append(Difference("dropped", _format_items(heartbeat.dropped), _format_items(dropped)))
     elif dropped_later:
         notes.append(
             f"{len(dropped_later)} items were set aside after the reply was read; that is not replayed"
         )
     if list(heartbeat.repairs) != repairs:
-        differences.append(_difference("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
+        differences.append(Difference("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
     return Replay(differences=differences, decisions=decisions, notes=notes)
 
 
@@ -160,7 +159,7 @@ def _compare_prompt(heartbeat: RecordedHeartbeat, notes: list[str]) -> list[Diff
     recorded = dict(heartbeat.sections)
     built = {section.name: section.text for section in prompt.sections}
     return [
-        _difference(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
+        Difference(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
         for name in dict.fromkeys([*recorded, *built])
         if recorded.get(name, "") != built.get(name, "")
     ]
@@ -270,19 +269,15 @@ def _compare_decisions(
         if entry is None or decision is None:
             recorded_action = "" if entry is None else str(entry.get("action"))
             decided_action = "" if decision is None else decision.action
-            differences.append(_difference(f"action {number}", recorded_action, decided_action))
+            differences.append(Difference(f"action {number}", recorded_action, decided_action))
             continue
         decided = decision.model_dump(mode="json")
         differences += [
-            _difference(f"action {number}: {name}", _text(entry[name]), _text(decided[name]))
+            Difference(f"action {number}: {name}", _text(entry[name]), _text(decided[name]))
             for name in _COMPARED
             if name in entry and entry[name] != decided[name]
         ]
     return differences
-
-
-def _difference(where: str, recorded: str, replayed: str) -> Difference:
-    return Difference(where=where, recorded=recorded, replayed=replayed)
 
 
 def _text(value: Any) -> str:

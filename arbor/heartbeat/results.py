@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,7 @@ from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replies.items import Dropped
+from arbor.selves.emotions import Event
 
 
 class ActionOutcome(StrEnum):
@@ -119,22 +120,29 @@ class GoalChange(BaseModel):
     by_rule: bool = False
 
 
-_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = {
-    GoalChangeKind.CREATED: LinkKind.ORIGIN,
-    GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
-    GoalChangeKind.MOVED: LinkKind.PROGRESS,
-    GoalChangeKind.PLANNED: LinkKind.PROGRESS,
-    GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
-    GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
-    GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
+class ChangeMeaning(NamedTuple):
+    """The meaning of a kind of change: its words in a narrative, its event for the mood, its link to the memory."""
+
+    words: str
+    event: Event | None
+    link: LinkKind | None
+
+
+MEANINGS: Mapping[GoalChangeKind, ChangeMeaning] = {
+    GoalChangeKind.PROGRESSED: ChangeMeaning("went on", Event.GOAL_PROGRESSED, LinkKind.PROGRESS),
+    GoalChangeKind.CREATED: ChangeMeaning("is new", Event.GOAL_CREATED, LinkKind.ORIGIN),
+    GoalChangeKind.MOVED: ChangeMeaning("moved", None, LinkKind.PROGRESS),
+    GoalChangeKind.PLANNED: ChangeMeaning("has a plan", Event.GOAL_PLANNED, LinkKind.PROGRESS),
+    GoalChangeKind.BLOCKED: ChangeMeaning("is held up", Event.GOAL_BLOCKED, LinkKind.BLOCKER),
+    GoalChangeKind.COMPLETED: ChangeMeaning("is done", Event.GOAL_DONE, LinkKind.COMPLETION),
+    GoalChangeKind.ABANDONED: ChangeMeaning("is given up", Event.GOAL_ABANDONED, LinkKind.COMPLETION),
+    GoalChangeKind.REFUSED: ChangeMeaning("did not change as I wanted", Event.GOAL_REFUSED, None),
 }
 
 
 def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
     """Return the links from the heartbeat's memory to changed goals (seed 004, 7.4); refusals make none."""
-    return [
-        (change.goal_id, _LINK_OF_CHANGE[change.kind]) for change in changes if change.kind in _LINK_OF_CHANGE
-    ]
+    return [(change.goal_id, link) for change in changes if (link := MEANINGS[change.kind].link) is not None]
 
 
 def finished_or_moved_goals(changes: Iterable[GoalChange]) -> set[str]:

@@ -360,18 +360,14 @@ class Situation(SituationPart):
             plan.goal_id for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for
         )
 
-    def plan_of(self, goal_id: str) -> PlanView | None:
-        plans_of_goal = [plan for plan in self.plans if plan.goal_id == goal_id]
-        return next(
-            (plan for plan in plans_of_goal if plan.status is PlanStatus.ACTIVE),
-            plans_of_goal[0] if plans_of_goal else None,
-        )
-
     @property
     def shown_plan(self) -> PlanView | None:
-        """Return the plan of the most important active goal that has one."""
-        plans = (self.plan_of(goal.id) for goal in self.active_goals)
-        return next((plan for plan in plans if plan is not None), None)
+        """Return the plan of the most important active goal that has one: its active plan, or else a draft."""
+        for goal in self.active_goals:
+            plans = [plan for plan in self.plans if plan.goal_id == goal.id]
+            if plans:
+                return next((plan for plan in plans if plan.status is PlanStatus.ACTIVE), plans[0])
+        return None
 
     def goals_in(self, state: GoalState) -> list[GoalView]:
         """Return the goals in a state, most important first."""

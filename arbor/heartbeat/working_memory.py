@@ -290,13 +290,11 @@ def _list(stored: Mapping[str, Any], *names: str) -> list[Any]:
 
 
 def _old_thought(thought: Any, started_at: Any) -> Any:
-    if isinstance(thought, Mapping):
-        text = thought.get("text", thought.get("content", ""))
-        return {
-            "text": str(text),
-            "at": thought.get("at") or thought.get("timestamp") or started_at or _LONG_AGO,
-        }
-    return thought if isinstance(thought, Thought) else {"text": str(thought), "at": started_at or _LONG_AGO}
+    if isinstance(thought, Thought):
+        return thought
+    written = thought if isinstance(thought, Mapping) else {"text": thought}
+    at = written.get("at") or written.get("timestamp") or started_at or _LONG_AGO
+    return {"text": str(written.get("text", written.get("content", ""))), "at": at}
 
 
 def _texts(lines: Iterable[Any]) -> list[str]:

@@ -19,12 +19,8 @@ from arbor.tools.names import ACTION_LENGTH
 
 # The most items of each kind in one reply. Three new goals and three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
-MAX_MEMORY_NOTES = 10
-MAX_GOAL_UPDATES = 10
 MAX_NEW_GOALS = 3
-MAX_CONCERNS = 5
 MAX_INTENTIONS = 3
-MAX_IDENTITY_INSIGHTS = 5
 # A year of hourly heartbeats is 8,760.
 MAX_TICKS = 1_000_000
 
@@ -38,14 +34,14 @@ REPLY_KEYS = (*COMMON_KEYS, *FURTHER_KEYS)
 #: The most items by key; seed 000, 2: at most 20 proposals are pending.
 MOST: Mapping[str, int] = {
     "actions": MAX_ACTIONS,
-    "memory_notes": MAX_MEMORY_NOTES,
-    "goal_updates": MAX_GOAL_UPDATES,
+    "memory_notes": 10,
+    "goal_updates": 10,
     "new_goals": MAX_NEW_GOALS,
-    "concerns": MAX_CONCERNS,
+    "concerns": 5,
     "curiosity": 10,
     "decompositions": 3,
     "proposal_decisions": 20,
-    "identity_insights": MAX_IDENTITY_INSIGHTS,
+    "identity_insights": 5,
     "peer_notes": 5,
     "resolved": 10,
 }

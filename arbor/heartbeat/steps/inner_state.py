@@ -14,6 +14,7 @@ from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import PeerNote, Reply
 from arbor.heartbeat.results import (
+    MEANINGS,
     ActionOutcome,
     ActionRecord,
     ActionResult,
@@ -211,15 +212,6 @@ _ACTION_EVENTS: Mapping[str, Event] = {
     "reach_out_agent": Event.REACH_OUT,
     "reach_out_public": Event.REACH_OUT,
 }
-_CHANGES: Mapping[GoalChangeKind, Event] = {
-    GoalChangeKind.COMPLETED: Event.GOAL_DONE,
-    GoalChangeKind.PROGRESSED: Event.GOAL_PROGRESSED,
-    GoalChangeKind.CREATED: Event.GOAL_CREATED,
-    GoalChangeKind.PLANNED: Event.GOAL_PLANNED,
-    GoalChangeKind.BLOCKED: Event.GOAL_BLOCKED,
-    GoalChangeKind.REFUSED: Event.GOAL_REFUSED,
-    GoalChangeKind.ABANDONED: Event.GOAL_ABANDONED,
-}
 
 
 def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:
@@ -229,7 +221,7 @@ def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[G
         or _OUTCOMES.get(result.outcome)
         for result in results
     ]
-    change_events = [_CHANGES.get(change.kind) for change in changes if not change.by_rule]
+    change_events = [MEANINGS[change.kind].event for change in changes if not change.by_rule]
     return [
         *(event for event in (*action_events, *change_events) if event is not None),
         *(Event.CONCERN for _ in reply.concerns),

@@ -16,6 +16,7 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import (
+    MEANINGS,
     ActionOutcome,
     ActionResult,
     GoalChange,
@@ -58,18 +59,6 @@ _OPENINGS: Mapping[Mode, str] = {
     Mode.PLAN_EXECUTION: "I had goals but no plan.",
     Mode.GOAL_PURSUIT: "I worked on my goals.",
     Mode.REFLECTION: "Nothing pressed, so I reflected.",
-}
-
-
-_CHANGES: Mapping[GoalChangeKind, str] = {
-    GoalChangeKind.PROGRESSED: "went on",
-    GoalChangeKind.CREATED: "is new",
-    GoalChangeKind.MOVED: "moved",
-    GoalChangeKind.BLOCKED: "is held up",
-    GoalChangeKind.PLANNED: "has a plan",
-    GoalChangeKind.COMPLETED: "is done",
-    GoalChangeKind.ABANDONED: "is given up",
-    GoalChangeKind.REFUSED: "did not change as I wanted",
 }
 
 
@@ -129,7 +118,7 @@ def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
     for change in changes:
         about = _shorten(change.change)
         closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
-        happened = "came to rest by itself" if closed else _CHANGES[change.kind]
+        happened = "came to rest by itself" if closed else MEANINGS[change.kind].words
         yield f"My goal {quoted(_shorten(change.title))} {happened}{f': {about}' if about else ''}."
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.heartbeat.guards import paths_of
-from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
+from arbor.heartbeat.needs import (
+    DecideProposal,
+    OwnMemories,
+    ProposalOutcome,
+    Propose,
+    ProposedChange,
+    SettledProposals,
+)
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
@@ -40,11 +48,17 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         if proposal.acceptable
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
-    changed = [f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made]
-    changed += [f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired]
+    changed = _lines(("proposed", outcome.made), ("fell out of the queue", outcome.expired))
     if outcome.dropped_experiences:
         changed.append(f"deleted {outcome.dropped_experiences} old experiences")
     return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
+
+
+def _lines(*found: tuple[str, Sequence[ProposedChange]]) -> list[str]:
+    """Return lines of the trace about proposals, each with what happened to them."""
+    return [
+        f"{what}: {shorten(proposal.content, _LINE)}" for what, proposals in found for proposal in proposals
+    ]
 
 
 def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -87,12 +101,12 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
     outcome: ProposalOutcome = (yield Propose(proposals=proposals)) if proposals else ProposalOutcome()
-    changed = (
-        *(f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made),
-        *(f"proposed already: {shorten(proposal.content, _LINE)}" for proposal in outcome.known),
-        *(f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired),
+    changed = _lines(
+        ("proposed", outcome.made),
+        ("proposed already", outcome.known),
+        ("fell out of the queue", outcome.expired),
     )
-    return NodeResult(state=heartbeat.with_dropped(dropped), changed=changed)
+    return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(changed))
 
 
 def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:
