@@ -19,8 +19,8 @@ from arbor.goals.values import GoalLayer
 from arbor.heartbeat.focus import focus_text
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
 from arbor.heartbeat.views import (
-    ActionTally,
     AttemptView,
+    CapabilityView,
     ExperienceView,
     PrecedentView,
     PublicationView,
@@ -91,7 +91,9 @@ def influence_of(situation: Situation, past: PastConduct) -> dict[str, Any]:
         "tallies": tally(past.experiences, work),
         "precedents": choose_precedents(situation, past.decisions, work),
         "publications": choose_publications(past.publications, work) if writes_for_people(situation) else [],
-        "handlers": rank_handlers(past.delegations, work) if may_delegate(situation) else [],
+        "handlers": rank_handlers(past.delegations, work)
+        if any(offer.name in _DELEGATING for offer in situation.actions)
+        else [],
     }
 
 
@@ -124,10 +126,6 @@ def writes_for_people(situation: Situation) -> bool:
     return REACH_OUT_PUBLIC in offered or bool(_TO_PEOPLE & offered & planned)
 
 
-def may_delegate(situation: Situation) -> bool:
-    return any(offer.name in _DELEGATING for offer in situation.actions)
-
-
 def choose_attempts(attempts: Iterable[PastAttempt], tasks: Sequence[str]) -> list[AttemptView]:
     """Return the attempts at tasks like these, failed ones first, then the most alike; each title once."""
     found: dict[str, tuple[int, float, AttemptView]] = {}
@@ -153,7 +151,7 @@ def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = 
     return lessons[:EXPERIENCES_SHOWN]
 
 
-def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[ActionTally]:
+def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[CapabilityView]:
     """Return what succeeded and failed in situations like this one, by action, the most often tried first."""
     counts: dict[str, list[int]] = {}
     for experience in experiences:
@@ -162,7 +160,7 @@ def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[Ac
             count[0] += 1
             count[1] += experience.outcome == ExperienceOutcome.SUCCESS
     tallies = [
-        ActionTally(action=action, attempts=attempts, successes=successes)
+        CapabilityView(action=action, attempts=attempts, successes=successes)
         for action, (attempts, successes) in counts.items()
     ]
     tallies.sort(key=lambda entry: (-entry.attempts, entry.action))

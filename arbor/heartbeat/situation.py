@@ -17,7 +17,6 @@ from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import (
-    ActionTally,
     AspectView,
     AttemptView,
     BeliefView,
@@ -281,7 +280,7 @@ class Situation(SituationPart):
     capabilities: list[CapabilityView] = []
     experiences: list[ExperienceView] = []
     #: What succeeded in situations like this one.
-    tallies: Sparse[ActionTally] = []
+    tallies: Sparse[CapabilityView] = []
     #: Earlier attempts at tasks like the new ones, failed ones first.
     attempts: Sparse[AttemptView] = []
     #: Decisions of people about requests like those at hand, denials first.

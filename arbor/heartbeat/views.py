@@ -141,7 +141,7 @@ class PreferenceView(SituationPart):
 
 
 class CapabilityView(SituationPart):
-    """Attempts and successes of an action."""
+    """Attempts and successes of an action, ever or in situations like this one."""
 
     action: str
     attempts: int
@@ -283,14 +283,6 @@ class AttemptView(SituationPart):
     at: datetime
     #: Why it was abandoned, and why plans and steps of it failed.
     reasons: list[str] = []
-
-
-class ActionTally(SituationPart):
-    """The attempts and successes of an action in situations like this one."""
-
-    action: str
-    attempts: int
-    successes: int
 
 
 class PrecedentView(SituationPart):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from typing import get_args
 
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply import (
@@ -15,13 +16,8 @@ from arbor.heartbeat.replies.reply import (
     REPLY_KEYS,
     TEXT,
     Decomposition,
-    GoalUpdate,
-    IdentityInsight,
     Intention,
-    MemoryNote,
-    PeerNote,
-    ProposalDecision,
-    ProposedGoal,
+    Reply,
     ReplyPart,
     Schema,
     forms_of,
@@ -83,7 +79,7 @@ def _parts_with_tools(actions: Sequence[str], tools: Mapping[str, Schema]) -> Ma
         "thinking": TEXT | {"description": "what you think, in a few sentences"},
         **{key: list_of(item, MOST[key]) for key, item in items.items()},
         # Nothing can be done or planned without actions.
-        **({} if names else {key: list_of(items[key], 0) for key in ("actions", "decompositions")}),
+        **({} if names else {key: list_of(items[key], 0) for key in _OF_ACTIONS}),
     }
 
 
@@ -126,17 +122,14 @@ def _closed(**properties: Schema) -> Schema:
     }
 
 
+#: Keys whose items depend on the agent's actions.
+_OF_ACTIONS = ("actions", "decompositions")
 # Schemas of the items that are the same for every agent.
 _ITEMS: Mapping[str, Schema] = {
-    "memory_notes": _part(MemoryNote),
-    "goal_updates": _part(GoalUpdate),
-    "new_goals": _part(ProposedGoal),
-    "concerns": TEXT,
-    "curiosity": TEXT,
-    "proposal_decisions": _part(ProposalDecision),
-    "identity_insights": _part(IdentityInsight),
-    "peer_notes": _part(PeerNote),
-    "resolved": TEXT,
+    key: TEXT if part is str else _part(part)
+    for key, field in Reply.model_fields.items()
+    for part in get_args(field.annotation)
+    if key not in _OF_ACTIONS
 }
 
 #: The schema with all keys and all actions.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -44,22 +44,6 @@ _GLIMPSE = 160
 _FAILURES_LENGTH = 600
 #: The steps that call a model.
 _MODEL_STEPS = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InquiryResult:
-    """The answer of an inquiry and its review."""
-
-    inquiry: Inquiry
-    answer: InquiryAnswer
-    #: The review in words.
-    note: str = ""
-    #: False if the review of a deep inquiry failed.
-    appraised: bool = True
-
-    @property
-    def cited(self) -> list[dict[str, str]]:
-        return [self.inquiry.pages[place] for place in self.answer.sources]
 
 
 def inquire(decision: Decision) -> ActionResult:
@@ -135,7 +119,7 @@ def _after_search(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
 def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     answer = read_answer(result.text, pages=len(inquiry.pages))
     if not answer.text or inquiry.depth == Depth.SHALLOW:
-        return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=answer)))
+        return (yield from _finish(heartbeat, inquiry, answer))
     stored = {**asdict(answer), "sources": list(answer.sources)}
     inquiry = replace(inquiry, step=CallPurpose.APPRAISE.value, answer=stored)
     pages = yield from _pages_of(inquiry)
@@ -145,8 +129,7 @@ def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
 def _after_review(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     appraisal = read_appraisal(result.text)
     reviewed = _stored_answer(inquiry, confidence=appraisal.confidence)
-    found = InquiryResult(inquiry=inquiry, answer=reviewed, note=appraisal.reason)
-    return (yield from _finish(heartbeat, found))
+    return (yield from _finish(heartbeat, inquiry, reviewed, note=appraisal.reason))
 
 
 _STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[HeartbeatState]]] = {
@@ -171,33 +154,39 @@ def _finish_without_reply(
         assert inquiry.answer is not None
         half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
-        found = InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
-        return (yield from _finish(heartbeat, found))
+        return (yield from _finish(heartbeat, inquiry, half, note=why, appraised=False))
     summary = f"did not find out {inquiry.question!r}: {reason}"
     return _end(heartbeat, inquiry, outcome=ActionOutcome.FAILURE, summary=summary, brought=summary)
 
 
-def _finish(heartbeat: HeartbeatState, found: InquiryResult) -> Steps[HeartbeatState]:
-    """End an inquiry with its answer, which is stored if deep or worth keeping."""
-    inquiry, text = found.inquiry, found.answer.text
+def _finish(
+    heartbeat: HeartbeatState,
+    inquiry: Inquiry,
+    answer: InquiryAnswer,
+    *,
+    note: str = "",
+    appraised: bool = True,
+) -> Steps[HeartbeatState]:
+    """End an inquiry with its answer, which is stored if deep or worth keeping; `note` is the review in words."""
+    text = answer.text
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
         return _end(heartbeat, inquiry, outcome=ActionOutcome.PARTIAL, summary=summary, brought=summary)
     memory_ids: list[str] = []
-    if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
+    if inquiry.depth == Depth.DEEP or answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
         placed: PlacedMemories = yield Placing(
-            memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
+            memories=[_memory(heartbeat, inquiry, answer)], vectors=None, model=heartbeat.embedding_model
         )
         memory_ids = [str(memory_id) for memory_id in placed.ids]
     return _end(
         heartbeat,
         inquiry,
-        outcome=ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
+        outcome=ActionOutcome.SUCCESS if appraised else ActionOutcome.PARTIAL,
         summary=f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
         memory_ids=memory_ids,
-        brought=_format_answer(found),
+        brought=_format_answer(inquiry, answer, note),
     )
 
 
@@ -251,33 +240,37 @@ def _stored_answer(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
     return InquiryAnswer(**written)
 
 
-def _memory(heartbeat: HeartbeatState, found: InquiryResult) -> NewMemory:
+def _cited(inquiry: Inquiry, answer: InquiryAnswer) -> list[dict[str, str]]:
+    return [inquiry.pages[place] for place in answer.sources]
+
+
+def _memory(heartbeat: HeartbeatState, inquiry: Inquiry, answer: InquiryAnswer) -> NewMemory:
     sources = tuple(
         Source(
             kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=heartbeat.now
         )
-        for page in found.cited
+        for page in _cited(inquiry, answer)
     )
-    confidence, question = found.answer.confidence, found.inquiry.question
+    confidence, question = answer.confidence, inquiry.question
     detail = SemanticDetail(confidence=confidence, sources=sources, extra={"question": question})
     return new_memory(
         heartbeat,
-        f"{question} {found.answer.text}",
+        f"{question} {answer.text}",
         MemoryType.SEMANTIC,
-        importance=_IMPORTANCE[Depth(found.inquiry.depth)],
+        importance=_IMPORTANCE[Depth(inquiry.depth)],
         trust=min(semantic_trust(confidence=confidence, sources=sources), MAX_WEB_TRUST),
         detail=detail.to_json(),
     )
 
 
-def _format_answer(found: InquiryResult) -> str:
-    sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
+def _format_answer(inquiry: Inquiry, answer: InquiryAnswer, note: str) -> str:
+    sure = f"{answer.confidence:.2f}{f' ({note})' if note else ''}"
     lines = [
-        found.inquiry.question,
-        found.answer.text,
+        inquiry.question,
+        answer.text,
         f"Confidence {sure}. Sources:",
-        *(f"- {page['title']} {page['url']}".strip() for page in found.cited),
+        *(f"- {page['title']} {page['url']}".strip() for page in _cited(inquiry, answer)),
     ]
-    if found.inquiry.failures:
-        lines.append(f"Not read: {'; '.join(found.inquiry.failures)}"[:_FAILURES_LENGTH])
+    if inquiry.failures:
+        lines.append(f"Not read: {'; '.join(inquiry.failures)}"[:_FAILURES_LENGTH])
     return "\n".join(lines)

@@ -246,10 +246,10 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
-    message = follow_up_message(heartbeat, spent=tokens)
+    message, cut = follow_up_message(heartbeat, spent=tokens)
     window = limits_of(heartbeat, [heartbeat.model]).window
-    heartbeat = with_cuts_audited(heartbeat, message.cut, window=window)
-    if not message.text:
+    heartbeat = with_cuts_audited(heartbeat, cut, window=window)
+    if not message:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -261,7 +261,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         goes_on=True,
         turn=heartbeat.turn + 1,
         answered=heartbeat.call_id,
-        follow_up=message.text,
+        follow_up=message,
         said_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import Question
@@ -125,15 +125,11 @@ def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptM
     ]
 
 
-class FollowUpMessage(NamedTuple):
-    """A message with the results of actions, empty if it has no room, and what it leaves out of them."""
+def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> tuple[str, CutContext]:
+    """Return the message with the results of actions after `spent` tokens, and what it leaves out of them.
 
-    text: str
-    cut: CutContext
-
-
-def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessage:
-    """Return the message after `spent` tokens of prompts and replies, without text if the model has no room for it."""
+    The message is empty if the model has no room for it.
+    """
     message = partial(
         follow_up_text,
         heartbeat.situation_now,
@@ -162,7 +158,7 @@ def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> FollowUpMessa
         entries={} if fits else {RESULTS: sum(length > 0 for length in lengths)},
         left={RESULTS: shown},
     )
-    return FollowUpMessage(text if fits else "", cut)
+    return (text if fits else ""), cut
 
 
 def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int) -> HeartbeatState:

@@ -28,7 +28,6 @@ from arbor.heartbeat.situation import (
     Situation,
 )
 from arbor.heartbeat.views import (
-    ActionTally,
     AspectView,
     AttemptView,
     BeliefView,
@@ -233,7 +232,7 @@ def full_situation() -> Situation:
         notices=[Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
         percepts=[percept()],
         attempts=[AttemptView(title="Map the old pier", outcome="failure", at=NOW, reasons=["no boat"])],
-        tallies=[ActionTally(action="recall", attempts=3, successes=1)],
+        tallies=[CapabilityView(action="recall", attempts=3, successes=1)],
         precedents=[
             PrecedentView(
                 action="reach_out_public", about="The pier", approved=False, reason="too early", at=NOW
