@@ -16,7 +16,7 @@ from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
+from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work
 from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
@@ -119,8 +119,7 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     paths = paths_of("goal_updates", reply.goal_updates, heartbeat.untaken)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         editor.apply(path, editor.update, update)
-    changed = editor.result()
-    return replace(changed, state=remove_released(changed.state, editor.untried))
+    return editor.result()
 
 
 def _select_attempted(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:

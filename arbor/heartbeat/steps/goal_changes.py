@@ -60,10 +60,17 @@ class BacklogEditor:
             self._record_refusal(item, str(error))
 
     def result(self) -> NodeResult[HeartbeatState]:
-        """Return the state with the record of the changes, and the backlog as an effect."""
+        """Return the state with the record of the changes, and the backlog as an effect.
+
+        Intents that this round trip counted and then released without an attempt count no longer.
+        """
         self._record_work()
         heartbeat = self._heartbeat.with_dropped(self._dropped)
         heartbeat = heartbeat.with_present(goal_changes=[*heartbeat.present.goal_changes, *self._changes])
+        uncounted = (self._released - self._tried) & set(heartbeat.counted)
+        if uncounted:
+            served = [intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
+            heartbeat = replace(heartbeat, served=served)
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
         heartbeat = heartbeat.bringing(backlog=self._backlog, practised=tuple(self._practised))
         return NodeResult(state=heartbeat, changed=changed)
@@ -124,10 +131,6 @@ class BacklogEditor:
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
         self._backlog.release_untried(key, counted=key in self._heartbeat.counted)
-
-    @property
-    def untried(self) -> set[str]:
-        return self._released - self._tried
 
     def decompose(self, decomposition: Decomposition) -> None:
         """Store a plan and commit its next steps."""
@@ -279,16 +282,6 @@ def is_work(result: ActionResult) -> bool:
     """Return whether an action worked for the goal that it names."""
     worked = result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
     return bool(result.goal_id) and worked and result.action not in NO_WORK
-
-
-def remove_released(heartbeat: HeartbeatState, released: set[str]) -> HeartbeatState:
-    """Return the state without the intents that this round trip counted and then released."""
-    uncounted = released & set(heartbeat.counted)
-    if not uncounted:
-        return heartbeat
-    return replace(
-        heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
-    )
 
 
 _KIND_OF_STATE = {
