@@ -35,6 +35,14 @@ OUTWARD = frozenset(
 )
 # The depth to which parameters are searched for texts: deeper than those of any action.
 _MAX_DEPTH = ARGUMENTS_DEPTH + 1
+# The parameter that is a query, and the parameter that becomes a memory, by action.
+_SEARCHED = {
+    "recall": "query",
+    SEARCH_MY_MEMORIES: "query",
+    SEARCH_KNOWLEDGE: "query",
+    "inquire_deep": "question",
+}
+_STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
 class DecisionVerdict(StrEnum):
@@ -202,16 +210,6 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
         for decision in decisions
         if decision.runs and decision.action in names and decision.params[names[decision.action]] is not None
     ]
-
-
-# The parameter that is a query, and the parameter that becomes a memory, by action.
-_SEARCHED = {
-    "recall": "query",
-    SEARCH_MY_MEMORIES: "query",
-    SEARCH_KNOWLEDGE: "query",
-    "inquire_deep": "question",
-}
-_STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
 def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:

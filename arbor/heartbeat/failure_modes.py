@@ -49,6 +49,12 @@ _FRAME = frozenset(
         ),
     )
 )
+_DONE_AT_LEVEL = {
+    Degradation.CONSERVATION: "you think once per heartbeat, and more cheaply",
+    Degradation.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
+    Degradation.END_TIMES: "only users who wait are answered",
+    Degradation.HALT: "nothing is done before the next day",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,14 +165,6 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
         does = _DONE_AT_LEVEL[recent.level]
         text = f"Of {nearest.whose} {nearest.what} for today {nearest.left:.0%} is left: {does}."
         yield NoticeKind.BUDGET, text
-
-
-_DONE_AT_LEVEL = {
-    Degradation.CONSERVATION: "you think once per heartbeat, and more cheaply",
-    Degradation.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
-    Degradation.END_TIMES: "only users who wait are answered",
-    Degradation.HALT: "nothing is done before the next day",
-}
 
 
 def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:

@@ -29,6 +29,8 @@ _STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "identity_insights": frozenset({"content"}),
 }
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
+#: The text of a refused action in traces, so that a secret does not get there.
+REMOVED = "[removed by a reflex]"
 
 
 class ItemBoundaryMatch(BaseModel):
@@ -173,10 +175,6 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
 def _negotiated_words(boundary: BoundaryRule) -> int | None:
     negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
     return words_wanted(boundary) if negotiable else None
-
-
-#: The text of a refused action in traces, so that a secret does not get there.
-REMOVED = "[removed by a reflex]"
 
 
 def apply_reflexes(decision: Decision, terms: ReflexTerms) -> Decision:

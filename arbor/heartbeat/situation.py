@@ -44,6 +44,11 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 
+#: `apps.heartbeats.models.PerceptKind`.
+USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
+WEBHOOK = "webhook"
+
 
 class Mode(StrEnum):
     """The focus of a heartbeat; decides the directive in its prompt."""
@@ -58,12 +63,6 @@ class Mode(StrEnum):
     GOAL_PURSUIT = "goal_pursuit"
     #: Nothing presses: think, and find something worth wanting.
     REFLECTION = "reflection"
-
-
-#: `apps.heartbeats.models.PerceptKind`.
-USER_MESSAGE = "user_message"
-PEER_MESSAGE = "peer_message"
-WEBHOOK = "webhook"
 
 
 class MemoryView(SituationPart):

@@ -20,6 +20,13 @@ COMPLEX_DEPTH = 8
 CHEAP_STEP = 2
 #: Actions that create something new.
 DESIGNING = frozenset({"brainstorm_goals", "synthesize"})
+_FENCE = re.compile(r"\s*(```|~~~)")
+# Patterns that are rare in prose: statements of common languages, brackets and semicolons at the end of a line.
+_CODE = re.compile(
+    r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
+    r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"
+    r"|[;{}]\s*$|\)\s*:\s*$|=>|::\w|\w\(\)"
+)
 
 
 class ThinkTier(StrEnum):
@@ -117,12 +124,3 @@ def models_of(
     """Return the models of the agent's policy, else its own model, else the installation's, else the default, in order."""
     chosen = policy.get(tier) or (own and (own,)) or installed.get(tier) or (default,)
     return tuple(dict.fromkeys(chosen))
-
-
-_FENCE = re.compile(r"\s*(```|~~~)")
-# Patterns that are rare in prose: statements of common languages, brackets and semicolons at the end of a line.
-_CODE = re.compile(
-    r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
-    r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"
-    r"|[;{}]\s*$|\)\s*:\s*$|=>|::\w|\w\(\)"
-)

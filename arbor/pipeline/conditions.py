@@ -18,6 +18,19 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+_CLAUSE = re.compile(
+    r"""\s*(?P<key>outcome|context(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
+        \s*(?P<test>!=|>=|<=|=|>|<)
+        \s*(?P<value>"[^"]*"|'[^']*'|[^\s"'&=!<>]*)\s*""",
+    re.VERBOSE,
+)
+_ORDERINGS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
 
 class NodeOutcome(StrEnum):
     """The outcomes of a node or a run."""
@@ -38,20 +51,6 @@ class NodeOutcome(StrEnum):
 NODE_OUTCOMES = (NodeOutcome.SUCCESS, NodeOutcome.FAILURE, NodeOutcome.RETRY, NodeOutcome.PARTIAL)
 #: Outcomes of an exit.
 EXIT_OUTCOMES = (NodeOutcome.SUCCESS, NodeOutcome.FAILURE, NodeOutcome.SKIPPED)
-
-
-_CLAUSE = re.compile(
-    r"""\s*(?P<key>outcome|context(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
-        \s*(?P<test>!=|>=|<=|=|>|<)
-        \s*(?P<value>"[^"]*"|'[^']*'|[^\s"'&=!<>]*)\s*""",
-    re.VERBOSE,
-)
-_ORDERINGS: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,6 +35,12 @@ DEFAULT_RECALLED = 5
 #: Steps that one action stores, and characters of a step, a context, a pattern.
 MAX_STEPS = 20
 STEP_LENGTH = 500
+Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+#: The name of something that restricts a recall; empty: nothing does.
+_FilterName = Annotated[
+    str, BeforeValidator(lambda value: "" if value is None else value), StringConstraints(max_length=200)
+]
+_Step = Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)]
 
 
 def needed_text(what: str, *, most: int, then: str = "") -> Any:
@@ -54,7 +60,6 @@ def _lower_case(value: Any) -> Any:
 
 #: Read the word of a choice in lower case.
 LOWER_CASE = BeforeValidator(_lower_case)
-Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 def _lower_words(value: Any) -> Any:
@@ -75,10 +80,6 @@ def _moment(value: Any) -> Any:
 
 
 _Day = Annotated[datetime | None, BeforeValidator(_moment)]
-#: The name of something that restricts a recall; empty: nothing does.
-_FilterName = Annotated[
-    str, BeforeValidator(lambda value: "" if value is None else value), StringConstraints(max_length=200)
-]
 #: Offered as any texts: an unknown type is refused with the list of types.
 _Types = Annotated[
     tuple[MemoryType, ...],
@@ -132,9 +133,6 @@ def _steps(value: Any) -> Any:
     if not isinstance(written, list | tuple):
         return written
     return [step for step in written if not isinstance(step, str) or step.strip()]
-
-
-_Step = Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)]
 
 
 class RememberParams(ActionParams):

@@ -32,6 +32,19 @@ SUBJECT_LENGTH = 150
 AGENT_LENGTH = 200
 #: Characters of the result of a delegated step.
 STEP_OUTPUT_LENGTH = 8_000
+#: Asks for every key, as strict modes require.
+_POTENTIAL_GOAL = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "description": {"type": "string", "description": "what done looks like"},
+        "rationale": {"type": "string", "description": "why it is worth wanting"},
+        "state": {"type": "string", "enum": ["queued", "backburner"]},
+    },
+    "required": ["title", "description", "rationale", "state"],
+    "additionalProperties": False,
+}
+Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
 
 
 class ReprioritizeParams(ActionParams):
@@ -56,20 +69,6 @@ class PotentialGoal(ActionParams):
     state: Annotated[Literal["queued", "backburner"], LOWER_CASE] = "queued"
 
 
-#: Asks for every key, as strict modes require.
-_POTENTIAL_GOAL = {
-    "type": "object",
-    "properties": {
-        "title": {"type": "string"},
-        "description": {"type": "string", "description": "what done looks like"},
-        "rationale": {"type": "string", "description": "why it is worth wanting"},
-        "state": {"type": "string", "enum": ["queued", "backburner"]},
-    },
-    "required": ["title", "description", "rationale", "state"],
-    "additionalProperties": False,
-}
-
-
 class BrainstormGoalsParams(ActionParams):
     """Potential goals."""
 
@@ -81,9 +80,6 @@ class BrainstormGoalsParams(ActionParams):
         max_length=BRAINSTORMED[1],
         description="2 to 5 goals you might want: title, description (what done looks like), rationale, state (queued or backburner)",
     )
-
-
-Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
 
 
 class InquireParams(ActionParams):

@@ -19,6 +19,32 @@ from arbor.quotations import RenderedSection
 
 #: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.
 SPARE_SHARE = 0.9
+#: The sides in the order in which the unused tokens of the others are granted to them.
+_SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)
+#: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the
+#: sides (seed 003, 10.6).
+SMALL_PROMPT = 7_500
+_ALWAYS = frozenset({"recall", "remember", "reflect", "rest"})
+_TOWARDS_GOALS = frozenset({"inquire_shallow", "synthesize", REACH_OUT_USER})
+# Goals are changed and created by other keys of the reply, at no price, and `inquire_shallow` asks what `inquire_deep` does.
+_BY_MODE: Mapping[Mode, frozenset[str]] = {
+    Mode.CONVERSATION: _TOWARDS_GOALS,
+    Mode.CONSOLIDATION: frozenset({"connect", "maintain"}),
+    Mode.PLAN_EXECUTION: _TOWARDS_GOALS | {"connect", REACH_OUT_AGENT},
+    Mode.GOAL_PURSUIT: _TOWARDS_GOALS,
+    Mode.REFLECTION: frozenset({"connect", "inquire_shallow", "synthesize"}),
+}
+#: The modes in which a small prompt offers tools of MCP servers, and the number of them beside those that steps name.
+_WITH_TOOLS = frozenset({Mode.CONVERSATION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
+_TOOLS_SHOWN = 3
+#: `apps.audit.models.AuditAction.TRUNCATED`.
+TRUNCATED = "truncated"
+# What people can shorten, by section.
+_REMEDIES: Mapping[str, str] = {
+    "skills": "choose fewer or shorter skills",
+    "character": "shorten the character",
+    "message": "write a shorter message",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,31 +136,6 @@ def _over(
     return over
 
 
-#: The sides in the order in which the unused tokens of the others are granted to them.
-_SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)
-
-
-#: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the
-#: sides (seed 003, 10.6).
-SMALL_PROMPT = 7_500
-
-_ALWAYS = frozenset({"recall", "remember", "reflect", "rest"})
-_TOWARDS_GOALS = frozenset({"inquire_shallow", "synthesize", REACH_OUT_USER})
-# Goals are changed and created by other keys of the reply, at no price, and `inquire_shallow` asks what `inquire_deep` does.
-_BY_MODE: Mapping[Mode, frozenset[str]] = {
-    Mode.CONVERSATION: _TOWARDS_GOALS,
-    Mode.CONSOLIDATION: frozenset({"connect", "maintain"}),
-    Mode.PLAN_EXECUTION: _TOWARDS_GOALS | {"connect", REACH_OUT_AGENT},
-    Mode.GOAL_PURSUIT: _TOWARDS_GOALS,
-    Mode.REFLECTION: frozenset({"connect", "inquire_shallow", "synthesize"}),
-}
-
-
-#: The modes in which a small prompt offers tools of MCP servers, and the number of them beside those that steps name.
-_WITH_TOOLS = frozenset({Mode.CONVERSATION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
-_TOOLS_SHOWN = 3
-
-
 def is_small(*, window: int, reply: int) -> bool:
     """Return whether a model with this window and a reply of at most `reply` tokens needs a compact prompt."""
     return room_of(window=window, fixed=0, reply=reply) < SMALL_PROMPT
@@ -163,17 +164,6 @@ def _needed(situation: Situation) -> Iterator[str]:
         yield REACH_OUT_USER
     if situation.contradictions:
         yield "maintain"
-
-
-#: `apps.audit.models.AuditAction.TRUNCATED`.
-TRUNCATED = "truncated"
-
-# What people can shorten, by section.
-_REMEDIES: Mapping[str, str] = {
-    "skills": "choose fewer or shorter skills",
-    "character": "shorten the character",
-    "message": "write a shorter message",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -44,6 +44,17 @@ _INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w)
 _ROTATED_PAIRS = 5
 #: A word from this length on may be a subject of its own.
 _LONG = 8
+#: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
+_THINKING = ("synthesize", "reflect", "remember")
+#: A step of a workflow in the text of its percept or its goal.
+_DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
+_TASK = "The task: "
+#: Memories in a summary.
+_MATERIALS = 3
+#: Substitutes for an impossible action, the nearest first.
+SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
+#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
+SURE_ENOUGH = 0.8
 
 
 def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
@@ -150,10 +161,6 @@ def _plain(text: str) -> str:
     return _BETWEEN.sub(" ", text).strip().casefold()
 
 
-#: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
-_THINKING = ("synthesize", "reflect", "remember")
-
-
 class Draft:
     """Collects a reply, within the situation's offers and energy."""
 
@@ -210,11 +217,6 @@ class Draft:
         return Reply(**whole).model_dump(mode="json")
 
 
-#: A step of a workflow in the text of its percept or its goal.
-_DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
-_TASK = "The task: "
-
-
 def answer_steps(situation: Situation, draft: Draft) -> None:
     """Answer the steps of workflows that are delegated to the agent, with what it knows about their tasks."""
     texts = [
@@ -230,12 +232,6 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
             COMPLETE_STEP, {"step": step_id, "output": output}, "Somebody waits for this step."
         ):
             draft.add_thought(f"A step was delegated to me: {quoted(excerpt(task))}")
-
-
-#: Memories in a summary.
-_MATERIALS = 3
-#: Substitutes for an impossible action, the nearest first.
-SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
 
 
 def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
@@ -297,10 +293,6 @@ def query_of(*parts: str) -> dict[str, Any]:
 def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
     relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
     return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
-
-
-#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
-SURE_ENOUGH = 0.8
 
 
 def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:

@@ -56,6 +56,8 @@ NOTE_LENGTH = 4_000
 type Share = Annotated[float, Field(ge=0, le=1)]
 type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
 type Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,10 +66,6 @@ class FieldForm:
 
     read: Callable[[Item, str], Any]
     schema: Schema
-
-
-TEXT: Schema = {"type": "string"}
-MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 
 
 def one_of(values: type[StrEnum] | list[str]) -> Schema:

@@ -31,6 +31,8 @@ from arbor.tools.schemas import asked_arguments
 SCHEMA_NAME = "heartbeat_reply"
 # There is one schema for each set of permitted actions.
 CACHED_SCHEMAS = 256
+#: Keys whose items depend on the agent's actions.
+_OF_ACTIONS = ("actions", "decompositions")
 
 
 def asked_keys(situation: Situation) -> tuple[str, ...]:
@@ -122,8 +124,6 @@ def _closed(**properties: Schema) -> Schema:
     }
 
 
-#: Keys whose items depend on the agent's actions.
-_OF_ACTIONS = ("actions", "decompositions")
 # Schemas of the items that are the same for every agent.
 _ITEMS: Mapping[str, Schema] = {
     key: TEXT if part is str else _part(part)

@@ -40,6 +40,18 @@ _FORGED = frozenset(
         DenialCode.WIDENED,
     }
 )
+_ASKED, _EXECUTED = "approval.asked", "approval.executed"
+#: Verdicts after which an approved action still waits: another heartbeat may execute it.
+_WAITING = frozenset(
+    {
+        DecisionVerdict.RUN,
+        DecisionVerdict.AWAITS_APPROVAL,
+        DecisionVerdict.UNAVAILABLE,
+        DecisionVerdict.TOO_SOON,
+        DecisionVerdict.TOO_LITTLE_ENERGY,
+        DecisionVerdict.TOO_MANY,
+    }
+)
 
 
 def check_grants(heartbeat: HeartbeatState, decision: Decision, used: Sequence[str]) -> Authorization:
@@ -132,20 +144,6 @@ def _resource(decision: Decision) -> str:
 
 def _nonce(heartbeat: HeartbeatState, decision: Decision) -> Nonce:
     return Nonce(heartbeat_id=heartbeat.heartbeat_id, turn=max(heartbeat.turn, 1), index=decision.index)
-
-
-_ASKED, _EXECUTED = "approval.asked", "approval.executed"
-#: Verdicts after which an approved action still waits: another heartbeat may execute it.
-_WAITING = frozenset(
-    {
-        DecisionVerdict.RUN,
-        DecisionVerdict.AWAITS_APPROVAL,
-        DecisionVerdict.UNAVAILABLE,
-        DecisionVerdict.TOO_SOON,
-        DecisionVerdict.TOO_LITTLE_ENERGY,
-        DecisionVerdict.TOO_MANY,
-    }
-)
 
 
 def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:

@@ -27,6 +27,13 @@ from arbor.pipeline.engine import NodeResult
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
 
+_KIND_OF_STATE = {
+    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
+    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
+}
+#: Changes that count a heartbeat for a goal.
+_SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)
+
 
 class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
@@ -282,11 +289,3 @@ def is_work(result: ActionResult) -> bool:
     """Return whether an action worked for the goal that it names."""
     worked = result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
     return bool(result.goal_id) and worked and result.action not in NO_WORK
-
-
-_KIND_OF_STATE = {
-    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
-    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
-}
-#: Changes that count a heartbeat for a goal.
-_SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)

@@ -45,6 +45,27 @@ USER = "user"
 _PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
 #: The `AuditAction` of a boundary match.
 _BOUNDARY = "boundary"
+#: Flags of goals that do not get on.
+_LAGGING = frozenset(
+    {GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE, GoalFlag.DEAD_LETTERED, GoalFlag.REPLAN}
+)
+#: Changes of goals that went against the agent.
+_SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
+#: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
+NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
+#: Actions with news from outside.
+INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
+_OUTCOMES: Mapping[ActionOutcome, Event] = {
+    ActionOutcome.SUCCESS: Event.SUCCESS,
+    ActionOutcome.BLOCKED: Event.BLOCKED,
+    ActionOutcome.FAILURE: Event.FAILURE,
+}
+_ACTION_EVENTS: Mapping[str, Event] = {
+    "rest": Event.REST,
+    "reach_out_user": Event.REACH_OUT,
+    "reach_out_agent": Event.REACH_OUT,
+    "reach_out_public": Event.REACH_OUT,
+}
 
 
 def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -188,30 +209,6 @@ def _meetings(situation: Situation, notes: Sequence[PeerNote]) -> tuple[list[Mee
         if name
     ]
     return met, [*notes_by_peer.values(), *further]
-
-
-#: Flags of goals that do not get on.
-_LAGGING = frozenset(
-    {GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE, GoalFlag.DEAD_LETTERED, GoalFlag.REPLAN}
-)
-#: Changes of goals that went against the agent.
-_SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
-#: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
-NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
-#: Actions with news from outside.
-INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
-
-_OUTCOMES: Mapping[ActionOutcome, Event] = {
-    ActionOutcome.SUCCESS: Event.SUCCESS,
-    ActionOutcome.BLOCKED: Event.BLOCKED,
-    ActionOutcome.FAILURE: Event.FAILURE,
-}
-_ACTION_EVENTS: Mapping[str, Event] = {
-    "rest": Event.REST,
-    "reach_out_user": Event.REACH_OUT,
-    "reach_out_agent": Event.REACH_OUT,
-    "reach_out_public": Event.REACH_OUT,
-}
 
 
 def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:

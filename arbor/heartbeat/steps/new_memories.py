@@ -35,6 +35,13 @@ from arbor.values import replace
 #: share of its terms must be higher.
 _REPEATED_SHARE = 0.5
 _ONLY_REPEATED_SHARE = 0.75
+#: Actions that create memories.
+LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
+#: The importance of insights and artifacts: above that of notes.
+INSIGHT_IMPORTANCE = 0.7
+ARTIFACT_IMPORTANCE = 0.7
+#: Parameters of `remember` that become the detail of the memory.
+_DETAIL_PARAMS = ("steps", "context", "pattern")
 
 
 def with_source_of_note(memory: NewMemory, *, situation: Situation) -> NewMemory:
@@ -139,17 +146,6 @@ def _shared(terms: set[str], messages: Sequence[str]) -> float:
 
 def _terms(text: str) -> set[str]:
     return {term_of(word) for word in words_of(text) if word not in STOP_WORDS}
-
-
-#: Actions that create memories.
-LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
-#: The importance of insights and artifacts: above that of notes.
-INSIGHT_IMPORTANCE = 0.7
-ARTIFACT_IMPORTANCE = 0.7
-
-
-#: Parameters of `remember` that become the detail of the memory.
-_DETAIL_PARAMS = ("steps", "context", "pattern")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

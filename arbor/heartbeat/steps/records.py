@@ -70,6 +70,15 @@ _REFUSED_PHRASES: Mapping[str, str] = {
     "decompositions": "plan steps",
     "identity_insights": "say what I see in myself",
 }
+#: Percepts that are retained as routine conversation is.
+_CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
+NARRATIVE_IMPORTANCE = 0.4
+NOTE_IMPORTANCE = 0.6
+#: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
+_LASTING_LINKS = frozenset({LinkKind.ORIGIN, LinkKind.COMPLETION})
+#: Seed 003, 10.7: heartbeats in a row without a usable reply.
+NOPS_TO_WARN = 3
+NOPS_TO_DORMANCY = 10
 
 
 def narrate(
@@ -124,17 +133,6 @@ def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
 
 def _shorten(text: str) -> str:
     return closed(shorten(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))
-
-
-#: Percepts that are retained as routine conversation is.
-_CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
-NARRATIVE_IMPORTANCE = 0.4
-NOTE_IMPORTANCE = 0.6
-#: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
-_LASTING_LINKS = frozenset({LinkKind.ORIGIN, LinkKind.COMPLETION})
-#: Seed 003, 10.7: heartbeats in a row without a usable reply.
-NOPS_TO_WARN = 3
-NOPS_TO_DORMANCY = 10
 
 
 def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

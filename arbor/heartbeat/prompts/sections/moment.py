@@ -70,6 +70,12 @@ SPENDING: Mapping[BudgetKind, str] = {
     ),
     BudgetKind.TICKS: ("None come back before they are all used; what you do not use is kept until then."),
 }
+# Keywords of a cluster and characters of a memory that are shown.
+SHOWN_KEYWORDS = 8
+MEMORY_LENGTH = 1_200
+# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
+FAINT = 0.1
+STRONG = 0.6
 
 
 def timing(situation: Situation) -> str:
@@ -154,15 +160,6 @@ def directive(situation: Situation) -> str:
         and all(intent.goal_id != foremost.id for intent in situation.intents)
     )
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
-
-
-# Keywords of a cluster and characters of a memory that are shown.
-SHOWN_KEYWORDS = 8
-MEMORY_LENGTH = 1_200
-
-# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
-FAINT = 0.1
-STRONG = 0.6
 
 
 def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:

@@ -27,6 +27,15 @@ from arbor.selves.values import BeliefStatus
 TRIED_OFTEN = 3
 DONE_WELL = 0.7
 DONE_BADLY = 0.4
+_RESPONSES: Mapping[BoundaryResponse, str] = {
+    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
+    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
+    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
+}
+_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
+    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
+    for drive in Drive
+}
 
 
 def identity(aspects: Sequence[AspectView], data: Data) -> str:
@@ -171,19 +180,6 @@ def _peer(peer: PeerView) -> str:
     )
 
 
-_RESPONSES: Mapping[BoundaryResponse, str] = {
-    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
-    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
-    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
-}
-
-
 def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
     goal = ["completing a goal"] if drive is GOAL_COMPLETED[0] else []
     return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
-
-
-_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
-    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
-    for drive in Drive
-}
