@@ -196,17 +196,12 @@ def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
 
 def _recurring_topic(done: Sequence[RecentHeartbeat]) -> tuple[str, int]:
     """Return the topic with the longest run of heartbeats up to the latest, and its length."""
-    best, most = "", 0
+    runs = []
     for topic in done[0].topics if done else ():
         wanted = words_of(topic)
-        times = 0
-        for heartbeat in done:
-            if not any(words_of(other) == wanted for other in heartbeat.topics):
-                break
-            times += 1
-        if wanted and times > most:
-            best, most = topic, times
-    return best, most
+        repeats = [any(words_of(other) == wanted for other in heartbeat.topics) for heartbeat in done]
+        runs.append((topic, [*repeats, False].index(False) if wanted else 0))
+    return max(runs, key=lambda run: run[1], default=("", 0))
 
 
 def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:

@@ -95,9 +95,17 @@ def apply_boundaries_to_reply(
         items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
         for path, item in zip(paths_of(key, items, untaken), items, strict=True):
-            matches = _match_item(path, item, words, reply.thinking, boundaries, vectors)
-            matches_of_items += matches
-            if not any(match.reason for match in matches):
+            fields = texts_of(item.model_dump(mode="json", include=set(words)))
+            texts = [text for text in fields if vectors is None or text in vectors]
+            matches = _distinct(check(texts, boundaries, vectors or {})) if texts else []
+            stop = next((match for match in matches if not may_proceed(match.boundary, reply.thinking)), None)
+            reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
+            value = item.model_dump_json() if matches else ""
+            matches_of_items += [
+                ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason)
+                for match in matches
+            ]
+            if stop is None:
                 accepted.append(item)
         if len(accepted) < len(items):
             remaining[key] = accepted
@@ -116,25 +124,6 @@ def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]
         *dict.fromkeys(
             Dropped(path=item.path, value=item.value, reason=item.reason) for item in matches if item.reason
         )
-    ]
-
-
-def _match_item(
-    path: str,
-    item: ReplyPart,
-    words: frozenset[str],
-    thinking: str,
-    boundaries: Sequence[BoundaryRule],
-    vectors: Mapping[str, Vector] | None,
-) -> list[ItemBoundaryMatch]:
-    fields = texts_of(item.model_dump(mode="json", include=set(words)))
-    texts = [text for text in fields if vectors is None or text in vectors]
-    matches = _distinct(check(texts, boundaries, vectors or {})) if texts else []
-    stop = next((match for match in matches if not may_proceed(match.boundary, thinking)), None)
-    reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
-    value = item.model_dump_json() if matches else ""
-    return [
-        ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason) for match in matches
     ]
 
 

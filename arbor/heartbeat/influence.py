@@ -5,6 +5,7 @@ The situation's statement reads the latest candidates; likeness is the overlap i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -153,15 +154,14 @@ def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = 
 
 def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[CapabilityView]:
     """Return what succeeded and failed in situations like this one, by action, the most often tried first."""
-    counts: dict[str, list[int]] = {}
-    for experience in experiences:
-        if _is_like(experience, work):
-            count = counts.setdefault(experience.action, [0, 0])
-            count[0] += 1
-            count[1] += experience.outcome == ExperienceOutcome.SUCCESS
+    alike = [experience for experience in experiences if _is_like(experience, work)]
+    attempts = Counter(experience.action for experience in alike)
+    successes = Counter(
+        experience.action for experience in alike if experience.outcome == ExperienceOutcome.SUCCESS
+    )
     tallies = [
-        CapabilityView(action=action, attempts=attempts, successes=successes)
-        for action, (attempts, successes) in counts.items()
+        CapabilityView(action=action, attempts=count, successes=successes[action])
+        for action, count in attempts.items()
     ]
     tallies.sort(key=lambda entry: (-entry.attempts, entry.action))
     return tallies[:TALLIES_SHOWN]

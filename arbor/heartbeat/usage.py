@@ -77,18 +77,19 @@ class NearestLimit:
 
 def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | None:
     """Return the nearest limit among (whose, limits, used); None without limits. A limit of 0 is used up."""
-    nearest: NearestLimit | None = None
-    for whose, limits, used in pairs:
+    limited = [
+        NearestLimit(
+            what=what, whose=whose, left=max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
+        )
+        for whose, limits, used in pairs
         for what, limit, spent in (
             ("heartbeats", limits.beats, used.beats),
             ("tokens", limits.tokens, used.tokens),
             ("US dollars", limits.usd, used.usd),
-        ):
-            if limit is not None:
-                left = max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
-                if nearest is None or left < nearest.left:
-                    nearest = NearestLimit(what=what, whose=whose, left=left)
-    return nearest
+        )
+        if limit is not None
+    ]
+    return min(limited, key=lambda nearest: nearest.left, default=None)
 
 
 def level_of(left: float | None) -> Degradation:

@@ -101,7 +101,7 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
     reply, results = heartbeat.reply_or_empty, heartbeat.present.results
     decisions = [record.decision for record in heartbeat.action_records]
-    tried, blocked = _select_attempted(results, decisions), _select_blocked(results, decisions)
+    tried, blocked = _attempts_of(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or blocked or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=heartbeat)
@@ -122,22 +122,23 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     return editor.result()
 
 
-def _select_attempted(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of attempted intents: successes first, because a failed step may end its plan."""
-    release_untried = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
-    release_untried |= {result.index for result in _select_blocked(results, decisions)}
-    tried = [result for result in results if result.intent_id and result.index not in release_untried]
-    return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+def _attempts_of(
+    results: Sequence[ActionResult], decisions: Sequence[Decision]
+) -> tuple[list[ActionResult], list[ActionResult]]:
+    """Return the results of attempted intents, and of intents whose running action was blocked.
 
-
-def _select_blocked(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of intents whose running action was blocked."""
-    ran = {decision.index for decision in decisions if decision.runs}
-    return [
-        result
-        for result in results
-        if result.intent_id and result.index in ran and result.outcome is ActionOutcome.BLOCKED
-    ]
+    Successes come first, because a failed step may end its plan.
+    """
+    verdicts = {decision.index: decision.verdict for decision in decisions}
+    tried, blocked = [], []
+    for result in results:
+        verdict = verdicts.get(result.index)
+        if not result.intent_id or verdict in _POSTPONING:
+            continue
+        was_blocked = verdict is DecisionVerdict.RUN and result.outcome is ActionOutcome.BLOCKED
+        (blocked if was_blocked else tried).append(result)
+    tried.sort(key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+    return tried, blocked
 
 
 def _view(goal: GoalRow, priority_inputs: PriorityInputs) -> GoalView:
