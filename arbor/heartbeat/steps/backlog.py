@@ -130,7 +130,8 @@ def _attempts_of(
     Successes come first, because a failed step may end its plan.
     """
     verdicts = {decision.index: decision.verdict for decision in decisions}
-    tried, blocked = [], []
+    tried: list[ActionResult] = []
+    blocked: list[ActionResult] = []
     for result in results:
         verdict = verdicts.get(result.index)
         if not result.intent_id or verdict in _POSTPONING:

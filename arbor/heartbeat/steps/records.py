@@ -106,11 +106,6 @@ def narrate(
     return shorten(" ".join(sentences), NARRATIVE_LENGTH)
 
 
-def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
-    """Return the emotional valence, -1 to 1: the clipped sum of the events."""
-    return total_valence(events_of(reply, results, changes))
-
-
 def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
     failed = [result for result in results if result not in done]
@@ -145,7 +140,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         whole.goal_changes,
         refused=[*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)],
     )
-    felt = valence(heartbeat.reply_or_empty, whole.results, whole.goal_changes)
+    felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.bringing(
