@@ -17,7 +17,7 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.pipeline.engine import Checkpoint
 
 #: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
-_NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})
+_NOT_STORED = frozenset({"moment", "situation", "opening", "focus", "prompt", "effects", "character"})
 
 
 #: The stored fields with their defaults; a field at its default is not written.
@@ -52,4 +52,4 @@ def read_checkpoint(
         raise CheckpointInvalid("an older version of Arbor stored this heartbeat; it cannot go on")
     known = _STORED.validate_python(written["beat"])
     moment = moment_of(known.get("embedding_model"))
-    return Checkpoint.at(written, HeartbeatState(**known, view=situation, moment=moment))
+    return Checkpoint.at(written, HeartbeatState(**known, situation=situation, moment=moment))

@@ -113,7 +113,7 @@ class HeartbeatState:
 
     #: Not in the checkpoint: set for each leg, or stored elsewhere.
     moment: Moment
-    view: Situation
+    situation: Situation
     opening: Opening | None = None
     focus: Focus | None = None
     prompt: PromptParts | None = None
@@ -211,10 +211,6 @@ class HeartbeatState:
     signal_positions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
-    def situation(self) -> Situation:
-        return self.view
-
-    @property
     def energy(self) -> float:
         return self.situation.energy if self.energy_end is None else self.energy_end
 
@@ -285,9 +281,9 @@ class HeartbeatState:
     def action_records(self) -> list[ActionRecord]:
         return self.present.action_records
 
-    def with_view(self, **changes: Any) -> HeartbeatState:
+    def with_situation(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the situation."""
-        return replace(self, view=self.situation.model_copy(update=changes))
+        return replace(self, situation=self.situation.model_copy(update=changes))
 
     def with_present(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the current round trip."""

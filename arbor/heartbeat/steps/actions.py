@@ -178,7 +178,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
     if not memories:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     shown = [*heartbeat.situation.recalled, *map(memory_view, memories)]
-    execution.heartbeat = heartbeat.having_recalled(memories).with_view(recalled=shown)
+    execution.heartbeat = heartbeat.having_recalled(memories).with_situation(recalled=shown)
     themes: list[str] = yield PartialRecalls(
         recalled=memories, vector=heartbeat.vectors.get(query), model=heartbeat.embedding_model
     )

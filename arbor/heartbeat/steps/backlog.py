@@ -66,7 +66,9 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     open_goals = [goal for goal in situation.goals if goal not in ended]
     # Sorted by descending priority, as in the situation.
     goals = sorted([*open_goals, *added], key=lambda goal: (-goal.priority, goal.id))
-    return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *refused))
+    return replace(
+        result, state=result.state.with_situation(goals=goals), changed=(*result.changed, *refused)
+    )
 
 
 def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:

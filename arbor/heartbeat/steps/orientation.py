@@ -52,7 +52,7 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     recent_activity = opening.recent_activity
     notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
-    heartbeat = heartbeat.with_view(notices=notices, degradation=recent_activity.level)
+    heartbeat = heartbeat.with_situation(notices=notices, degradation=recent_activity.level)
     heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
     if recent_activity.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
@@ -208,7 +208,7 @@ def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     vectors = heartbeat.focus.vectors if heartbeat.focus else {}
     crossed = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
-        state=heartbeat.with_view(crossed=crossed),
+        state=heartbeat.with_situation(crossed=crossed),
         changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in crossed)),
     )
 
@@ -217,7 +217,7 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Recall memories and buffer items about the focus, and the past that bears on the work."""
     focused = heartbeat.focus or Focus(text="")
     if not focused.text:
-        return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
+        return NodeResult(state=replace(heartbeat.with_situation(relevant=[], held=[]), focus=None))
     opening = heartbeat.opening
     memories: list[Recalled] = yield heartbeat.recall_of(
         focused.text,
@@ -237,10 +237,12 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             model=heartbeat.embedding_model,
             limit=BUFFER_ITEMS_SHOWN,
         )
-    heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in memories], held=list(held))
+    heartbeat = heartbeat.with_situation(
+        relevant=[memory_view(memory) for memory in memories], held=list(held)
+    )
     heartbeat = heartbeat.having_recalled(memories)
     if opening:
-        heartbeat = heartbeat.with_view(**influence_of(heartbeat.situation, opening.past))
+        heartbeat = heartbeat.with_situation(**influence_of(heartbeat.situation, opening.past))
     return NodeResult(state=replace(heartbeat, focus=None))
 
 
@@ -249,10 +251,10 @@ def select_mode(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     mode = mode_of(heartbeat.situation)
     if mode is Mode.CONSOLIDATION:
         offers = heartbeat.situation.actions
-        heartbeat = heartbeat.with_view(
+        heartbeat = heartbeat.with_situation(
             actions=[offer for offer in offers if offer.name not in NOT_IN_CONSOLIDATION]
         )
-    return NodeResult(state=replace(heartbeat.with_view(mode=mode), mode=mode.value))
+    return NodeResult(state=replace(heartbeat.with_situation(mode=mode), mode=mode.value))
 
 
 def memory_view(memory: Recalled) -> MemoryView:

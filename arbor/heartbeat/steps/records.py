@@ -153,7 +153,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=0)
     heartbeat = replace(
         heartbeat,
-        view=heartbeat.with_decision_inputs(),
+        situation=heartbeat.with_decision_inputs(),
         narrative=narrative,
         # The resulting mood takes precedence over the valence of the heartbeat alone.
         emotional_valence=felt if heartbeat.emotional_valence is None else heartbeat.emotional_valence,

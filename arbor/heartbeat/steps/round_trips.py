@@ -65,7 +65,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     sections = tuple(section._asdict() for section in prompt.sections)
     heartbeat = replace(
         heartbeat,
-        view=_with_shown_percepts(situation, prompt.percepts),
+        situation=_with_shown_percepts(situation, prompt.percepts),
         # The others wait for the next heartbeat; the reflex policy reads all of them in the situation.
         signal_positions={
             source: positions
@@ -90,7 +90,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         window=limits.window,
     )
     # The situation is stored with this call and not again at the end, so it must be final.
-    return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
+    return NodeResult(state=replace(heartbeat, situation=heartbeat.with_decision_inputs(limits)))
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -188,7 +188,10 @@ def with_next_model(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state with the next model of the tier; there must be one."""
     next_model, *remaining = heartbeat.models_left
     return replace(
-        heartbeat, model=next_model, models_left=remaining, view=_for_model(heartbeat.situation, next_model)
+        heartbeat,
+        model=next_model,
+        models_left=remaining,
+        situation=_for_model(heartbeat.situation, next_model),
     )
 
 

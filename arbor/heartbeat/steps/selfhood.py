@@ -51,7 +51,9 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     changed = _lines(("proposed", outcome.made), ("fell out of the queue", outcome.expired))
     if outcome.dropped_experiences:
         changed.append(f"deleted {outcome.dropped_experiences} old experiences")
-    return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
+    return NodeResult(
+        state=heartbeat.with_situation(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed)
+    )
 
 
 def _lines(*found: tuple[str, Sequence[ProposedChange]]) -> list[str]:

@@ -102,7 +102,7 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
         importance=_IMPORTANCE,
         trust=memory.trust,
     )
-    heartbeat = heartbeat.with_view(recalled=[*heartbeat.situation.recalled, shown])
+    heartbeat = heartbeat.with_situation(recalled=[*heartbeat.situation.recalled, shown])
     return _end(
         heartbeat,
         ActionOutcome.SUCCESS,

@@ -193,7 +193,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     situation = with_startable(situation, authority, possible, now)
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
-        view=_with_approvals(situation, due.agent.authority, now),
+        situation=_with_approvals(situation, due.agent.authority, now),
         opening=opening_of(columns, situation, genome, now),
         tenant_id=current_tenant(),
         agent_id=due.agent.id,

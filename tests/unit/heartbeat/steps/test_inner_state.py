@@ -34,7 +34,7 @@ def run_feel(
 ) -> HeartbeatState:
     view = situation(**{"capabilities": KNOWN, **(sides or {})})
     values: dict[str, Any] = {
-        "view": view,
+        "situation": view,
         "present": TurnRecord(action_records=list(records)),
         "reply": Reply(),
     }
@@ -226,7 +226,9 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
 ) -> None:
     answers = Answers({Meetings: []})
     view = situation(percepts=percepts, capabilities=KNOWN)
-    heartbeat = heartbeat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
+    heartbeat = heartbeat_of(
+        situation=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact)
+    )
     answers.run(feel(heartbeat))
 
     if met is None:
