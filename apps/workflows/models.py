@@ -112,7 +112,7 @@ class WorkflowRun(TenantModel):
     #: program. Empty: none.
     key = models.CharField(max_length=200, blank=True, default="")
     input = models.JSONField(default=dict)
-    #: `arbor.pipeline.progress.Checkpoint.position()`; empty before the first leg.
+    #: `arbor.pipeline.engine.Checkpoint.position()`; empty before the first leg.
     position = models.JSONField(default=dict)
     #: The number of legs so far; a failed leg counts only if no other has succeeded since.
     leg = models.PositiveIntegerField(default=0)

@@ -20,8 +20,7 @@ from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
-from arbor.heartbeat.steps.new_memories import vectors_of
-from arbor.heartbeat.steps.note_sources import with_source_of_conclusion
+from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory, Retention
