@@ -119,7 +119,7 @@ class WorkingMemoryResource(Schema):
 def list_episodes(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[EpisodeResource]:
     """List an agent's episodes, the latest first."""
     rows = rows_of(Episode, agent_id).defer("embedding", "lexical")
-    return page_of(rows, page, order="-last_at", to_resource=EpisodeResource.model_validate)
+    return page_of(rows, page, order="-started_at", to_resource=EpisodeResource.model_validate)
 
 
 @router.get(

@@ -54,15 +54,18 @@ class Episode(TenantModel):
             ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "agent", "-last_at"], name="memories_episode_recent"),
-            models.Index(fields=["tenant", "agent", "session", "-last_at"], name="memories_episode_session"),
+            # By the start: each memory changes the end of its episode, and an update of no indexed column touches no index.
+            models.Index(fields=["tenant", "agent", "-started_at"], name="memories_episode_recent"),
+            models.Index(
+                fields=["tenant", "agent", "session", "-started_at"], name="memories_episode_session"
+            ),
             models.Index(
                 fields=["tenant", "ended_at"],
                 name="memories_episode_unsummarized",
                 condition=models.Q(ended_at__isnull=False, summarized_at__isnull=True),
             ),
             models.Index(
-                fields=["tenant", "last_at"],
+                fields=["tenant", "started_at"],
                 name="memories_episode_unembedded",
                 condition=models.Q(embedding__isnull=True, summarized_at__isnull=False),
             ),
@@ -72,7 +75,7 @@ class Episode(TenantModel):
                 condition=models.Q(remembered=False, summarized_at__isnull=False),
             ),
             models.Index(
-                fields=["tenant", "last_at"],
+                fields=["tenant", "started_at"],
                 name="memories_episode_open",
                 condition=models.Q(ended_at__isnull=True),
             ),

@@ -36,7 +36,7 @@ _UNEMBEDDED = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model 
 # The time of a row by which texts are ordered, and the condition for a row to wait, by table.
 _WAITS = {
     "memories_bufferitem": ("created_at", f"{_UNEMBEDDED} AND w.expires_at > now()"),
-    "memories_episode": ("last_at", f"{_UNEMBEDDED} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
+    "memories_episode": ("started_at", f"{_UNEMBEDDED} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
     "memories_memory": ("created_at", f"{_UNEMBEDDED} AND w.status = 'active'"),
 }
 

@@ -8,7 +8,7 @@ from apps.memories.services.embedding.queries import QUERY_VECTOR
 # a clock that ran ahead, stays open until that date.
 AGENTS_TO_CLOSE_EPISODES = """
 SELECT DISTINCT agent_id FROM memories_episode
-WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap}
+WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap} AND started_at < now() - {gap}
 """
 
 # Score all episodes by words and vectors: by their summary or, for the latest episodes without one, by their best memories.

@@ -121,21 +121,27 @@ WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 # Read the number of an agent's memories with each of some terms.
 TERM_FREQUENCIES = TERM_COUNTS.format(agent="%(agent)s", terms="%(terms)s::int[]")
 
-# Find the episodes that new memories may belong to: those near in time, the open one, and the latest one.
+# Find the episodes that new memories may belong to: those that began near in time, the open one, and the latest that began earlier,
+# for one of these may last until then. Episodes of a session overlap only where memories were added in another order than they occurred.
 EPISODES_NEAR = """
 SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
 CROSS JOIN LATERAL (
     SELECT id, started_at, last_at, size, ended_at FROM memories_episode
     WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
-        AND last_at >= r.first - %(gap)s AND started_at <= r.last + %(gap)s
+        AND started_at BETWEEN r.first - %(gap)s AND r.last + %(gap)s
     UNION
     SELECT id, started_at, last_at, size, ended_at FROM memories_episode
     WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND ended_at IS NULL
     UNION (
         SELECT id, started_at, last_at, size, ended_at FROM memories_episode
+        WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND started_at < r.first - %(gap)s
+        ORDER BY started_at DESC LIMIT %(earlier)s
+    )
+    UNION (
+        SELECT id, started_at, last_at, size, ended_at FROM memories_episode
         WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
-        ORDER BY last_at DESC LIMIT 1
+        ORDER BY started_at DESC LIMIT 1
     )
 ) e
 """

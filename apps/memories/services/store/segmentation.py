@@ -19,6 +19,9 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.episodes import EpisodeSegment, segment_session, summarized_episode
 from arbor.memory.values import MemoryType
 
+#: Earlier episodes of a session that are considered: more than one only where episodes overlap.
+_EARLIER = 16
+
 #: An agent, and the name of one of its sessions.
 type _Session = tuple[UUID, str]
 
@@ -94,7 +97,7 @@ def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_S
         spans.append({"agent": agent_id, "session": session, "first": min(times), "last": max(times)})
     found: dict[_Session, list[EpisodeSegment]] = defaultdict(list)
     for episode_id, agent_id, session, started_at, last_at, size, is_open in fetch(
-        queries.EPISODES_NEAR, rows=to_json(spans), gap=episode_gap()
+        queries.EPISODES_NEAR, rows=to_json(spans), gap=episode_gap(), earlier=_EARLIER
     ):
         found[agent_id, session].append(
             EpisodeSegment(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)
