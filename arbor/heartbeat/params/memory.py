@@ -137,7 +137,7 @@ class RecallParams(ActionParams):
     ] = None
 
     concept: Annotated[FilterName, Field(description="its name")] = ""
-    theme: Annotated[FilterName, Field(description="its name")] = ""
+    cluster: Annotated[FilterName, Field(description="its name")] = ""
     episode: Annotated[FilterName, Field(description="its id")] = ""
 
     @field_validator("episode")

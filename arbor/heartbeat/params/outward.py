@@ -218,7 +218,7 @@ class MaintainParams(ActionParams):
     """The target, and the verdict about it: without a verdict it is shown, with one it is changed."""
 
     target: Annotated[
-        MaintainTarget, BeforeValidator(lower_case), Field(description="memory, belief or cluster (a theme)")
+        MaintainTarget, BeforeValidator(lower_case), Field(description="memory, belief or cluster")
     ]
     id: Annotated[
         str,

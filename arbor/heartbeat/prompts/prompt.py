@@ -159,7 +159,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection(
             "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
         ),
-        RenderedSection("themes", moment.clusters(situation.themes, data)),
+        RenderedSection("clusters", moment.clusters(situation.clusters, data)),
         RenderedSection("held", moment.buffer_items(situation.held, data)),
         RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
         RenderedSection("contradictions", selfhood.contradictions(situation.contradictions, data)),

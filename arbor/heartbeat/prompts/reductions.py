@@ -269,7 +269,7 @@ SHEDS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalShed, ...]] = {
     ),
     PromptSide.MEMORY: (
         _listed("held", _last_first),
-        _listed("themes", _last_first),
+        _listed("clusters", _last_first),
         _listed("experiences", _last_first),
         _on_mind("thoughts", _first_first),
         _on_mind("curiosity", _but_the_last),

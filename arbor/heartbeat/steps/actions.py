@@ -190,15 +190,15 @@ def recall(execution: Execution, decision: Decision) -> Act:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
     execution.heartbeat = replace(heartbeat, recalled=[*heartbeat.recalled, *map(memory_view, memories)])
-    themes: list[str] = yield PartialRecalls(
+    clusters: list[str] = yield PartialRecalls(
         recalled=memories, vector=vector, model=heartbeat.embedding_model
     )
     glimpses = "; ".join(shorten(memory.content, GLIMPSE) for memory in memories[:3])
-    unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
+    unclear = f"; on the tip of the tongue: cluster {'; '.join(clusters)}"
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
+        f"{len(memories)} memories about {query!r}: {glimpses}{unclear if clusters else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )

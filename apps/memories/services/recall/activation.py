@@ -68,7 +68,7 @@ def activated_clusters(
     *, agent_id: UUID, limit: int = CLUSTERS_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
     """Return the activated clusters of an agent, the most activated first. One statement; changes nothing."""
-    values = {**cluster_values(now), "themes": _checked(limit)}
+    values = {**cluster_values(now), "clusters": _checked(limit)}
     return [
         ActiveCluster(
             id=row[0],
@@ -85,8 +85,8 @@ def activated_clusters(
 
 
 def cluster_values(now: datetime | None = None) -> dict[str, Any]:
-    """Return the values that THEMES takes beside the tenant and the agent."""
-    return {**_fading(now), "themes": CLUSTERS_SHOWN}
+    """Return the values that ACTIVE_CLUSTERS takes beside the tenant and the agent."""
+    return {**_fading(now), "clusters": CLUSTERS_SHOWN}
 
 
 def trim_activations() -> JobRunResult:

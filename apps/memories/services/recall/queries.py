@@ -85,7 +85,7 @@ WITH recalled AS MATERIALIZED (
         SELECT DISTINCT r.agent_id, member.cluster_id
         FROM memories_clustermember member JOIN recalled r ON r.id = member.memory_id
         WHERE member.tenant_id = %(tenant)s AND member.memory_id = ANY(%(ids)s::uuid[])
-    ) theme ON theme.cluster_id = c.id AND theme.agent_id = c.agent_id
+    ) cluster ON cluster.cluster_id = c.id AND cluster.agent_id = c.agent_id
     WHERE c.tenant_id = %(tenant)s ORDER BY c.id FOR UPDATE OF c SKIP LOCKED
 ), counted AS (
     UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
@@ -127,8 +127,8 @@ ORDER BY present.level DESC, m.id LIMIT %(limit)s
 # An agent's clusters, the most present first: to be read alone, or within another statement. Its values are
 # `cluster_values()`, and `agent`.
 ACTIVE_CLUSTERS = f"""
-SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
-    theme.members, ARRAY(
+SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, cluster.activation,
+    cluster.members, ARRAY(
         SELECT other.name FROM (
             SELECT target_id AS id, strength FROM memories_clusterrelation WHERE tenant_id = %(tenant)s AND source_id = c.id
             UNION ALL
@@ -141,8 +141,8 @@ FROM (
     FROM ({_PRESENT} LIMIT {MOST_FOR_CLUSTERS}) present
     JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
     GROUP BY m.cluster_id
-) theme JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = theme.cluster_id
-ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
+) cluster JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = cluster.cluster_id
+ORDER BY cluster.activation DESC, c.id LIMIT %(clusters)s
 """  # noqa: S608
 
 # Find agents for a job run.

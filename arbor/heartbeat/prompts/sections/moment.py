@@ -193,12 +193,12 @@ def _memory(memory: MemoryView) -> Iterator[str]:
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
     if not clusters:
-        return "## Activated themes\nNone."
-    return "## Activated themes\n" + data.block(
+        return "## Activated clusters\nNone."
+    return "## Activated clusters\n" + data.block(
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
-        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
+        + (f"; related clusters: {line('; '.join(cluster.related))}" if cluster.related else "")
         for cluster in clusters
     )
 
