@@ -20,8 +20,7 @@ from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
-from arbor.heartbeat.steps.new_memories import vectors_of
-from arbor.heartbeat.steps.note_sources import with_source_of_conclusion
+from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory, Retention
@@ -126,7 +125,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
             new_id = revision.revise(
                 agent_id=context.agent_id,
                 memory_id=memory_id,
-                becomes=_revised(context, memory, params),
+                revised=_revised(context, memory, params),
                 reason=reason,
                 actor=actor,
                 vectors=vectors_of([params["content"]], context.vectors),
@@ -189,7 +188,7 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            clusters.rename_audited(
+            clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the cluster {cluster[1]!r} is called {name!r} now")

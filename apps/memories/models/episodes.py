@@ -26,13 +26,13 @@ class Episode(TenantModel):
     last_at = models.DateTimeField()
     #: When the episode was closed; empty while it is open.
     ended_at = models.DateTimeField(null=True)
-    #: Memories ever added: the place of the next one.
+    #: The number of memories ever added, which is the place of the last one.
     size = models.PositiveIntegerField(default=0)
     summary = models.TextField(blank=True)
     #: The author of the summary: a model, or the name of the rule.
     summarized_by = models.CharField(max_length=200, blank=True)
     summarized_at = models.DateTimeField(null=True)
-    #: The summary is a memory too (`Memory.sequence` 0), or needs none.
+    #: Whether the summary is stored as a memory too (`Memory.sequence` 0), or needs none.
     remembered = models.BooleanField(default=False, db_default=False)
     #: Failed attempts at a summary, and the last error.
     failures = models.PositiveSmallIntegerField(default=0)

@@ -11,6 +11,10 @@ REPLY_SHARE = 0.25
 LEAST_REPLY = 256
 #: The least part of its share that a side keeps in a small window.
 LEAST_SCALE = 0.1
+#: Short sections that are never cut.
+_WHOLE = frozenset(
+    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
+)
 
 
 class PromptSide(StrEnum):
@@ -40,10 +44,6 @@ _SIDE_OF: Mapping[str, PromptSide] = {
     ),
     "last_beat": PromptSide.ACTION_HISTORY,
 }
-#: Short sections that are never cut.
-_WHOLE = frozenset(
-    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
-)
 
 
 def side_of(section: str) -> PromptSide | None:

@@ -161,7 +161,9 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = store_memories(mind, "Soup.", "Salt.")
     do(mind, archive, [soup])
-    with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
+    with pytest.raises(
+        Invalid, match=f"archive memories before you remove them for good; not archived: {salt}"
+    ):
         do(mind, purge, [soup, salt])
     assert len(memories_of(mind)) == 2
 

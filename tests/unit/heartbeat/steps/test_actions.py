@@ -118,7 +118,7 @@ def test_an_action_without_a_grant_is_audited() -> None:
 
 def test_percepts_are_consumed_together_with_the_actions() -> None:
     view = situation(percepts=[percept(id=str(UUID(int=50)))])
-    assert run_actions(permitted("rest"), view=view).effects.received_percepts == (UUID(int=50),)
+    assert run_actions(permitted("rest"), situation=view).effects.received_percepts == (UUID(int=50),)
 
 
 @pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
