@@ -93,7 +93,7 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     (
         "maintain",
         2,
-        "look at a memory, belief or theme again, and keep, revise, doubt or retire it",
+        "look at a memory, belief or cluster again, and keep, revise, doubt or retire it",
         MaintainParams,
     ),
     ("reflect", 2, "notice a pattern or draw a lesson, and keep it", ReflectParams),

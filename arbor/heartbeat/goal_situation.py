@@ -45,7 +45,7 @@ def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: d
     pairs = [_view_goal(row, priority_inputs, waiting) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
     clusters = [
-        " ".join([cluster["name"], *cluster.get("keywords", ())]) for cluster in columns.get("themes", ())
+        " ".join([cluster["name"], *cluster.get("keywords", ())]) for cluster in columns.get("clusters", ())
     ]
     issues = review([reviewed for _, reviewed in pairs], cluster_names=clusters, now=now)
     return GoalFields(

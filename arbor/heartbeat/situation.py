@@ -7,7 +7,7 @@ from enum import StrEnum
 from operator import not_
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from arbor.agents.energy import REGENERATION
 from arbor.authority.approvals import ApprovalStatus
@@ -304,8 +304,8 @@ class Situation(SituationPart):
     relevant: list[MemoryView] = []
     #: Memories that actions of this heartbeat recalled; empty in a stored situation (`HeartbeatState.recalled`).
     recalled: list[MemoryView] = []
-    #: Active clusters, the most active first.
-    themes: list[ClusterView] = []
+    #: Active clusters, the most active first. Older stored situations have the second name.
+    clusters: Annotated[list[ClusterView], Field(validation_alias=AliasChoices("clusters", "themes"))] = []
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
     #: Signals that it is subscribed to, those of the source that waits longest first.

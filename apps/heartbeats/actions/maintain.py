@@ -75,7 +75,7 @@ def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     cluster_id, name = clusters.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
     members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
     lines = [
-        f"theme {cluster_id}: {name}",
+        f"cluster {cluster_id}: {name}",
         *(
             f"- [{member.memory_id}] ({member.strength:.2f}) {shorten(member.content, GLIMPSE)}"
             for member in members
@@ -191,14 +191,14 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
             clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
             )
-            return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")
+            return _done(decision, f"the cluster {cluster[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=_actor(context)
             )
-            return _done(decision, f"the theme {cluster[1]!r} will be reclustered")
+            return _done(decision, f"the cluster {cluster[1]!r} will be reclustered")
         case _:
-            return _done(decision, f"the theme {cluster[1]!r} is kept as it is")
+            return _done(decision, f"the cluster {cluster[1]!r} is kept as it is")
 
 
 type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]

@@ -108,7 +108,7 @@ class RecallParams(ActionParams):
     since: _Day = Field(None, description="from YYYY-MM-DD on")
     until: _Day = Field(None, description="before that day")
     concept: _FilterName = Field("", description="its name")
-    theme: _FilterName = Field("", description="its name")
+    cluster: _FilterName = Field("", description="its name")
     episode: _FilterName = Field("", description="its id")
 
     @field_validator("episode")

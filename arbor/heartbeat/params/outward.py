@@ -199,7 +199,7 @@ _CHANGES: dict[MaintainTarget, tuple[tuple[str, ...], str]] = {
 class MaintainParams(ActionParams):
     """The target, and the verdict about it: without a verdict it is shown, with one it is changed."""
 
-    target: Annotated[MaintainTarget, LOWER_CASE] = Field(description="memory, belief or cluster (a theme)")
+    target: Annotated[MaintainTarget, LOWER_CASE] = Field(description="memory, belief or cluster")
     id: str = Field(min_length=1, max_length=200, description="its id; of a cluster its id or its name")
     verdict: Annotated[Judgement | None, LOWER_CASE] = Field(
         None,

@@ -146,7 +146,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         "issues": goals.issues(situation.issues, data),
         "recent": moment.memories("Recent experience", situation.recent, data),
         "relevant": moment.memories("Memories that may matter now", situation.relevant, data),
-        "themes": moment.clusters(situation.themes, data),
+        "clusters": moment.clusters(situation.clusters, data),
         "held": moment.buffer_items(situation.held, data),
         "working_memory": moment.working_memory(situation.working_memory, data),
         "contradictions": selfhood.contradictions(situation.contradictions, data),

@@ -199,7 +199,7 @@ SHEDS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalShed, ...]] = {
     ),
     PromptSide.MEMORY: (
         ShortenedList("held", _last_first()),
-        ShortenedList("themes", _last_first()),
+        ShortenedList("clusters", _last_first()),
         ShortenedList("experiences", _last_first()),
         ShortenedList("working_memory.thoughts", _first_first()),
         ShortenedList("working_memory.curiosity", _first_first(1)),

@@ -37,7 +37,7 @@ SHARES: Mapping[PromptSide, int] = {
 _SIDE_OF: Mapping[str, PromptSide] = {
     **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), PromptSide.IDENTITY),
     **dict.fromkeys(
-        ("recent", "relevant", "themes", "held", "working_memory", "experiences"), PromptSide.MEMORY
+        ("recent", "relevant", "clusters", "held", "working_memory", "experiences"), PromptSide.MEMORY
     ),
     **dict.fromkeys(
         ("tallies", "attempts", "precedents", "publications", "handlers"), PromptSide.ACTION_HISTORY

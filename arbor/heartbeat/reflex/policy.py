@@ -257,13 +257,13 @@ def _think(situation: Situation, draft: Draft) -> None:
             else "Nothing new has reached me"
         )
         draft.add_thought(f"{found}; it is {format_time(situation.environment.now)}.")
-        if not _follow(situation, draft, [theme.name for theme in situation.themes]):
+        if not _follow(situation, draft, [cluster.name for cluster in situation.clusters]):
             _look_back(situation, draft)
         return
     draft.add_thought(f"I think of this: {'; '.join(map(gist_with_speaker, views))}")
     _conclude(_subject(question, views), views, draft)
-    themes = [word for theme in situation.themes for word in theme.keywords]
-    _follow(situation, draft, [*(view.content for view in views), *themes])
+    keywords = [word for cluster in situation.clusters for word in cluster.keywords]
+    _follow(situation, draft, [*(view.content for view in views), *keywords])
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
@@ -332,8 +332,8 @@ def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
 
 
 def _look_back(situation: Situation, draft: Draft) -> None:
-    """Recall a goal or theme, each in turn: rest would leave curiosity urgent at every heartbeat."""
-    subjects = [goal.title for goal in situation.goals] + [theme.name for theme in situation.themes]
+    """Recall a goal or cluster, each in turn: rest would leave curiosity urgent at every heartbeat."""
+    subjects = [goal.title for goal in situation.goals] + [cluster.name for cluster in situation.clusters]
     if subjects:
         subject = subjects[situation.beat_number % len(subjects)]
         if draft.add_action("recall", query_of(subject), "I may have overlooked something."):

@@ -180,14 +180,14 @@ def recall(execution: Execution, decision: Decision) -> Act:
     execution.heartbeat = replace(
         heartbeat.having_recalled(memories), recalled=[*heartbeat.recalled, *map(memory_view, memories)]
     )
-    themes: list[str] = yield PartialRecalls(
+    clusters: list[str] = yield PartialRecalls(
         recalled=memories, vector=heartbeat.vectors.get(query), model=heartbeat.embedding_model
     )
-    unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
+    unclear = f"; on the tip of the tongue: cluster {'; '.join(clusters)}"
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} memories about {query!r}: {_glimpses(memories)}{unclear if themes else ''}",
+        f"{len(memories)} memories about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )

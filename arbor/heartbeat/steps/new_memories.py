@@ -238,7 +238,8 @@ def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter
         datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
     )
     types = frozenset(MemoryType(name) for name in params.get("types", ()))
-    concept, cluster = (params.get(name) or None for name in ("concept", "theme"))
+    # A decision in an older checkpoint has the second name of the cluster.
+    concept, cluster = params.get("concept") or None, params.get("cluster") or params.get("theme") or None
     return replace(
         base,
         types=types,

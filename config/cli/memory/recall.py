@@ -109,7 +109,7 @@ def _filter(
     min_importance: float,
     min_trust: float,
 ) -> RecallFilter:
-    """Build the filter from the options. Raises Invalid, and NotFound for a concept, a theme or an episode."""
+    """Build the filter from the options. Raises Invalid, and NotFound for a concept, a cluster or an episode."""
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
         cluster_id = find_cluster(agent_id=agent.id, named=cluster)[0] if cluster is not None else None

@@ -167,7 +167,7 @@ def full_situation() -> Situation:
                 subjects=["Chart the reef", "Rest"],
             )
         ],
-        themes=[
+        clusters=[
             ClusterView(
                 name="The harbour at night",
                 keywords=["lamps", "tide"],

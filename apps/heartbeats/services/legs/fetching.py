@@ -279,7 +279,7 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
         model=need.model,
         without_session=HEARTBEATS_SESSION,
     )
-    return [theme.name for theme in clusters]
+    return [cluster.name for cluster in clusters]
 
 
 def _search(_: Fetcher, open_need: OpenNeed) -> MemorySearch:

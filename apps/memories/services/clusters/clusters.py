@@ -222,7 +222,7 @@ def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
     matches = Cluster.objects.filter(Q(id=wanted) | Q(name__iexact=named), agent_id=agent_id)
     rows = sorted(matches.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
     if not rows:
-        raise NotFound(f"there is no theme {named!r} of this agent")
+        raise NotFound(f"there is no cluster {named!r} of this agent")
     first: tuple[UUID, str] = rows[0]
     return first
 
@@ -230,13 +230,13 @@ def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
 def rename_cluster(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
     """Name a cluster for good, and record that in the audit log. Raises Invalid for a name that is empty or too long."""
     name_cluster(cluster_id=cluster[0], name=name)
-    _record(agent_id, cluster, actor, f"named a theme {name!r}: {reason}", {"from": cluster[1], "to": name})
+    _record(agent_id, cluster, actor, f"named a cluster {name!r}: {reason}", {"from": cluster[1], "to": name})
 
 
 def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
     """Mark a cluster stale, so that maintenance recomputes it from its memories, and record the request in the audit log."""
     Cluster.objects.filter(id=cluster[0]).update(stale=True)
-    _record(agent_id, cluster, actor, f"marked the theme {cluster[1]!r} for reclustering: {reason}", {})
+    _record(agent_id, cluster, actor, f"marked the cluster {cluster[1]!r} for reclustering: {reason}", {})
 
 
 def _record(

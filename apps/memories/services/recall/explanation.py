@@ -133,7 +133,7 @@ def _outside_groups(memory: Memory, only: RecallFilter) -> list[str]:
         "session": RecallFilter(session=only.session),
         "episode": RecallFilter(episode=only.episode),
         "concept": RecallFilter(concept=only.concept),
-        "theme": RecallFilter(cluster=only.cluster),
+        "cluster": RecallFilter(cluster=only.cluster),
     }
     return [
         f"it is not of the {name} that the filter asks for"

@@ -183,10 +183,10 @@ def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
-        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
+        + (f"; related clusters: {line('; '.join(cluster.related))}" if cluster.related else "")
         for cluster in clusters
     )
-    return data.section("## Activated themes", entries, otherwise="## Activated themes\nNone.")
+    return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
 
 
 def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:

@@ -133,8 +133,8 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
             tenant_id=tenant_id, agent_id=mind.id, source_kind="memory", source_id=salt, target_kind="memory",
             target_id=soup, relation="causes",
         )  # fmt: skip
-        theme = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
-        ClusterMember.objects.create(tenant_id=tenant_id, cluster=theme, memory_id=soup, strength=0.9)
+        cluster = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
+        ClusterMember.objects.create(tenant_id=tenant_id, cluster=cluster, memory_id=soup, strength=0.9)
         Upkeep.objects.get_or_create(
             memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
         )
