@@ -121,7 +121,7 @@ def test_an_abandoned_plan_abandons_its_steps(by_person: bool) -> None:
     assert (intent.status, intent.locked_by, intent.ended_at) == (X, None, NOW)
     assert intent.last_error == "its plan is given up: The pilots moved away."
     contents = [percept.content for percept in backlog.changes().percepts]
-    expected = "Your plan for 'Map' was given up by a person: The pilots moved away.."
+    expected = "Your plan for 'Map' was given up by a person: The pilots moved away."
     assert contents == ([expected] if by_person else [])
 
 
@@ -209,9 +209,9 @@ def test_a_permanently_failed_step_abandons_its_plan() -> None:
         intent_row(goal, step_id=step.id, description=step.description) for step in commit_steps(steps)
     )
     backlog = backlog_of(goal, intents=[first, second], plans=[(plan, steps)])
-    backlog.record_attempt(first.id, error="no boat", final=True)
+    backlog.record_attempt(first.id, error="no boat.", final=True)
     assert (first.status, second.status) == (F, X)
-    assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "step 1 failed for good: no boat")
+    assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "step 1 failed for good: no boat.")
     (percept,) = backlog.changes().percepts
     assert percept.content == (
         "You gave up the step 'a' (recall) towards 'Map': no boat."
