@@ -81,9 +81,9 @@ def backlog_of(
     return Backlog(AGENT, rows, now=NOW, heartbeat_id=heartbeat_id)
 
 
-def draft_of(*texts: str, needing: str = "", **changes: Any) -> PlanDraft:
+def draft_of(*texts: str, **changes: Any) -> PlanDraft:
     return PlanDraft(
-        steps=[StepDraft(action="recall", description=text, precondition=needing) for text in texts],
+        steps=[StepDraft(action="recall", description=text) for text in texts],
         **changes,
     )
 

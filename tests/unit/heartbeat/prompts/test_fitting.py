@@ -22,7 +22,6 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.models.token_estimates import estimate_tokens
-from arbor.models.windows import window_of
 from arbor.quotations import RenderedSection
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
@@ -323,21 +322,6 @@ def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
 
     assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
     assert set(token_shares._SIDE_OF) <= rendered
-
-
-@pytest.mark.parametrize(
-    ("handle", "tokens"),
-    [
-        ("anthropic/claude-opus-5-5", 200_000),
-        ("openai/gpt-4o-mini", 128_000),
-        ("openai/gpt-4.1", 1_000_000),
-        ("openai/my-own", 7),
-        ("ollama/gpt-4o", 7),
-        ("", 7),
-    ],
-)
-def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) -> None:
-    assert window_of(handle, otherwise=7) == tokens
 
 
 @pytest.mark.parametrize(
