@@ -130,7 +130,7 @@ def situation(**changes: Any) -> Situation:
 
 
 def full_situation() -> Situation:
-    """Return a situation without an empty side."""
+    """Return a situation that fills each section of the prompt except the tools."""
     return situation(
         mode=Mode.GOAL_PURSUIT,
         environment=Environment(now=NOW, user_waiting=True, hours_since_user=2.5, pending_percepts=7),
@@ -255,7 +255,7 @@ def full_situation() -> Situation:
 
 
 def section(name: str, **changes: Any) -> str:
-    """Return a section of the prompt of a situation with these changes."""
+    """Return the text of one section of the prompt; `changes` are fields of the situation."""
     prompt = build_prompt(situation(**changes), CHARACTER, NONCE)
     return next(part.text for part in prompt.sections if part.name == name)
 
@@ -263,3 +263,8 @@ def section(name: str, **changes: Any) -> str:
 def reflex(view: Situation) -> dict[str, Any]:
     """Return the reply of the reflex policy, called by JSON as in its adapter."""
     return reflex_reply(view.model_dump(mode="json"))
+
+
+def action_names(reply: dict[str, Any]) -> list[str]:
+    """Return the names of a reply's actions, in order."""
+    return [action["action"] for action in reply["actions"]]

@@ -44,8 +44,8 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, is_effort
 def test_a_heartbeat_begins_with_the_amount_of_its_budget(
     budget: Budget, balance: dict[str, Any], amount: float, most: float
 ) -> None:
-    holdings = BudgetBalance(**balance)
-    assert (budget.begin(holdings), budget.most(holdings)) == (amount, most)
+    stored = BudgetBalance(**balance)
+    assert (budget.begin(stored), budget.most(stored)) == (amount, most)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,6 @@ from tests.unit.heartbeat.state_builders import (
 )
 
 MODEL = EmbeddingModel(name="wordllama", dimension=256)
-#: A value of each stored field that is not its default.
 REQUEST = ActionRequest(
     resource="arbor://actions/execute/recall",
     agent="agent_1",
@@ -60,6 +59,7 @@ REQUEST = ActionRequest(
     body_hash="00",
     nonce=Nonce(heartbeat_id=HEARTBEAT, turn=1, index=0),
 )
+#: A value of each stored field that is not its default.
 FULL: dict[str, Any] = {
     "signed": SignedRequests(requests=(REQUEST,), key_number=1, signature="ab"),
     "trigger": "message",

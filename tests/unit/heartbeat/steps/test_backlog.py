@@ -161,7 +161,7 @@ def test_an_intent_is_locked_and_counts_its_heartbeat_once(
 
 
 def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
-    backlog = backlog_of(REEF, goal_row("harbours", state=GoalState.QUEUED))
+    backlog = backlog_of(goal_row("reef"), goal_row("harbours", state=GoalState.QUEUED))
     step = Intention(action="recall", description="look it up", estimated_ticks=2)
     reply = Reply(
         decompositions=[
@@ -191,13 +191,12 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
 
 def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[HeartbeatState, Backlog]:
     """Run `goals` after these actions, with intents locked where their actions ran."""
-    rows = [goal_row("reef")]
     ran = {record.decision.intent_id for record in records if record.decision.runs}
     keys = [str(intent.id) for intent in intents if str(intent.id) in ran]
     for intent in intents:
         if str(intent.id) in ran:
             intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
-    backlog = backlog_of(*rows, intents=intents)
+    backlog = backlog_of(goal_row("reef"), intents=intents)
     values: dict[str, Any] = {
         "present": TurnRecord(action_records=list(records)),
         "served": keys,

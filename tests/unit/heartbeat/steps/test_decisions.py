@@ -155,7 +155,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     (judged,) = result.decisions
     assert (judged.verdict, judged.cost) == (DecisionVerdict.BOUNDARY, 0)
     assert EXAMPLE in judged.reason
-    # What merely goes out is neither searched for nor stored: no checkpoint carries its vector.
+    # A text that is only sent is neither searched for nor stored: no checkpoint has its vector.
     assert set(result.vectors) == ({HURT} if action in ("remember", "recall") else set())
 
 

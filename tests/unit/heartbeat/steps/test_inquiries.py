@@ -99,10 +99,10 @@ def test_only_permitted_and_started_inquiries_are_pending() -> None:
         decision_of("rest"),
         decision_of("inquire_shallow", question="b", queries=[]),
     ]
-    unknown, known = ActionOutcome.UNKNOWN, ActionOutcome.FAILURE
+    unknown, failure = ActionOutcome.UNKNOWN, ActionOutcome.FAILURE
     results = [
         result_of(decision.action, outcome=outcome)
-        for decision, outcome in zip(decisions, (unknown, unknown, known), strict=True)
+        for decision, outcome in zip(decisions, (unknown, unknown, failure), strict=True)
     ]
     assert pending_work(decisions, results) == [inquiry("deep", queries=["a"])]
 

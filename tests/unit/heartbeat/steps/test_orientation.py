@@ -133,19 +133,19 @@ def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) ->
 
 def test_own_heartbeats_that_the_prompt_shows_are_not_recalled() -> None:
     shown = [memory("pier", at=NOW - timedelta(hours=2)), memory("reef", at=NOW - timedelta(hours=1))]
-    told = [
+    narratives = [
         recalled_memory(number, session="heartbeats", content=f"Heartbeat {number}. {text}")
         for number, text in enumerate(
             ("I charted the reef.", "I painted the pier.", "I swept the tower.", "I sang at dusk."), start=1
         )
     ]
     facts = [recalled_memory(number) for number in range(5, 10)]
-    answers = Answers({RecallRequest: [*told, *facts]})
+    answers = Answers({RecallRequest: [*narratives, *facts]})
     result = answers.run(orient(focused_heartbeat("reef", situation=situation(recent=shown)))).state
     only = answers.needs[0].only
     assert (only.without_session, only.without_since) == ("heartbeats", NOW - timedelta(hours=2))
     chosen = [found.id for found in result.situation.relevant]
-    assert chosen == [str(found.id) for found in (*told[:2], *facts[:3])]
+    assert chosen == [str(found.id) for found in (*narratives[:2], *facts[:3])]
     # What the prompt does not show was not used.
     assert [str(memory_id) for memory_id in result.effects.recalls[0]] == chosen
 

@@ -71,7 +71,6 @@ def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     assert memory.emotional_valence == heartbeat.emotional_valence
     np.testing.assert_array_equal(placing.vectors, np.asarray([VECTOR], dtype=np.float32))
     assert heartbeat.memory_id == UUID(int=1000)
-    assert heartbeat.memory_id is not None
 
 
 @pytest.mark.parametrize(
@@ -290,20 +289,15 @@ def test_the_resulting_mood_overrides_the_narratives_own() -> None:
 # --- No usable reply -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("before", "kinds", "dormant"),
-    [(0, ["invalid_replies"], False), (2, ["invalid_replies"], False), (9, ["invalid_replies"], True)],
-)
-def test_unusable_replies_are_counted_and_end_in_dormancy(
-    before: int, kinds: list[str], dormant: bool
-) -> None:
+@pytest.mark.parametrize(("before", "dormant"), [(0, False), (2, False), (9, True)])
+def test_unusable_replies_are_counted_and_end_in_dormancy(before: int, dormant: bool) -> None:
     result = Answers().run(nop(heartbeat_of(nops=before, state=StateChanges(notices=[]))))
 
     heartbeat = result.state
     reason = f"{before + 1} heartbeats in a row without a usable reply"
     assert (heartbeat.nops, heartbeat.effects.nop, result.changed) == (before + 1, True, (reason,))
     assert heartbeat.effects.dormant == (reason if dormant else "")
-    assert [notice["kind"] for notice in heartbeat.state.notices or []] == kinds
+    assert [notice["kind"] for notice in heartbeat.state.notices or []] == ["invalid_replies"]
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,8 @@ def test_the_situation_chooses_the_tier_and_the_models(
     models: list[str],
 ) -> None:
     moment = moment_of(rules=rules_of(tier_models=installed))
-    heartbeat = (
-        Answers()
-        .run(build_the_prompt(heartbeat_of(situation=situation(**view), routing=routing, moment=moment)))
-        .state
-    )
+    new = heartbeat_of(situation=situation(**view), routing=routing, moment=moment)
+    heartbeat = Answers().run(build_the_prompt(new)).state
 
     assert [heartbeat.model, *heartbeat.models_left] == models
     assert heartbeat.tier == tier if tier else heartbeat.tier != "strategic"
@@ -83,11 +80,9 @@ def test_the_prompt_contains_the_character_and_the_situation() -> None:
     assert "You are Mira." in heartbeat.prompt.system
     assert "The ferry is late" in heartbeat.prompt.user
     assert NONCE in heartbeat.prompt.user
-    assert [section["tokens"] > 0 for section in heartbeat.prompt.sections] == [True] * len(
-        heartbeat.prompt.sections
-    )
+    assert all(section["tokens"] > 0 for section in heartbeat.prompt.sections)
     assert any("The ferry is late" in section["text"] for section in heartbeat.prompt.sections)
-    # It is in the prompt now, and need not be stored.
+    # The prompt contains the character, which need not be stored.
     assert heartbeat.character == ""
     terms = heartbeat.situation.terms
     assert terms is not None
@@ -138,7 +133,7 @@ def test_the_first_question_is_the_prompt() -> None:
     assert (request.max_tokens, request.context) == (2_000, {})
     assert "recall" in json.dumps(request.schema)
     assert "inquire_deep" not in json.dumps(request.schema)
-    # The call stores it.
+    # The call stores the prompt.
     assert (heartbeat.prompt, heartbeat.asked_tokens) == (None, 7)
     assert [section["name"] for section in question.sections] == ["moment"]
 
