@@ -235,7 +235,8 @@ class Backlog:
         plan = self._steps.abandon(plan_id, reason)
         if self._heartbeat_id is None:
             goal = self.goal(plan.goal_id)
-            self._steps.notify(f"Your plan for {goal.title!r} was given up by a person: {plan.reason}.", goal)
+            reason = plan.reason.rstrip(".")
+            self._steps.notify(f"Your plan for {goal.title!r} was given up by a person: {reason}.", goal)
         return plan
 
     def commit(self, goal_id: str | UUID, *, action: str, description: str) -> IntentRow:

@@ -50,7 +50,7 @@ class Endings:
         if goal.state == GoalState.COMPLETED:
             self._steps.mark_goal_completed(goal)
         if self._by_person:
-            why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
+            why = f": {goal.abandonment_reason.rstrip('.')}" if goal.abandonment_reason else ""
             steps = f" {dropped} open steps towards it were dropped." if dropped else ""
             self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
         self.update_parents(goal)

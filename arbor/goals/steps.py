@@ -267,7 +267,8 @@ class Steps:
     def _fail_step(self, intent: IntentRow, why: str, kind: GoalPerceptKind) -> None:
         """Abandon the plan of a step that failed for good, and notify the agent."""
         step, goal = self._step_of(intent), self._goals[intent.goal_id]
-        text = f"You gave up the step {intent.description!r} ({intent.action}) towards {goal.title!r}: {why}."
+        what = f"the step {intent.description!r} ({intent.action}) towards {goal.title!r}"
+        text = f"You gave up {what}: {why.rstrip('.')}."
         if step is not None:
             plan = self._plans[step.plan_id]
             self._abandon_plan(plan, f"step {step.position} failed for good: {why}")

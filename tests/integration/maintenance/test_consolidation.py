@@ -243,7 +243,9 @@ def test_memories_left_out_three_times_are_decided_by_rule(
     assert {"Heron"} <= concepts_of(mind)[TALK[3]]
     assert importance_of(mind, last_left_out) == before
     last = [call for call in calls_of(mind) if call.purpose == "extract"][-1]
-    assert last.dropped == ["memory 2: left out of the reply, time 3 of 3: its concepts are taken by rule"]
+    assert last.dropped == [
+        "memory 2: left out of the reply, time 3 of 3: its concepts are extracted by rule"
+    ]
 
 
 @pytest.mark.usefixtures("modelled")

@@ -44,7 +44,7 @@ def test_a_revised_and_purged_memory_is_in_no_table(mind: Agent, cleaner: psycop
         revise(
             agent_id=mind.id,
             memory_id=memory_id,
-            becomes=a_memory("The gate has no code."),
+            revised=a_memory("The gate has no code."),
             reason="it was changed",
             actor="user:ada",
             vectors=None,

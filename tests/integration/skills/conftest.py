@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.knowledge.services import global_skills
 from apps.knowledge.services.active_skills import choose_skills
 from apps.knowledge.services.global_skills import load_global_skills
-from apps.knowledge.services.skill_texts import forget_texts
+from apps.knowledge.services.skill_texts import clear_text_cache
 from apps.knowledge.services.skills import FoundSkill
 from apps.tenants.scope import tenant_transaction
 from tests.integration.heartbeats.conftest import (
@@ -47,7 +47,7 @@ def choose_lamps(agent: Agent, write_skill: WriteSkill, *body: str) -> FoundSkil
 
 @pytest.fixture(autouse=True)
 def _no_cached_texts() -> None:
-    forget_texts()
+    clear_text_cache()
 
 
 @pytest.fixture

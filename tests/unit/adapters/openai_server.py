@@ -91,7 +91,8 @@ class Recorder:
         return [json.loads(request.content) for request in self.requests]
 
 
-def fails_with(answer: httpx.Response) -> ModelError:
+def failure_of(answer: httpx.Response) -> ModelError:
+    """Return the error of a call that gets this response."""
     with pytest.raises(ModelError) as failure:
         model_on(Recorder(answer)).complete(request_with(None), deadline_s=10)
     return failure.value

@@ -1,4 +1,4 @@
-"""Server-sent events of providers, and a local server that sends them as it is told to."""
+"""Server-sent events of providers, and a local server that sends them."""
 
 from __future__ import annotations
 

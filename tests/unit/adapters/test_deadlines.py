@@ -268,21 +268,30 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
     shared_client.cache_clear()
 
 
+class RecordingTransport(DeadlineTransport):
+    """A transport that records the requests that it sends."""
+
+    def __init__(self, sent: list[httpx.Request]) -> None:
+        super().__init__()
+        self._sent = sent
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self._sent.append(request)
+        return super().handle_request(request)
+
+
 def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> None:
     sent: list[httpx.Request] = []
-
-    class Watched(DeadlineTransport):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            sent.append(request)
-            return super().handle_request(request)
-
     endpoint = ApiEndpoint(
         provider="openai",
         url=f"{stub.base_url}/chat/completions",
         auth=KeyAuth(SecretStr("a key")),
         headers={"X-Title": "Arbor"},
     )
-    with DirectClient(Watched()) as direct, httpx.Client(transport=Watched(), timeout=TIMEOUT) as plain:
+    with (
+        DirectClient(RecordingTransport(sent)) as direct,
+        httpx.Client(transport=RecordingTransport(sent), timeout=TIMEOUT) as plain,
+    ):
         for client in (direct, plain):
             answer = post_json(client, endpoint, {"model": "stub", "messages": []}, deadline_s=5)
             assert answer.json() is not None
@@ -299,14 +308,8 @@ def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> N
 
 def test_a_user_in_the_address_is_still_sent(stub: RunningStub) -> None:
     sent: list[httpx.Request] = []
-
-    class Watched(DeadlineTransport):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            sent.append(request)
-            return super().handle_request(request)
-
     url = f"{stub.base_url}/chat/completions".replace("://", "://somebody:secret@")
-    with DirectClient(Watched()) as client:
+    with DirectClient(RecordingTransport(sent)) as client:
         post_json(client, ApiEndpoint(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
     assert sent[0].headers["Authorization"].startswith("Basic ")
 

@@ -55,7 +55,7 @@ def reader() -> Iterator[DocumentReader]:
     reader.close()
 
 
-def test_markdown_keeps_its_structure() -> None:
+def test_markdown_is_read_with_its_structure() -> None:
     document = read(DocumentKind.MARKDOWN, MARKDOWN)
     assert document.title == "The Handbook"
     assert document.blocks[0] == Block(kind=BlockKind.HEADING, text="Leave", level=1)
@@ -70,7 +70,7 @@ def test_markdown_keeps_its_structure() -> None:
     assert document.blocks[-1].kind is BlockKind.LINES
 
 
-def test_html_keeps_its_text_and_order() -> None:
+def test_html_is_read_as_text_in_order() -> None:
     page = (
         "<html><head><title>T  x</title><style>a{}</style></head><body><nav>menu</nav><h2>Über</h2>one<br>two"
         "<div>three<p>four</p>five</div><table><tr><th>a</th><td><p>b</p></td></tr></table>six<!-- no -->seven"
@@ -142,7 +142,9 @@ def test_broken_files_are_refused_with_a_reason(kind: DocumentKind, content: byt
         (DocumentKind.DOCX, docx(("", "x" * 999)), FormatLimits(unpacked_bytes=900), "unpacks to"),
     ],
 )
-def test_limits_are_kept(kind: DocumentKind, content: bytes, limits: FormatLimits, reason: str) -> None:
+def test_a_file_beyond_a_limit_is_refused(
+    kind: DocumentKind, content: bytes, limits: FormatLimits, reason: str
+) -> None:
     with pytest.raises(DocumentUnreadable, match=reason):
         read(kind, content, limits)
 
@@ -175,8 +177,8 @@ def test_a_child_killed_from_outside_refuses_no_file(
 ) -> None:
     command = f"import os, sys; sys.stdin.buffer.read(4); os.kill(os.getpid(), {number.value})"
     # Without the imports of site, the process starts in a few milliseconds.
-    start = subprocess.Popen([sys.executable, "-IS", "-c", command], stdin=-1, stdout=-1)
-    monkeypatch.setattr(documents, "_start", lambda: start)
+    child = subprocess.Popen([sys.executable, "-IS", "-c", command], stdin=-1, stdout=-1)
+    monkeypatch.setattr(documents, "_start", lambda: child)
     with pytest.raises(error, match="its reader was") as raised:
         DocumentReader(ReadingLimits()).read(kind=DocumentKind.TEXT, content=b"x")
     assert type(raised.value) is error

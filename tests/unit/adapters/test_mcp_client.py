@@ -15,7 +15,7 @@ from arbor.tools.ports import ToolServerAddress
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Return a web server that answers by its path, never by the protocol."""
+    """Yield the address of a web server that answers by its path, never by the protocol."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -12,7 +12,7 @@ from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
     KEY,
     error,
-    fails_with,
+    failure_of,
     model_on,
     request_with,
     success,
@@ -29,7 +29,7 @@ from tests.unit.adapters.openai_server import (
     ],
 )
 def test_a_refused_reply_raises_model_refused_with_its_tokens(answer: httpx.Response) -> None:
-    failure = fails_with(answer)
+    failure = failure_of(answer)
 
     assert isinstance(failure, ModelRefused)
     assert failure.usage == Usage(input_tokens=1000, output_tokens=200, cached_tokens=400)
@@ -82,7 +82,7 @@ def test_a_refused_reply_raises_model_refused_with_its_tokens(answer: httpx.Resp
 def test_each_failure_raises_its_model_error(
     answer: httpx.Response, kind: type[ModelError], words: str
 ) -> None:
-    failure = fails_with(answer)
+    failure = failure_of(answer)
 
     assert type(failure) is kind
     with pytest.raises(kind, match=words):
@@ -101,7 +101,7 @@ def test_each_failure_raises_its_model_error(
 def test_retry_after_is_preserved_and_a_rate_limit_is_no_fault(
     status: int, headers: dict[str, str], retry_after_s: float | None, provider_fault: bool
 ) -> None:
-    failure = fails_with(error(status, headers=headers))
+    failure = failure_of(error(status, headers=headers))
 
     assert isinstance(failure, ModelUnavailable)
     assert (failure.retry_after_s, failure.provider_fault) == (retry_after_s, provider_fault)
@@ -136,7 +136,7 @@ def test_each_network_failure_raises_its_model_error(raised: Exception, kind: ty
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
 def test_no_key_is_in_an_error_and_its_length_is_bounded(status: int) -> None:
     text = f"Incorrect API key provided: {KEY}. Or sk-other*****9876, Bearer abc.def.ghi\n" + "blah " * 500
-    failure = fails_with(error(status, text))
+    failure = failure_of(error(status, text))
 
     for secret in (KEY, "sk-other", "abc.def"):
         assert secret not in str(failure)

@@ -75,7 +75,7 @@ def test_line_ends_comments_and_reasoning_do_not_matter() -> None:
     assert (reply.text, pieces) == ("Good \u2028day", ["Good \u2028day"])
 
 
-def test_a_server_that_ignores_the_wish_answers_at_once() -> None:
+def test_a_server_that_does_not_stream_replies_at_once() -> None:
     reply, pieces = streamed(Recorder(httpx.Response(200, json=success())))
 
     assert (reply.text, pieces) == (TEXT, [])
@@ -88,7 +88,7 @@ def test_a_server_that_ignores_the_wish_answers_at_once() -> None:
         ("Your organization must be verified to stream this model.", ["stream", "stream_options"]),
     ],
 )
-def test_a_server_that_refuses_to_stream_is_asked_without(message: str, left_out: Sequence[str]) -> None:
+def test_refused_options_of_a_stream_are_omitted(message: str, left_out: Sequence[str]) -> None:
     server = Recorder(error(400, message), httpx.Response(200, json=success()))
 
     reply, _ = streamed(server)
@@ -127,7 +127,7 @@ def test_a_broken_stream_is_one_of_arbors_errors(body: bytes, kind: type[ModelEr
     assert words in str(failure)
 
 
-def test_an_error_after_the_first_piece_is_not_asked_anew() -> None:
+def test_a_call_that_fails_after_its_first_piece_is_not_repeated() -> None:
     fault: Any = {"error": {"message": "the grammar does not fit the schema", "code": 400}}
     server = Recorder(stream(events(chunk("Good "), fault)))
     pieces: list[str] = []
@@ -153,7 +153,7 @@ def on_socket(base_url: str, deadline_s: float) -> tuple[ModelReply | ModelError
             return failure, pieces
 
 
-def test_a_connection_cut_in_the_middle_makes_it_unavailable() -> None:
+def test_a_cut_connection_makes_the_provider_unavailable() -> None:
     with raw_server(events(chunk("Good "), done=False), b'data: {"choi') as base_url:
         failure, pieces = on_socket(base_url, 10)
 
@@ -177,7 +177,7 @@ def test_a_finished_stream_does_not_wait_for_the_server() -> None:
     assert "".join(pieces) == reply.text == TEXT
 
 
-def test_a_stream_without_an_end_of_line_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_without_an_end_of_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "MAX_STREAM_BYTES", 1000)
 
     failure, _ = failure_of(stream(b"data: " + b"x" * 2000))

@@ -7,16 +7,15 @@ from decimal import Decimal
 import pytest
 
 from arbor.adapters.connect import Credentials, connect_model
-from arbor.clock import SystemClock
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.parsing import parse_reply
-from arbor.heartbeat.situation import Environment, Situation
 from arbor.memory.maintenance.calls import Excerpt, maintenance_request
 from arbor.memory.maintenance.replies import read_concepts, read_scores, read_summary
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, Model, ModelRequest
 from arbor.models.usage import Usage
+from tests.unit.heartbeat.builders import situation
 
 
 @pytest.fixture
@@ -26,20 +25,9 @@ def model() -> Model:
 
 @pytest.fixture
 def request_() -> ModelRequest:
-    situation = Situation(
-        agent_id="a1",
-        name="Scout",
-        public_id="agent_00",
-        tenant="garden",
-        model_is_reflex=True,
-        beat_number=1,
-        environment=Environment(now=SystemClock().now()),
-        energy=10,
-        max_energy=20,
-        actions=ACTIONS.offers(tuple(ACTIONS)),
-    )
+    view = situation(model_is_reflex=True, actions=ACTIONS.offers(tuple(ACTIONS)))
     return ModelRequest(
-        purpose=CallPurpose.THINK, system="", messages=(), context=situation.model_dump(mode="json")
+        purpose=CallPurpose.THINK, system="", messages=(), context=view.model_dump(mode="json")
     )
 
 

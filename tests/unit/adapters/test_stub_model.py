@@ -3,57 +3,36 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
-from arbor.goals.intents import IntentStatus
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.replies.parsing import ParsedReply, parse_reply
-from arbor.heartbeat.situation import Environment, MemoryView, Mode, Situation
-from arbor.heartbeat.views import GoalView, IntentView
-from arbor.memory.values import MemoryType
+from arbor.heartbeat.situation import Mode, Situation
+from arbor.heartbeat.views import GoalView
 from bench.support.stub_model import Mode as StubMode
 from bench.support.stub_model import Stub
 from bench.support.stub_reply import reply_to
-
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+from tests.unit.heartbeat import builders
 
 
 def a_goal(number: int, state: GoalState) -> GoalView:
-    return GoalView(
-        id=f"goal-{number}",
-        title=f"Learn what Ada's (new) project {number} is",
-        state=state,
-        layer=GoalLayer.OBJECTIVE,
-        source=GoalSource.CURIOSITY,
-        fraction=0.3,
-    )
+    title = f"Learn what Ada's (new) project {number} is"
+    return builders.goal(str(number), title=title, state=state, fraction=0.3)
 
 
 def situation(**changes: Any) -> Situation:
     values: dict[str, Any] = {
-        "agent_id": "a1",
-        "name": "Scout",
-        "public_id": "agent_00",
-        "tenant": "garden",
-        "beat_number": 3,
         "mode": Mode.GOAL_PURSUIT,
-        "environment": Environment(now=NOW),
-        "energy": 10,
-        "max_energy": 20,
         "actions": ACTIONS.offers(tuple(ACTIONS)),
         "goals": [a_goal(1, GoalState.ACTIVE), a_goal(2, GoalState.QUEUED)],
-        "recent": [
-            MemoryView(id=f"memory-{number}", type=MemoryType.EPISODIC, content="Hi [x] 1", at=NOW)
-            for number in range(5)
-        ],
+        "recent": [builders.memory(str(number), content="Hi [x] 1") for number in range(5)],
     }
-    return Situation(**(values | changes))
+    return builders.situation(**(values | changes))
 
 
-def answer(view: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
+def answer(view: Situation, *, nonce: str = builders.NONCE) -> ParsedReply:
     """Return the stub's parsed reply to this situation; fail on repairs and dropped items."""
     prompt = build_prompt(view, "You are Scout.", nonce)
     parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}")))
@@ -70,13 +49,7 @@ def test_the_stub_progresses_the_active_goal_with_offered_actions() -> None:
 
 
 def test_the_stub_executes_the_next_intent() -> None:
-    intent = IntentView(
-        id="intent-1",
-        goal_id="goal-1",
-        action="recall",
-        description="look (once)",
-        status=IntentStatus.PENDING,
-    )
+    intent = builders.intent("1", goal_id="goal-1", description="look (once)")
 
     (action,) = answer(situation(intents=[intent])).reply.actions
 
@@ -111,7 +84,7 @@ def test_equal_prompts_get_equal_replies_and_others_differ() -> None:
 def test_the_stub_messages_users_within_its_energy() -> None:
     written = 0
     for number in range(1, 60):
-        prompt = build_prompt(situation(beat_number=number, energy=6), "You are Scout.", "0123456789abcdef")
+        prompt = build_prompt(situation(beat_number=number, energy=6), "You are Scout.", builders.NONCE)
         parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}", writes=True)))
         assert (parsed.dropped, parsed.repairs) == ((), ())
         named = [action.action for action in parsed.reply.actions]

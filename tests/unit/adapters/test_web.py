@@ -25,7 +25,7 @@ HTML = (
     b"<p>It was sounded again when the harbour was built, by the same hands, and found to be as deep as before.</p>"
     b"</article><footer>Imprint</footer><script>alert('x')</script></body></html>"
 )
-#: Stands for the public network: the one address that is permitted here.
+#: The one address that is permitted here, in place of the public network.
 PUBLIC = "127.0.0.1"
 
 
@@ -36,21 +36,21 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__((PUBLIC, 0), _Handler)
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.routes: dict[str, Callable[[_Handler], None]] = {}
 
     @property
     def url(self) -> str:
-        """Return its address."""
+        """Return the base URL of the server."""
         return f"http://{PUBLIC}:{self.server_port}"
 
-    def answers(self, path: str, body: bytes = b"", *, status: int = 200, **headers: str) -> str:
-        """Let a path answer; return its address."""
+    def serve(self, path: str, body: bytes = b"", *, status: int = 200, **headers: str) -> str:
+        """Serve a response at a path, and return its URL."""
 
         def answer(handler: _Handler) -> None:
             handler.send_response(status)
-            given_headers = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
-            for name, value in given_headers.items():
+            all_headers = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
+            for name, value in all_headers.items():
                 handler.send_header(name.replace("_", "-"), value)
             handler.end_headers()
             handler.wfile.write(body)
@@ -64,16 +64,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self.server.asked.append((self.path, dict(self.headers)))
+        self.server.requests.append((self.path, dict(self.headers)))
         self.server.routes[urlsplit(self.path).path](self)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Return a server on this machine."""
+    """Yield a server on this machine."""
     running = Server()
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -113,13 +113,13 @@ def closed() -> Iterator[None]:
 
 
 def assert_refused(url: str, message: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
-    """Check that an address is not read, and why."""
+    """Fail unless an address is refused with this message."""
     with pytest.raises(WebFailed, match=message):
         (by or web_fetch()).fetch(url, deadline_s=deadline_s)
 
 
 def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> None:
-    url = server.answers("/reef", HTML, Set_Cookie="seen=1; Path=/")
+    url = server.serve("/reef", HTML, Set_Cookie="seen=1; Path=/")
     reader = web_fetch()
 
     page = reader.fetch(f"{url}?q=1#part", deadline_s=5)
@@ -129,7 +129,7 @@ def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> Non
     assert "eleven fathoms" in page.text
     assert "alert" not in page.text
     assert "Home" not in page.text
-    for _, headers in server.asked:
+    for _, headers in server.requests:
         assert headers["User-Agent"].startswith("Arbor/")
         assert "Cookie" not in headers
 
@@ -146,13 +146,13 @@ def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> Non
     ],
 )
 def test_plain_types_are_read_as_they_are(server: Server, kind: str, body: bytes, text: str) -> None:
-    url = server.answers("/x", body, Content_Type=kind)
+    url = server.serve("/x", body, Content_Type=kind)
     assert web_fetch().fetch(url, deadline_s=5).text == text
 
 
 @pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream", "text/css", ""])
 def test_other_types_are_not_read(server: Server, kind: str) -> None:
-    assert_refused(server.answers("/x", b"x", Content_Type=kind), "which is not read as text")
+    assert_refused(server.serve("/x", b"x", Content_Type=kind), "which is not read as text")
 
 
 @pytest.mark.parametrize(
@@ -217,23 +217,23 @@ def test_private_addresses_are_refused_in_every_notation(host: str) -> None:
 
 def test_a_private_address_is_refused_before_any_byte_is_sent(server: Server) -> None:
     real = closed_afterwards(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
-    assert_refused(server.answers("/secret", HTML), "that is not permitted", real)
-    assert server.asked == []
+    assert_refused(server.serve("/secret", HTML), "that is not permitted", real)
+    assert server.requests == []
 
 
 def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> None:
-    server.answers("/end", HTML)
-    url = server.answers("/start", status=302, Location="/end")
+    server.serve("/end", HTML)
+    url = server.serve("/start", status=302, Location="/end")
     assert web_fetch().fetch(url, deadline_s=5).url == f"{server.url}/end"
 
     inner = f"http://127.0.0.2:{server.server_port}/end"
-    assert_refused(server.answers("/in", status=301, Location=inner), "an address that is not permitted")
+    assert_refused(server.serve("/in", status=301, Location=inner), "an address that is not permitted")
     assert_refused(
-        server.answers("/meta", status=307, Location="http://169.254.169.254/"), "that is not permitted"
+        server.serve("/meta", status=307, Location="http://169.254.169.254/"), "that is not permitted"
     )
-    assert_refused(server.answers("/file", status=302, Location="file:///etc/passwd"), "only http and https")
+    assert_refused(server.serve("/file", status=302, Location="file:///etc/passwd"), "only http and https")
     assert_refused(
-        server.answers("/away", status=302, Location="https://example.net/"),
+        server.serve("/away", status=302, Location="https://example.net/"),
         "example.net is not among the domains",
         web_fetch(PUBLIC),
     )
@@ -241,9 +241,9 @@ def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> N
 
 def test_at_most_five_redirects_are_followed(server: Server) -> None:
     for number in range(7):
-        server.answers(f"/{number}", status=302, Location=f"/{number + 1}")
+        server.serve(f"/{number}", status=302, Location=f"/{number + 1}")
     assert_refused(f"{server.url}/0", "more than 5 redirects")
-    assert len(server.asked) == 6
+    assert len(server.requests) == 6
 
 
 def resolve_names_to(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
@@ -262,28 +262,28 @@ def test_dns_rebinding_to_a_private_address_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: the checked address is the one of the connection."""
-    led = iter([[PUBLIC], ["127.0.0.2"], ["127.0.0.2"]])
-    resolve_names_to(monkeypatch, lambda: next(led))
+    resolutions = iter([[PUBLIC], ["127.0.0.2"], ["127.0.0.2"]])
+    resolve_names_to(monkeypatch, lambda: next(resolutions))
     port = server.server_port
-    server.answers("/", status=302, Location=f"http://rebind.example:{port}/secret", Connection="close")
-    server.answers("/secret", HTML)
+    server.serve("/", status=302, Location=f"http://rebind.example:{port}/secret", Connection="close")
+    server.serve("/secret", HTML)
 
     assert_refused(f"http://rebind.example:{port}/", "an address that is not permitted")
-    assert [path for path, _ in server.asked] == ["/"]
+    assert [path for path, _ in server.requests] == ["/"]
 
 
 def test_a_name_with_mixed_addresses_is_read_at_the_public_one(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolve_names_to(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
-    server.answers("/", HTML)
+    server.serve("/", HTML)
     page = web_fetch().fetch(f"http://two.example:{server.server_port}/", deadline_s=5)
     assert "eleven fathoms" in page.text
 
 
 def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
     small = web_fetch(page_bytes=100)
-    assert_refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
+    assert_refused(server.serve("/announced", b"x" * 101), "is larger than 100 bytes", small)
 
     def endless(handler: _Handler) -> None:
         handler.send_response(200)
@@ -299,7 +299,7 @@ def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
 
 
 def test_a_compressed_page_is_refused(server: Server) -> None:
-    assert_refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
+    assert_refused(server.serve("/bomb", b"x", Content_Encoding="gzip"), "compressed")
 
 
 @pytest.mark.bar
@@ -329,7 +329,7 @@ def test_a_slow_server_meets_the_deadline(server: Server) -> None:
 
 @pytest.mark.parametrize("status", [204, 400, 404, 500, 304])
 def test_another_status_is_reported(server: Server, status: int) -> None:
-    server.answers("/x", status=status)
+    server.serve("/x", status=status)
     with pytest.raises(WebFailed) as failure:
         web_fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
     assert f"answered {status}" in str(failure.value)
@@ -348,7 +348,7 @@ class TestSearch:
             {"url": "http://b.example", "title": None},
             {"url": "http://c.example"},
         ]
-        server.answers("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
+        server.serve("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
 
         search_results = closed_afterwards(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
 
@@ -356,12 +356,12 @@ class TestSearch:
             SearchResult(url="https://a.example", title="A\ufffd", snippet="about a"),
             SearchResult(url="http://b.example"),
         ]
-        assert parse_qs(urlsplit(server.asked[0][0]).query) == {"q": ["reef & depth"], "format": ["json"]}
+        assert parse_qs(urlsplit(server.requests[0][0]).query) == {"q": ["reef & depth"], "format": ["json"]}
 
     @pytest.mark.parametrize("path", ["", "/", "/search", "/searx/"])
     def test_the_address_may_be_written_with_or_without_its_path(self, server: Server, path: str) -> None:
         for place in ("/search", "/searx/search"):
-            server.answers(place, b'{"results": []}')
+            server.serve(place, b'{"results": []}')
         assert closed_afterwards(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
 
     @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ class TestSearch:
     def test_any_other_search_response_is_a_failure(
         self, server: Server, body: bytes, status: int, message: str
     ) -> None:
-        server.answers("/search", body, status=status)
+        server.serve("/search", body, status=status)
         with pytest.raises(WebFailed, match=message):
             closed_afterwards(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
 

@@ -22,7 +22,7 @@ _KEYS = [X25519PrivateKey.generate() for _ in range(2)]
 OWN, OTHER = (PrivateKey(raw=key.private_bytes_raw()) for key in _KEYS)
 
 
-def sealed(text: str = "The tide turns at six.", route: MessageRoute = ROUTE) -> SealedMessage:
+def seal(text: str = "The tide turns at six.", route: MessageRoute = ROUTE) -> SealedMessage:
     return seal_message(
         text,
         route=route,
@@ -34,7 +34,7 @@ def sealed(text: str = "The tide turns at six.", route: MessageRoute = ROUTE) ->
     )
 
 
-def opened(message: SealedMessage, **changes: Any) -> str:
+def open_sealed(message: SealedMessage, **changes: Any) -> str:
     values: dict[str, Any] = {
         "route": ROUTE,
         "signing_public": VEGA.public,
@@ -46,12 +46,12 @@ def opened(message: SealedMessage, **changes: Any) -> str:
 
 @given(st.text(max_size=400))
 def test_a_message_opens_as_it_was_written(text: str) -> None:
-    record = sealed(text).to_json()
-    assert opened(SealedMessage.from_json(record)) == text
+    record = seal(text).to_json()
+    assert open_sealed(SealedMessage.from_json(record)) == text
 
 
 def test_a_record_reveals_neither_text_nor_repetition() -> None:
-    first, second = sealed(), sealed()
+    first, second = seal(), seal()
     assert b"tide" not in first.box
     assert first.box != second.box
 
@@ -65,12 +65,12 @@ def test_a_record_reveals_neither_text_nor_repetition() -> None:
         {"receiver": VEGA.public_id},
         {"sender": MAREN.public_id, "receiver": VEGA.public_id},
     ],
-    # Of random keys no ids can be made that are the same in each process.
+    # Ids made of the random keys would differ between processes.
     ids=["tenant", "message", "sender", "receiver", "exchanged"],
 )
 def test_a_message_on_another_route_is_refused(changes: dict[str, str]) -> None:
     with pytest.raises(MessageRefused, match="not signed by"):
-        opened(sealed(), route=replace(ROUTE, **changes))
+        open_sealed(seal(), route=replace(ROUTE, **changes))
 
 
 @pytest.mark.parametrize(
@@ -88,30 +88,30 @@ def test_a_message_on_another_route_is_refused(changes: dict[str, str]) -> None:
 )
 def test_a_message_with_a_changed_part_is_refused(changes: dict[str, Any], error: str) -> None:
     with pytest.raises(MessageRefused, match=error):
-        opened(replace(sealed(), **changes))
+        open_sealed(replace(seal(), **changes))
 
 
 @given(st.data())
 def test_a_message_with_a_flipped_bit_is_refused(data: st.DataObject) -> None:
-    message = sealed()
+    message = seal()
     part = data.draw(st.sampled_from(["box", "signature"]))
     raw = bytearray(getattr(message, part))
     place = data.draw(st.integers(0, len(raw) * 8 - 1))
     raw[place // 8] ^= 1 << place % 8
     changed: dict[str, Any] = {part: bytes(raw)}
     with pytest.raises(MessageRefused):
-        opened(replace(message, **changed))
+        open_sealed(replace(message, **changed))
 
 
 def test_parts_of_two_messages_do_not_fit_together() -> None:
-    first, second = sealed("Yes."), sealed("No.", replace(ROUTE, message_id="m2"))
+    first, second = seal("Yes."), seal("No.", replace(ROUTE, message_id="m2"))
     for mixed in (replace(first, box=second.box), replace(first, signature=second.signature)):
         with pytest.raises(MessageRefused):
-            opened(mixed)
+            open_sealed(mixed)
 
 
 def test_a_message_signed_anew_by_another_agent_does_not_open() -> None:
-    message, route = sealed(), replace(ROUTE, sender=MAREN.public_id)
+    message, route = seal(), replace(ROUTE, sender=MAREN.public_id)
     forged = seal_message(
         "",
         route=route,
@@ -122,12 +122,12 @@ def test_a_message_signed_anew_by_another_agent_does_not_open() -> None:
         sign=lambda statement: sign(MAREN.private, statement),
     )
     with pytest.raises(MessageRefused):
-        opened(replace(forged, box=message.box), route=route, signing_public=MAREN.public)
+        open_sealed(replace(forged, box=message.box), route=route, signing_public=MAREN.public)
 
 
 def test_a_message_for_another_exchange_key_does_not_open() -> None:
     with pytest.raises(MessageRefused, match="does not open with the exchange key 1"):
-        opened(sealed(), exchange_private=OTHER)
+        open_sealed(seal(), exchange_private=OTHER)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_message_for_another_exchange_key_does_not_open() -> None:
 )
 def test_a_malformed_record_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(MessageRefused):
-        SealedMessage.from_json(sealed().to_json() | changes)
+        SealedMessage.from_json(seal().to_json() | changes)
 
 
 def test_an_empty_record_is_refused() -> None:

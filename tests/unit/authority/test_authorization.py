@@ -195,14 +195,14 @@ def test_another_grant_is_tried_when_one_is_not_in_force() -> None:
     expired = grant_of(RECALL, id="cap_1", constraints=Constraints(expires_at=NOW))
     wide = grant_of("arbor://actions/**", id="cap_2")
     found = check(signed_of(), authority_of(wide, expired))
-    assert (found.capability_id, [one.capability_id for one in found.tried]) == ("cap_2", ["cap_1"])
+    assert (found.capability_id, [grant.capability_id for grant in found.tried]) == ("cap_2", ["cap_1"])
 
 
 def test_an_explanation_lists_all_grants_that_were_tried() -> None:
     revoked = replace(GRANT, id="cap_1", revoked_at=NOW, revoked_reason="no longer needed")
     expired = grant_of(RECALL, id="cap_2", constraints=Constraints(expires_at=NOW))
     denial = explain(RECALL, authority=authority_of(revoked, expired), now=NOW)
-    assert [(one.capability_id, one.code) for one in denial.tried] == [
+    assert [(grant.capability_id, grant.code) for grant in denial.tried] == [
         ("cap_1", "revoked"),
         ("cap_2", "expired"),
     ]
@@ -230,7 +230,7 @@ def test_the_body_hash_ignores_the_order_of_names() -> None:
         (TrustMode.ALLOW, True, True, None, ""),
     ],
 )
-def test_trust_says_what_a_grant_does_not(
+def test_trust_modes_limit_what_a_grant_permits(
     mode: TrustMode, offered: bool, granted: bool, code: str | None, reason: str
 ) -> None:
     profile = TrustProfile(rules=(TrustRule(prefix=RECALL, mode=mode),))
@@ -241,7 +241,7 @@ def test_trust_says_what_a_grant_does_not(
     assert found.reason.startswith(reason)
 
 
-def test_a_process_verifies_its_own_signatures_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_signatures_are_not_verified_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_is_signature", lambda *_: pytest.fail("checked again"))
     signed = signed_of()
 
@@ -249,7 +249,7 @@ def test_a_process_verifies_its_own_signatures_no_second_time(monkeypatch: pytes
     assert len(requests._made) <= requests._SIGNATURES_CACHED
 
 
-def test_an_own_signature_is_no_other_keys_and_no_other_bodys() -> None:
+def test_an_own_signature_is_valid_for_its_key_and_body_only() -> None:
     signed = signed_of()
 
     assert not signed.is_signed_by(OTHER_KEY.public)

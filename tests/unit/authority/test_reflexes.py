@@ -32,7 +32,7 @@ _PEM = "-----BEGIN OPENSSH PRIVATE " + "KEY-----"
         "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + "." + "c" * 24,
     ],
 )
-def test_secrets_are_recognised(text: str) -> None:
+def test_secrets_are_recognized(text: str) -> None:
     match = find_secret(text)
     assert match is not None
     assert match.kind is ReflexKind.SECRET
@@ -58,7 +58,7 @@ def test_texts_about_secrets_pass(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["it is {}.", "PASSWORD={}", '{{"key":"{}"}}', "{}", "key: {}, and more", "({})"]
 )
-def test_own_secrets_are_recognised_by_digest(text: str) -> None:
+def test_own_secrets_are_recognized_by_digest(text: str) -> None:
     secret = "correct-horse-battery+staple/09"
     own = frozenset({secret_digest(secret)})
     assert find_secret(text.format(secret), own) is not None
@@ -88,7 +88,7 @@ def test_own_secrets_are_recognised_by_digest(text: str) -> None:
         ("nas.local", ReflexKind.PRIVATE_NETWORK),
     ],
 )
-def test_private_hosts_are_recognised(text: str, kind: ReflexKind) -> None:
+def test_private_hosts_are_recognized(text: str, kind: ReflexKind) -> None:
     match = find_host(text)
     assert match is not None
     assert match.kind is kind
@@ -135,7 +135,7 @@ def test_public_hosts_and_plain_texts_pass(text: str) -> None:
         "psql -c 'DROP DATABASE arbor'",
     ],
 )
-def test_destructive_commands_are_recognised(command: str) -> None:
+def test_destructive_commands_are_recognized(command: str) -> None:
     match = find_command(command)
     assert match is not None
     assert match.kind is ReflexKind.DESTRUCTIVE_COMMAND

@@ -46,7 +46,7 @@ NODE = {"kind": "memory", "id": "01890000-0000-7000-8000-000000000002"}
 
 
 class ScriptedServer:
-    """Answers requests from a list, and keeps them."""
+    """A server that answers from a list, and records requests."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self._answers: Iterator[httpx.Response | Exception] = iter(answers)

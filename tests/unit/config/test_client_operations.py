@@ -14,27 +14,27 @@ from scripts.client_calls import openapi, operation_of, requests_of_client
 
 
 def test_every_method_of_the_client_has_its_operation() -> None:
-    strangers = [
+    unknown = [
         f"{name}: {call.method} {call.path}"
         for name, call in requests_of_client().items()
         if operation_of(call.method, PATH + call.path) is None
     ]
-    assert strangers == []
+    assert unknown == []
 
 
 @pytest.mark.parametrize("name", sorted(requests_of_client()))
 def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
     call = requests_of_client(whole=True)[name]
-    described = _described(call)
-    query = {part["name"] for part in described.get("parameters", []) if part["in"] == "query"}
-    # Lists set them themselves, page after page.
+    operation = _operation_of(call)
+    query = {part["name"] for part in operation.get("parameters", []) if part["in"] == "query"}
+    # Lists set the paging parameters themselves, page after page.
     paging = {"cursor", "limit", "after"}
     assert sorted(call.query.keys() - paging) == sorted(query - paging)
-    body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     sent = (call.body or ()) if isinstance(call, Call) else ()
     assert sorted(sent) == sorted(_properties(body) if body else ())
     if isinstance(call, Call) and call.kind is not type(None):
-        (answer,) = [value for status, value in described["responses"].items() if status.startswith("2")]
+        (answer,) = [value for status, value in operation["responses"].items() if status.startswith("2")]
         if call.answers_file:
             ((kind, body),) = answer["content"].items()
             assert kind != "application/json"
@@ -43,7 +43,7 @@ def test_a_method_sends_and_reads_what_the_api_does(name: str) -> None:
             _assert_reads(call.kind, answer["content"]["application/json"]["schema"])
 
 
-def _described(call: Call[Any] | StreamCall) -> Any:
+def _operation_of(call: Call[Any] | StreamCall) -> Any:
     method, _, path = (operation_of(call.method, PATH + call.path) or "").partition(" ")
     return openapi()["paths"][path][method.lower()]
 
@@ -68,6 +68,6 @@ def _assert_reads(kind: Any, schema: Any) -> None:
     hints = get_type_hints(kind)
     for name, value in properties.items():
         for inner in (value, value.get("items", {}), *value.get("anyOf", ())):
-            part = [one for one in (hints[name], *get_args(hints[name])) if is_dataclass(one)]
-            if part and "$ref" in inner:
-                _assert_reads(part[0], inner)
+            parts = [hint for hint in (hints[name], *get_args(hints[name])) if is_dataclass(hint)]
+            if parts and "$ref" in inner:
+                _assert_reads(parts[0], inner)

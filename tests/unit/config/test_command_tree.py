@@ -16,7 +16,7 @@ from apps.agents.services.percepts import PERCEIVABLE_KINDS
 from apps.heartbeats.services.inline import MOST_TICKS
 from apps.heartbeats.services.reports.thoughts import RING
 from apps.memories.services.embedding import reembed
-from apps.memories.services.graph import traversal as walks
+from apps.memories.services.graph import traversal
 from apps.memories.services.store import snippets
 from apps.tenants.models import Role
 from config.cli.commands import agent, memory, memory_graph, memory_upkeep, processes, tenant
@@ -83,7 +83,7 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         MOST_TICKS,
         RING,
         snippets.MAX_LIMIT,
-        walks.EVIDENCE_HOPS,
+        traversal.EVIDENCE_HOPS,
         reembed.BATCH,
         tuple(Role.values),
         tuple(kind.value for kind in PoolKind),

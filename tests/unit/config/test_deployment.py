@@ -44,7 +44,7 @@ def is_name(text: object) -> bool:
 
 
 def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield the settings that a module reads: env.str("X"), secret("X"), envvar="X", os.environ["X"], os.environ.get("X")."""
+    """Yield the settings that a module reads: env.str("X"), secret("X"), envvar="X", os.environ.get("X"), os.getenv("X")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
@@ -98,13 +98,9 @@ def defaults_of(module: ModuleType) -> Iterator[tuple[str, object]]:
 def as_shown(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
-    return (
-        f"{value:g}"
-        if isinstance(value, float)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @pytest.mark.parametrize("topic", sorted(file.stem for file in (ROOT / "config/settings").glob("[a-z]*.py")))
@@ -222,13 +218,13 @@ def pins(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["requirements-runtime.lock", "requirements-local-model.lock"])
 def test_the_lock_files_agree(name: str) -> None:
-    everything = pins("requirements.lock")
+    pinned = pins("requirements.lock")
     for package, version in pins(name).items():
-        assert everything.get(package, version) == version
+        assert pinned.get(package, version) == version
 
 
 @pytest.mark.parametrize(
-    "file", [*ROOT.glob("*.lock"), *(ROOT / "scripts").glob("*.lock")], ids=lambda f: f.name
+    "file", [*ROOT.glob("*.lock"), *(ROOT / "scripts").glob("*.lock")], ids=lambda file: file.name
 )
 def test_a_lock_has_hashes_and_no_addresses(file: Path) -> None:
     text = file.read_text()

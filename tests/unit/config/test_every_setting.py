@@ -17,7 +17,7 @@ from django.test import override_settings
 from apps import providers, web
 from apps.knowledge.services import indexing
 from apps.memories.services.clusters import job as clustering
-from apps.memories.services.retention.forgetting import policy
+from apps.memories.services.retention.forgetting import forgetting_policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
@@ -91,7 +91,7 @@ def ttl(kind: Retention) -> Callable[[], Any]:
 
 
 def limit(setting: str) -> Callable[[], Any]:
-    return applied(setting, policy)
+    return applied(setting, forgetting_policy)
 
 
 def mail(first: str, other: str, **beside: str) -> Probe:
@@ -125,8 +125,8 @@ def history_age(record: Record) -> Callable[[], Any]:
     return lambda: loaded("ARBOR_HISTORY_AGES")[record]
 
 
-def pool(name: str, key: str) -> Callable[[], Any]:
-    return lambda: next(vars(module)[key] for module in worker_pools() if module.name == name)
+def pool_value(name: str, key: str) -> Callable[[], Any]:
+    return lambda: next(vars(pool)[key] for pool in worker_pools() if pool.name == name)
 
 
 PROBES: dict[str, Probe] = {
@@ -203,8 +203,8 @@ PROBES: dict[str, Probe] = {
     "ARBOR_AUDIT_SEAL_PERIOD_S": Probe(
         values=("10", "20"), shows=period(Task.SEAL_AUDIT, "ARBOR_AUDIT_SEAL_PERIOD")
     ),
-    "ARBOR_MODEL_THREADS": Probe(values=("10", "20"), shows=pool("model", "concurrency")),
-    "ARBOR_MODEL_CONNECTIONS": Probe(values=("5", "6"), shows=pool("model", "env")),
+    "ARBOR_MODEL_THREADS": Probe(values=("10", "20"), shows=pool_value("model", "concurrency")),
+    "ARBOR_MODEL_CONNECTIONS": Probe(values=("5", "6"), shows=pool_value("model", "env")),
     "ARBOR_TTL_ROUTINE_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.ROUTINE)),
     "ARBOR_TTL_TASK_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.TASK)),
     "ARBOR_TTL_DECISION_DAYS": Probe(values=("1", "0"), shows=ttl(Retention.DECISION)),
@@ -246,7 +246,7 @@ PROBES: dict[str, Probe] = {
 }
 
 
-#: By tests of their own in this file.
+#: Settings with tests of their own in this file.
 VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS", "ARBOR_TOKENIZERS"}
 
 

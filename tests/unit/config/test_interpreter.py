@@ -21,7 +21,7 @@ PYENV = "'--prefix=/home/somebody/.pyenv/versions/3.13.0' '--enable-shared' 'LDF
 DEBIAN = "'--enable-shared' '--with-wheel-pkg-dir=/usr/share/python-wheels/' 'CFLAGS=-g '"
 
 
-def built(config: dict[str, object], *, loaded: str | None = None) -> tuple[bool, bool, bool]:
+def options_of(config: dict[str, object], *, loaded: str | None = None) -> tuple[bool, bool, bool]:
     build = read_build("3.13.0", config.get, loaded=loaded)
     assert build.version == "3.13.0"
     return build.pgo, build.lto, build.shared
@@ -45,13 +45,13 @@ def built(config: dict[str, object], *, loaded: str | None = None) -> tuple[bool
 def test_a_build_is_read_from_its_configuration(
     config: dict[str, object], expected: tuple[bool, bool, bool]
 ) -> None:
-    assert built(config) == expected
+    assert options_of(config) == expected
 
 
 def test_an_executable_that_loads_no_libpython_is_static() -> None:
     config: dict[str, object] = {"CONFIG_ARGS": DOCKER, "Py_ENABLE_SHARED": 1}
-    assert not built(config, loaded="7f00 /usr/lib/libc.so.6\n")[2]
-    assert built(config, loaded="7f00 /usr/lib/libpython3.13.so.1.0\n")[2]
+    assert not options_of(config, loaded="7f00 /usr/lib/libc.so.6\n")[2]
+    assert options_of(config, loaded="7f00 /usr/lib/libpython3.13.so.1.0\n")[2]
 
 
 @pytest.mark.parametrize(

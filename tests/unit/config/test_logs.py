@@ -17,7 +17,7 @@ URL = "postgres://arbor:a-password@db.example:5432/arbor"
 
 @pytest.fixture(params=["console", "json"])
 def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
-    """Return where a logger named `masked` writes, in one of the two forms."""
+    """Yield the stream of a logger named `masked`, in one of the two formats."""
     before = structlog.get_config()
     stream = io.StringIO()
     config = logging_config(level="INFO", form=request.param)
@@ -53,12 +53,12 @@ def test_no_value_shows_a_password(written: io.StringIO) -> None:
     assert shown.count("postgres://***@db.example") == len(wrapped()) + 1
 
 
-@pytest.mark.parametrize("of", ["ours", "a library"])
-def test_no_traceback_shows_a_password(written: io.StringIO, of: str) -> None:
+@pytest.mark.parametrize("logged_by", ["Arbor", "a library"])
+def test_no_traceback_shows_a_password(written: io.StringIO, logged_by: str) -> None:
     try:
         raise ConnectionError(f"{URL} does not answer")
     except ConnectionError as error:
-        if of == "ours":
+        if logged_by == "Arbor":
             structlog.get_logger("masked").exception("gone", error=error)
         else:
             logging.getLogger("masked").exception("%s is gone", error)

@@ -14,11 +14,11 @@ from config.cli.main import cli, main
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
 HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe"
-DRIVING = ("\x1b", "\x07", "\x9b", "\u202e")
+CONTROL_CODES = ("\x1b", "\x07", "\x9b", "\u202e")
 
 
 def harmless(text: str) -> bool:
-    return not any(code in text for code in DRIVING)
+    return not any(code in text for code in CONTROL_CODES)
 
 
 @pytest.mark.parametrize(

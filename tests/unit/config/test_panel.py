@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 from config.cli.installation import up
-from config.cli.installation.parts import InstallationPlan
 from config.cli.installation.up import PanelSummary, panel
 from config.environment import secret_folder
 from config.secrets import SecretName
 from config.supervisor.run_folder import RunFolder, write_private
+from tests.unit.config.builders import installation_plan
 
 
 def panel_text(**changes: Any) -> str:
@@ -62,9 +62,9 @@ def test_the_panel_warns_that_no_language_model_is_configured() -> None:
     assert "no language model" not in panel_text()
 
 
-@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
+@pytest.mark.parametrize("terminal", [True, False])
 def test_the_first_password_goes_to_a_terminal_only(
-    terminal: bool, shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
@@ -79,23 +79,9 @@ def test_the_first_password_goes_to_a_terminal_only(
         "tenants": 0,
     }
     write_private(run.prepared_file, report)
-    plan = InstallationPlan(
-        run=run,
-        postgres=None,
-        valkey=None,
-        web_host="127.0.0.1",
-        web_port=8000,
-        api_host="127.0.0.1",
-        api_port=8001,
-        flower_port=5555,
-        demo=False,
-        only=frozenset(),
-        fork_server=None,
-        secrets={},
-    )
-    summary = up._summary(plan, 1.0)
-    assert (summary.password == password) is shown
+    summary = up._summary(installation_plan(tmp_path), 1.0)
+    assert (summary.password == password) is terminal
     assert stat.S_IMODE(summary.password_file.stat().st_mode) == 0o600
     stream = StringIO()
     Console(file=stream, width=200).print(panel(summary))
-    assert (password in stream.getvalue()) is shown
+    assert (password in stream.getvalue()) is terminal

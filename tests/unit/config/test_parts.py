@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,32 +10,13 @@ import pytest
 
 from config.cli.installation.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
-from config.servers import EmbeddedPostgres, EmbeddedValkey
-from config.supervisor.fork_server import ForkServer
 from config.supervisor.managed_process import ManagedProcess, restart_delay_s
-from config.supervisor.run_folder import RunFolder
+from tests.unit.config.builders import installation_plan
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Any:
-    def make(**changes: Any) -> InstallationPlan:
-        values: dict[str, Any] = {
-            "run": RunFolder(tmp_path),
-            "postgres": EmbeddedPostgres(tmp_path / "postgres"),
-            "valkey": EmbeddedValkey(tmp_path / "valkey"),
-            "web_host": "127.0.0.1",
-            "web_port": 8000,
-            "api_host": "127.0.0.1",
-            "api_port": 8001,
-            "flower_port": 5555,
-            "demo": True,
-            "only": frozenset(NAMES),
-            "fork_server": ForkServer({}),
-            "secrets": {},
-        }
-        return InstallationPlan(**{**values, **changes})
-
-    return make
+    return partial(installation_plan, tmp_path)
 
 
 def by_name(plan: InstallationPlan) -> dict[str, ManagedProcess]:

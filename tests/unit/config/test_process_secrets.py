@@ -15,7 +15,7 @@ import pytest
 
 from apps.queues import Queue
 from config import process_secrets
-from config.cli.installation.parts import NAMES, InstallationPlan, parts_of
+from config.cli.installation.parts import InstallationPlan, parts_of
 from config.credentials import WITHHELD, installation_secrets
 from config.environment import OWN_SECRETS
 from config.pools import POOLS
@@ -28,11 +28,11 @@ from config.process_secrets import (
 )
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from config.supervisor.fork_server import ForkServer
-from config.supervisor.run_folder import RunFolder
+from tests.unit.config.builders import installation_plan
 
 ROOT = Path(__file__).parents[3]
-#: A value for each secret, which is searched for.
-EVERY = {name: f"secret-of-{name.lower()}" for name in ALL_SECRETS} | {
+#: A value for each secret, recognizable by its beginning.
+SECRET_VALUES = {name: f"secret-of-{name.lower()}" for name in ALL_SECRETS} | {
     "DATABASE_URL": "postgres://arbor_owner:secret-of-owner@db:5432/arbor"
 }
 #: The settings with a secret that each process has in its environment, as a list.
@@ -95,25 +95,18 @@ EXPECTED = {
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallationPlan]:
-    """Return a plan under a supervisor whose own environment and `.env` name every secret."""
+    """Yield a plan under a supervisor whose own environment and `.env` name every secret."""
     for name in ALL_SECRETS:
-        monkeypatch.setenv(name, EVERY[name])
+        monkeypatch.setenv(name, SECRET_VALUES[name])
         monkeypatch.setenv(f"{name}_FILE", f"/secret-of-file/{name}")
     fork_server = ForkServer({})
     fork_server.prepare()
-    yield InstallationPlan(
-        run=RunFolder(tmp_path),
+    yield installation_plan(
+        tmp_path,
         postgres=EmbeddedPostgres(tmp_path / "postgres", password="secret-of-superuser"),
         valkey=EmbeddedValkey(tmp_path / "valkey", password="secret-of-valkey"),
-        web_host="127.0.0.1",
-        web_port=8000,
-        api_host="127.0.0.1",
-        api_port=8001,
-        flower_port=5555,
-        demo=True,
-        only=frozenset(NAMES),
         fork_server=fork_server,
-        secrets=EVERY,
+        secrets=SECRET_VALUES,
     )
     fork_server.close()
 
@@ -174,7 +167,7 @@ def test_withheld_keys_are_named_to_choose_the_default_model() -> None:
     )
     assert own[WITHHELD] == "ANTHROPIC_API_KEY"
     assert "sk-1" not in str(own)
-    # What another process of compose has is named in the environment.
+    # In a container, the environment names the keys that other services have.
     again = own_environment(frozenset(), secrets={}, environment={WITHHELD: "ANTHROPIC_API_KEY,"})
     assert again[WITHHELD] == "ANTHROPIC_API_KEY"
 

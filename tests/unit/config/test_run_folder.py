@@ -13,6 +13,13 @@ from arbor.errors import AlreadyRunning
 from config.supervisor.run_folder import RunFolder, write_private
 
 
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path)
+    folder.make()
+    return folder
+
+
 def test_a_folder_is_locked_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
     second = RunFolder(tmp_path).lock()
     with RunFolder(tmp_path).lock(), pytest.raises(AlreadyRunning, match="already runs"):
@@ -21,9 +28,7 @@ def test_a_folder_is_locked_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_the_supervisor_that_wrote_the_note_is_found(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    run.make()
+def test_the_supervisor_that_wrote_the_state_is_found(run: RunFolder) -> None:
     assert run.supervisor() is None
     run.write_state(parts=[])
     supervisor = run.supervisor()
@@ -31,32 +36,24 @@ def test_the_supervisor_that_wrote_the_note_is_found(tmp_path: Path) -> None:
     assert supervisor.pid == os.getpid()
 
 
-def test_another_process_with_the_same_number_is_not_the_supervisor(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    run.make()
+def test_another_process_with_the_same_number_is_not_the_supervisor(run: RunFolder) -> None:
     write_private(run.state_file, {"pid": os.getpid(), "created": psutil.Process().create_time() - 60})
     assert run.supervisor() is None
 
 
-def test_a_note_of_an_ended_process_is_ignored(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    run.make()
+def test_the_state_of_an_ended_process_is_ignored(run: RunFolder) -> None:
     write_private(run.state_file, {"pid": 2**22 + 1, "created": 0.0})
     assert run.supervisor() is None
 
 
-def test_run_files_are_accessible_to_the_owner_only(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    run.make()
+def test_run_files_are_accessible_to_the_owner_only(run: RunFolder) -> None:
     write_private(run.servers_file, {"database_url": "postgresql://owner:secret@localhost/arbor"})
     assert stat.S_IMODE(run.servers_file.stat().st_mode) == 0o600
     assert stat.S_IMODE(run.path.stat().st_mode) == 0o700
     assert [file.name for file in run.path.iterdir()] == ["servers.json"]
 
 
-def test_clearing_removes_all_files_of_a_running_installation(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    run.make()
+def test_clearing_removes_all_files_of_a_running_installation(run: RunFolder) -> None:
     run.write_state(parts=[])
     write_private(run.servers_file, {})
     run.ready_file("web").touch()

@@ -42,12 +42,12 @@ def test_the_master_key_is_one_that_arbor_reads(folder: SecretFolder) -> None:
 
 
 def test_two_first_starts_agree_on_one_secret(folder: SecretFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made_by_another_first() -> str:
+    def created_by_another_process() -> str:
         folder.file(SecretName.MASTER_KEY).write_text("theirs\n")
         folder.file(SecretName.MASTER_KEY).chmod(0o600)
         return "ours"
 
-    monkeypatch.setitem(secrets._MAKERS, SecretName.MASTER_KEY, made_by_another_first)
+    monkeypatch.setitem(secrets._MAKERS, SecretName.MASTER_KEY, created_by_another_process)
     assert folder.ensure(SecretName.MASTER_KEY) == "theirs"
 
 

@@ -25,6 +25,18 @@ def databases(**environment: str) -> dict[str, Any]:
     return values
 
 
+def run_in(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments and a data folder of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "ARBOR_DATA_DIR": str(data_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_settings_without_servers_name_no_foreign_server(tmp_path: Path) -> None:
     settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
     for database in settings["DATABASES"].values():
@@ -71,14 +83,7 @@ def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
 
 @pytest.mark.parametrize("command", [("tenant", "list"), ("inbox", "list")])
 def test_a_command_reports_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "config.cli", *command],
-        cwd=ROOT,
-        env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_in(tmp_path, "-m", "config.cli", *command)
     assert ran.returncode == 1
     assert ran.stderr.startswith("arbor: Arbor is not running here: start it with `arbor up`")
     assert ran.stderr.count("\n") == 1
@@ -89,14 +94,7 @@ def test_an_unnamed_external_database_is_reported(embedded: bool, tmp_path: Path
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "servers.json").write_text(json.dumps({"web_url": "http://127.0.0.1:7003/"}))
     program = "from config.runtime import open_runtime; open_runtime(tenant='acme')"
-    ran = subprocess.run(
-        [sys.executable, *(["-c", program] if embedded else ["-m", "config.cli", "tenant", "list"])],
-        cwd=ROOT,
-        env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_in(tmp_path, *(["-c", program] if embedded else ["-m", "config.cli", "tenant", "list"]))
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].endswith(
         "Arbor runs here with an external database, whose address is not set: set DATABASE_URL here too"
@@ -132,21 +130,14 @@ def test_a_process_without_threads_has_a_persistent_connection(alias: str) -> No
 
 
 def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "config.cli", "doctor", "--json"],
-        cwd=ROOT,
-        env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_in(tmp_path, "-m", "config.cli", "doctor", "--json")
     details = {check["check"]: check["detail"] for check in json.loads(ran.stdout)["checks"]}
     assert details["database"].startswith("Arbor is not running here")
     assert "not-running does not answer" in details["broker"]
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "right"),
+    ("name", "value", "reason"),
     [
         ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
         ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
@@ -157,13 +148,13 @@ def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_maintenance_settings_are_refused_with_valid_values(
-    name: str, value: str, right: str
+    name: str, value: str, reason: str
 ) -> None:
-    with pytest.raises(ConfigurationInvalid, match=re.escape(right)):
+    with pytest.raises(ConfigurationInvalid, match=re.escape(reason)):
         read_settings(**{name: value})
 
 
-GIVEN: dict[str, Any] = {
+MAIL_SERVER: dict[str, Any] = {
     "host": "mail.example.org",
     "port": 0,
     "user": "",
@@ -175,14 +166,14 @@ GIVEN: dict[str, Any] = {
 
 
 def test_without_a_host_there_is_no_mail_server() -> None:
-    assert mailers(**{**GIVEN, "host": "", "sender": ""}) == {}
+    assert mailers(**{**MAIL_SERVER, "host": "", "sender": ""}) == {}
 
 
 @pytest.mark.parametrize(
     ("security", "options"), [("starttls", {"use_tls": True}), ("tls", {"use_ssl": True}), ("none", {})]
 )
 def test_a_mail_server_is_used_as_configured(security: str, options: dict[str, bool]) -> None:
-    settings = mailers(**{**GIVEN, "security": security, "port": 2525, "user": "u", "password": "p"})
+    settings = mailers(**{**MAIL_SERVER, "security": security, "port": 2525, "user": "u", "password": "p"})
     assert settings["default"]["OPTIONS"] == {
         "host": "mail.example.org",
         "port": 2525,
@@ -204,5 +195,5 @@ def test_a_mail_server_is_used_as_configured(security: str, options: dict[str, b
 )
 def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationInvalid) as refused:
-        mailers(**{**GIVEN, **wrong})
+        mailers(**{**MAIL_SERVER, **wrong})
     assert message in str(refused.value)

@@ -30,7 +30,7 @@ case "$*" in
     *) exit 1 ;;
 esac
 """
-#: A Python for uv's sake: old enough to be no candidate, with a pip or without. What pip installs is the stub above.
+#: A Python that can only install uv: too old to be chosen, with pip or without. Its pip installs the stub above.
 BOOTSTRAP = """#!/bin/sh
 case "$*" in
     -c*) exit 0 ;;
@@ -39,31 +39,30 @@ case "$*" in
     *) exit 1 ;;
 esac
 """
-#: What of the script would find this machine's own interpreters.
+#: The parts of the script that find the interpreters of the real machine.
 SYSTEM = (":/usr/bin:/usr/local/bin", "/usr/bin/python3 /usr/local/bin/python3 ")
-TOOLS = (
-    *(
-        "awk",
-        "cat",
-        "chmod",
-        "cksum",
-        "dirname",
-        "ln",
-        "mkdir",
-        "readlink",
-        "rm",
-        "sed",
-        "sh",
-        "sleep",
-        "touch",
-    ),
-    *("tr", "uname"),
-)
+TOOLS = [
+    "awk",
+    "cat",
+    "chmod",
+    "cksum",
+    "dirname",
+    "ln",
+    "mkdir",
+    "readlink",
+    "rm",
+    "sed",
+    "sh",
+    "sleep",
+    "touch",
+    "tr",
+    "uname",
+]
 SUMMARIES = {0: "the fastest", 1: "with PGO", 2: "the slowest"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Machine:
     """A clone of the project, a home, and a PATH of its own."""
 
     clone: Path
@@ -71,7 +70,7 @@ class Place:
     bin: Path
 
     def start(self) -> subprocess.Popen[str]:
-        """Start set-up."""
+        """Start setup."""
         return subprocess.Popen(
             ["sh", "scripts/setup.sh"],
             cwd=self.clone,
@@ -82,7 +81,7 @@ class Place:
         )
 
     def run(self) -> str:
-        """Run set-up; return its output."""
+        """Run setup; return its output."""
         ran = self.start()
         output, errors = ran.communicate()
         assert ran.returncode == 0, output + errors
@@ -90,7 +89,7 @@ class Place:
         return output
 
     def fail(self) -> str:
-        """Run the setup, which fails; return its output."""
+        """Run setup, which must fail; return the last line of its errors."""
         ran = self.start()
         output, errors = ran.communicate()
         assert ran.returncode == 1, output + errors
@@ -110,12 +109,12 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def machine(tmp_path: Path) -> Machine:
     folder = tmp_path / "a folder"
-    new = Place(clone=folder / "the clone", home=folder / "home", bin=folder / "bin")
+    new = Machine(clone=folder / "the clone", home=folder / "home", bin=folder / "bin")
     for path in (new.clone / "scripts", new.clone / "config", new.home, new.bin):
         path.mkdir(parents=True)
-    # This machine's own interpreters play no part.
+    # Interpreters of the real machine must not be found.
     script = (ROOT / "scripts" / "setup.sh").read_text()
     for part in SYSTEM:
         assert script.count(part) == 1
@@ -135,16 +134,16 @@ def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
     return UV.format(folder=folder, python=sys.executable, version=version, slow=slow)
 
 
-def bootstrap(place: Place, *, pip: bool, install: str | None = None) -> Path:
+def bootstrap(machine: Machine, *, pip: bool, install: str | None = None) -> Path:
     """Write a Python without venv; its pip installs the stub of uv by default."""
-    folder = place.clone.parent
+    folder = machine.clone.parent
     stub = write(folder / "stub-uv", stub_uv(folder))
     installed = f'.tools/uv/bin && cp "{stub}" .tools/uv/bin/uv'
-    (place.bin / "cp").symlink_to(shutil.which("cp") or "cp")
+    (machine.bin / "cp").symlink_to(shutil.which("cp") or "cp")
     text = BOOTSTRAP.format(
         folder=folder, pip="exit 0" if pip else "exit 1", install=install or f"mkdir -p {installed}"
     )
-    return write(place.bin / "python3", text)
+    return write(machine.bin / "python3", text)
 
 
 def write(path: Path, text: str) -> Path:
@@ -158,191 +157,192 @@ def python(path: Path, grade: int, *, minor: str = "3.13") -> Path:
     return write(path, PYTHON.format(minor=minor, grade=grade, summary=SUMMARIES[grade]))
 
 
-def on_path(place: Place, grade: int) -> Path:
-    return python(place.bin / "python3.13", grade)
+def on_path(machine: Machine, grade: int) -> Path:
+    return python(machine.bin / "python3.13", grade)
 
 
-def of_pyenv(place: Place, grade: int) -> Path:
-    return python(place.home / ".pyenv/versions/3.13.9/bin/python3.13", grade)
+def of_pyenv(machine: Machine, grade: int) -> Path:
+    return python(machine.home / ".pyenv/versions/3.13.9/bin/python3.13", grade)
 
 
-def of_uv(place: Place, grade: int) -> Path:
-    interpreter = python(place.home / "uv's own/cpython-3.13.9/bin/python3.13", grade)
-    alias = f"cpython-3.13-linux    {place.home}/absent -> elsewhere\n"
-    (place.clone.parent / "listed").write_text(f"cpython-3.13.9-linux    {interpreter}\n{alias}")
+def of_uv(machine: Machine, grade: int) -> Path:
+    interpreter = python(machine.home / "uv's own/cpython-3.13.9/bin/python3.13", grade)
+    alias = f"cpython-3.13-linux    {machine.home}/absent -> elsewhere\n"
+    (machine.clone.parent / "listed").write_text(f"cpython-3.13.9-linux    {interpreter}\n{alias}")
     return interpreter
 
 
 @pytest.mark.parametrize("best", [of_uv, on_path, of_pyenv])
 def test_the_fastest_build_is_chosen_in_any_location(
-    place: Place, best: Callable[[Place, int], Path]
+    machine: Machine, best: Callable[[Machine, int], Path]
 ) -> None:
     for install in (of_uv, on_path, of_pyenv):
-        install(place, 2)
+        install(machine, 2)
     for grade in (1, 0):
-        shutil.rmtree(place.clone / ".venv", ignore_errors=True)
-        path = best(place, grade)
-        assert f"making .venv with {path}: {SUMMARIES[grade]}" in place.run()
-        assert place.chosen()[-1] == str(path)
+        shutil.rmtree(machine.clone / ".venv", ignore_errors=True)
+        path = best(machine, grade)
+        assert f"making .venv with {path}: {SUMMARIES[grade]}" in machine.run()
+        assert machine.chosen()[-1] == str(path)
 
 
-def test_of_equal_builds_the_first_is_chosen(place: Place) -> None:
-    first = of_uv(place, 1)
-    on_path(place, 1)
-    of_pyenv(place, 1)
-    place.run()
-    assert place.chosen() == [str(first)]
+def test_of_equal_builds_the_first_is_chosen(machine: Machine) -> None:
+    first = of_uv(machine, 1)
+    on_path(machine, 1)
+    of_pyenv(machine, 1)
+    machine.run()
+    assert machine.chosen() == [str(first)]
 
 
-def test_a_slow_build_is_chosen_if_it_is_the_only_one(place: Place) -> None:
-    only = of_pyenv(place, 2)
-    output = place.run().splitlines()
+def test_a_slow_build_is_chosen_if_it_is_the_only_one(machine: Machine) -> None:
+    only = of_pyenv(machine, 2)
+    output = machine.run().splitlines()
     assert [line for line in output if "making" in line] == [
         f"\033[2m· making .venv with {only}: the slowest\033[0m"
     ]
-    assert place.chosen() == [str(only)]
+    assert machine.chosen() == [str(only)]
 
 
-def test_other_versions_and_failing_shims_are_ignored(place: Place) -> None:
-    python(place.bin / "python3", 0, minor="3.12")
-    write(place.bin / "python3.13", "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n")
-    wanted = of_pyenv(place, 2)
-    place.run()
-    assert place.chosen() == [str(wanted)]
+def test_other_versions_and_failing_shims_are_ignored(machine: Machine) -> None:
+    python(machine.bin / "python3", 0, minor="3.12")
+    write(machine.bin / "python3.13", "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n")
+    wanted = of_pyenv(machine, 2)
+    machine.run()
+    assert machine.chosen() == [str(wanted)]
 
 
-def test_uv_downloads_a_missing_python(place: Place) -> None:
-    assert "Python 3.13 that uv downloads" in place.run()
-    assert place.chosen() == ["3.13"]
+def test_uv_downloads_a_missing_python(machine: Machine) -> None:
+    assert "Python 3.13 that uv downloads" in machine.run()
+    assert machine.chosen() == ["3.13"]
 
 
-def test_a_second_run_does_nothing(place: Place) -> None:
-    on_path(place, 0)
-    place.run()
-    log = (place.clone.parent / "uv.log").read_text()
-    assert place.run() == ""
-    assert (place.clone.parent / "uv.log").read_text() == log
+def test_a_second_run_does_nothing(machine: Machine) -> None:
+    on_path(machine, 0)
+    machine.run()
+    log = (machine.clone.parent / "uv.log").read_text()
+    assert machine.run() == ""
+    assert (machine.clone.parent / "uv.log").read_text() == log
 
 
-def test_an_existing_environment_stays_and_a_faster_build_is_named(place: Place) -> None:
-    on_path(place, 1)
-    place.run()
-    own = place.clone / ".venv/bin/python"
+def test_an_existing_environment_stays_and_a_faster_build_is_named(machine: Machine) -> None:
+    on_path(machine, 1)
+    machine.run()
+    own = machine.clone / ".venv/bin/python"
     real = own.rename(own.with_name("real"))
     write(
         own, PYTHON.format(minor="3.13", grade=1, summary="with PGO").replace("exit 1", f'exec "{real}" "$@"')
     )
-    mark = place.clone / ".venv/mark"
+    mark = machine.clone / ".venv/mark"
     mark.touch()
-    place.change_lock()
-    assert "faster" not in place.run()
-    faster = of_pyenv(place, 0)
-    place.change_lock()
-    assert f"{faster} is a faster build than that of .venv" in place.run()
+    machine.change_lock()
+    assert "faster" not in machine.run()
+    faster = of_pyenv(machine, 0)
+    machine.change_lock()
+    assert f"{faster} is a faster build than that of .venv" in machine.run()
     assert mark.exists()
-    assert len(place.chosen()) == 1
+    assert len(machine.chosen()) == 1
 
 
-def test_an_environment_of_another_version_is_recreated(place: Place) -> None:
-    wanted = on_path(place, 2)
-    place.run()
-    (place.clone / ".venv/bin/python").unlink()
-    python(place.clone / ".venv/bin/python", 0, minor="3.12")
-    place.change_lock()
-    assert "making .venv" in place.run()
-    assert place.chosen() == [str(wanted), str(wanted)]
-    assert os.access(place.clone / ".venv/bin/arbor", os.X_OK)
+def test_an_environment_of_another_version_is_recreated(machine: Machine) -> None:
+    wanted = on_path(machine, 2)
+    machine.run()
+    (machine.clone / ".venv/bin/python").unlink()
+    python(machine.clone / ".venv/bin/python", 0, minor="3.12")
+    machine.change_lock()
+    assert "making .venv" in machine.run()
+    assert machine.chosen() == [str(wanted), str(wanted)]
+    assert os.access(machine.clone / ".venv/bin/arbor", os.X_OK)
 
 
 @pytest.mark.parametrize("old", ["0.6.17", "does not run"])
-def test_an_old_uv_on_the_path_is_ignored(place: Place, old: str) -> None:
-    of_pyenv(place, 0)
-    bootstrap(place, pip=True)
-    write(place.bin / "uv", f"#!/bin/sh\necho 'uv {old}'\n")
-    output = place.run()
+def test_an_old_uv_on_the_path_is_ignored(machine: Machine, old: str) -> None:
+    of_pyenv(machine, 0)
+    bootstrap(machine, pip=True)
+    write(machine.bin / "uv", f"#!/bin/sh\necho 'uv {old}'\n")
+    output = machine.run()
     assert "installing uv into .tools/" in output
     assert "ready" in output
-    place.change_lock()
-    assert "installing uv" not in place.run()
+    machine.change_lock()
+    assert "installing uv" not in machine.run()
 
 
-def test_a_python_without_pip_uses_the_pip_of_debian(place: Place) -> None:
-    of_pyenv(place, 0)
-    (place.bin / "uv").unlink()
-    bootstrap(place, pip=False)
+def test_a_python_without_pip_uses_the_pip_of_debian(machine: Machine) -> None:
+    of_pyenv(machine, 0)
+    (machine.bin / "uv").unlink()
+    bootstrap(machine, pip=False)
     write(
-        place.bin / "apt-get",
+        machine.bin / "apt-get",
         "#!/bin/sh\n[ \"$*\" = '-qq download python3-pip-whl' ] && : > python3-pip-whl_1.deb\n",
     )
     write(
-        place.bin / "dpkg-deb",
+        machine.bin / "dpkg-deb",
         "#!/bin/sh\nmkdir -p usr/share/python-wheels\n: > usr/share/python-wheels/pip-1.whl\n",
     )
-    assert "ready" in place.run()
-    wheel = f"{place.clone}/.tools/pip/usr/share/python-wheels/pip-1.whl"
-    assert (place.clone.parent / "pythonpath").read_text().strip() == wheel
+    assert "ready" in machine.run()
+    wheel = f"{machine.clone}/.tools/pip/usr/share/python-wheels/pip-1.whl"
+    assert (machine.clone.parent / "pythonpath").read_text().strip() == wheel
 
 
-def test_without_any_python_setup_explains_how_to_install_one(place: Place) -> None:
-    (place.bin / "uv").unlink()
-    output = place.fail()
+def test_without_any_python_setup_explains_how_to_install_one(machine: Machine) -> None:
+    (machine.bin / "uv").unlink()
+    output = machine.fail()
     assert "no Python from 3.9 on was found" in output
     assert "apt-get install python3 python3-venv" in output
 
 
-def test_without_pip_setup_explains_how_to_install_it(place: Place) -> None:
-    (place.bin / "uv").unlink()
-    python = bootstrap(place, pip=False)
-    output = place.fail()
+def test_without_pip_setup_explains_how_to_install_it(machine: Machine) -> None:
+    (machine.bin / "uv").unlink()
+    python = bootstrap(machine, pip=False)
+    output = machine.fail()
     assert f"{python} has neither venv nor pip" in output
     assert "apt-get install python3-venv" in output
 
 
-def test_a_pip_that_fails_is_reported(place: Place) -> None:
-    (place.bin / "uv").unlink()
-    bootstrap(place, pip=True, install="echo 'no network' >&2; exit 1")
-    output = place.fail()
+def test_a_pip_that_fails_is_reported(machine: Machine) -> None:
+    (machine.bin / "uv").unlink()
+    bootstrap(machine, pip=True, install="echo 'no network' >&2; exit 1")
+    output = machine.fail()
     assert "pip could not install uv: see the lines above" in output
     assert "install uv, and run this again" in output
 
 
-def test_without_a_suitable_python_setup_names_what_to_install(place: Place) -> None:
+def test_without_a_suitable_python_setup_names_what_to_install(machine: Machine) -> None:
     write(
-        place.bin / "uv", stub_uv(place.clone.parent).replace('"venv "*)', '"venv "*) exit 2 ;; "never "*)')
+        machine.bin / "uv",
+        stub_uv(machine.clone.parent).replace('"venv "*)', '"venv "*) exit 2 ;; "never "*)'),
     )
-    assert "no Python 3.13 was found, and none could be downloaded. Install one" in place.fail()
+    assert "no Python 3.13 was found, and none could be downloaded. Install one" in machine.fail()
 
 
-def test_a_failed_install_is_reported_with_supported_platforms(place: Place) -> None:
-    on_path(place, 0)
-    write(place.bin / "uv", stub_uv(place.clone.parent).replace("esac", '"pip sync") exit 2 ;;\nesac'))
-    output = place.fail()
+def test_a_failed_install_is_reported_with_supported_platforms(machine: Machine) -> None:
+    on_path(machine, 0)
+    write(machine.bin / "uv", stub_uv(machine.clone.parent).replace("esac", '"pip sync") exit 2 ;;\nesac'))
+    output = machine.fail()
     assert "the packages could not be installed" in output
     assert "macOS on Apple silicon" in output
-    assert not (place.clone / ".venv/.arbor-setup").exists()
+    assert not (machine.clone / ".venv/.arbor-setup").exists()
 
 
-def test_a_tools_folder_that_cannot_be_written_is_named(place: Place) -> None:
-    (place.clone / ".tools").touch()
-    assert f"{place.clone}/.tools is no folder that this user may write to" in place.fail()
+def test_a_tools_folder_that_cannot_be_written_is_named(machine: Machine) -> None:
+    (machine.clone / ".tools").touch()
+    assert f"{machine.clone}/.tools is no folder that this user may write to" in machine.fail()
 
 
-def test_concurrent_runs_of_setup_are_serialized(place: Place) -> None:
-    on_path(place, 0)
-    write(place.bin / "uv", stub_uv(place.clone.parent, slow=1.5))
-    runs = [place.start(), place.start()]
+def test_concurrent_runs_of_setup_are_serialized(machine: Machine) -> None:
+    on_path(machine, 0)
+    write(machine.bin / "uv", stub_uv(machine.clone.parent, slow=1.5))
+    runs = [machine.start(), machine.start()]
     outputs = [run.communicate()[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
-    assert len(place.chosen()) == 1
+    assert len(machine.chosen()) == 1
     assert sorted("ready" in output for output in outputs) == [False, True]
     assert sorted("is setting up: waiting for it" in output for output in outputs) == [False, True]
 
 
-def test_the_lock_of_a_killed_run_is_reclaimed(place: Place) -> None:
-    on_path(place, 0)
-    (place.clone / ".tools").mkdir()
+def test_the_lock_of_a_killed_run_is_reclaimed(machine: Machine) -> None:
+    on_path(machine, 0)
+    (machine.clone / ".tools").mkdir()
     ended = subprocess.Popen(["true"])
     ended.wait()
-    (place.clone / ".tools/setup.lock").symlink_to(str(ended.pid))
-    assert "waiting" not in place.run()
-    assert not (place.clone / ".tools/setup.lock").is_symlink()
+    (machine.clone / ".tools/setup.lock").symlink_to(str(ended.pid))
+    assert "waiting" not in machine.run()
+    assert not (machine.clone / ".tools/setup.lock").is_symlink()

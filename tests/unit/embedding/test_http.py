@@ -34,19 +34,26 @@ def openai_reply(texts: list[str]) -> dict[str, Any]:
     return {"object": "list", "data": data[::-1]}
 
 
-def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
-    requests: list[httpx.Request] = []
+class OpenAiServer:
+    """A server that answers with a vector for each text, and records requests."""
 
-    def server(request: httpx.Request) -> httpx.Response:
-        requests.append(request)
+    def __init__(self) -> None:
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
         return httpx.Response(200, json=openai_reply(json.loads(request.content)["input"]))
 
+
+def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
+    server = OpenAiServer()
     rows = embedder_on(server).embed(["", "abcde"])
     assert rows[0].tolist() == [0, 1, 0]
     assert rows[1, 0] == pytest.approx(5 / 26**0.5)
-    assert str(requests[0].url) == "http://embed.test/v1/embeddings"
-    assert requests[0].headers["authorization"] == f"Bearer {KEY}"
-    assert json.loads(requests[0].content) == {
+    (request,) = server.requests
+    assert str(request.url) == "http://embed.test/v1/embeddings"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(request.content) == {
         "model": "some-model",
         "input": ["", "abcde"],
         "encoding_format": "float",
@@ -54,14 +61,9 @@ def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
 
 
 def test_a_dimension_is_sent_only_to_models_that_support_it() -> None:
-    requests: list[Any] = []
-
-    def server(request: httpx.Request) -> httpx.Response:
-        requests.append(json.loads(request.content))
-        return httpx.Response(200, json=openai_reply(requests[-1]["input"]))
-
+    server = OpenAiServer()
     embedder_on(server, "openai/text-embedding-3-small").embed(["a"])
-    assert requests[0]["dimensions"] == 3
+    assert json.loads(server.requests[0].content)["dimensions"] == 3
 
 
 def test_tei_requests_follow_the_protocol_of_tei() -> None:
@@ -95,14 +97,10 @@ def test_many_texts_are_sent_in_batches(name: str, most: int) -> None:
 
 
 def test_only_the_beginning_of_a_long_text_is_sent() -> None:
-    sent: list[str] = []
-
-    def server(request: httpx.Request) -> httpx.Response:
-        sent.extend(json.loads(request.content)["input"])
-        return httpx.Response(200, json=openai_reply(sent))
-
+    server = OpenAiServer()
     embedder_on(server).embed(["€" * 20_000])
-    assert sent == ["€" * (MAX_TEXT_BYTES // 3)]
+    (request,) = server.requests
+    assert json.loads(request.content)["input"] == ["€" * (MAX_TEXT_BYTES // 3)]
 
 
 def answering(status: int, body: Any) -> Server:
@@ -148,19 +146,15 @@ def test_a_server_that_cannot_be_reached_is_named() -> None:
 def test_the_deadline_is_for_all_batches_together(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 31.0])
     monkeypatch.setattr(embedding_http, "time", FakeTime(clock.__next__))
-    requests: list[int] = []
-
-    def server(request: httpx.Request) -> httpx.Response:
-        requests.append(1)
-        return httpx.Response(200, json=openai_reply(json.loads(request.content)["input"]))
+    server = OpenAiServer()
 
     with pytest.raises(EmbeddingFailed, match=r"did not answer within 30\.0 s"):
         embedder_on(server).embed(["a"] * 200)
-    assert len(requests) == 1
+    assert len(server.requests) == 1
 
 
 class FakeTime:
-    """Stands in for the module `time`."""
+    """A replacement of the module `time` with a scripted clock."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.monotonic = monotonic
@@ -173,14 +167,9 @@ def test_the_built_in_embedder_needs_no_configuration() -> None:
 
 
 def test_openai_is_the_default_address() -> None:
-    urls: list[str] = []
-
-    def server(request: httpx.Request) -> httpx.Response:
-        urls.append(str(request.url))
-        return httpx.Response(200, json=openai_reply(["a"]))
-
+    server = OpenAiServer()
     embedder_on(server, url="").embed(["a"])
-    assert urls == ["https://api.openai.com/v1/embeddings"]
+    assert [str(request.url) for request in server.requests] == ["https://api.openai.com/v1/embeddings"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ AGENT = uuid7()
 HEARTBEAT = uuid7()
 
 
-def goal_row(title: str = "Map", **of: Any) -> GoalRow:
+def goal_row(title: str = "Map", **changes: Any) -> GoalRow:
     return GoalRow(
         **{
             "id": uuid7(),
@@ -30,12 +30,12 @@ def goal_row(title: str = "Map", **of: Any) -> GoalRow:
             "layer": GoalLayer.OBJECTIVE,
             "source": GoalSource.USER_REQUEST,
             "touched_at": LONG_AGO,
-            **of,
+            **changes,
         }
     )
 
 
-def intent_row(goal: GoalRow, **of: Any) -> IntentRow:
+def intent_row(goal: GoalRow, **changes: Any) -> IntentRow:
     return IntentRow(
         **{
             "id": uuid7(),
@@ -43,15 +43,15 @@ def intent_row(goal: GoalRow, **of: Any) -> IntentRow:
             "goal_id": goal.id,
             "action": "recall",
             "description": "Recall the river.",
-            **of,
+            **changes,
         }
     )
 
 
-def plan_rows(goal: GoalRow, *texts: str, **of: Any) -> tuple[PlanRow, list[StepRow]]:
+def plan_rows(goal: GoalRow, *texts: str, **changes: Any) -> tuple[PlanRow, list[StepRow]]:
     """Return an active plan of a goal, with steps that wait."""
     plan = PlanRow(
-        **{"id": uuid7(), "agent_id": AGENT, "goal_id": goal.id, "status": PlanStatus.ACTIVE, **of}
+        **{"id": uuid7(), "agent_id": AGENT, "goal_id": goal.id, "status": PlanStatus.ACTIVE, **changes}
     )
     steps = [
         StepRow(id=uuid7(), plan_id=plan.id, position=position, action="recall", description=text)
@@ -81,14 +81,15 @@ def backlog_of(
     return Backlog(AGENT, rows, now=NOW, heartbeat_id=heartbeat_id)
 
 
-def draft_of(*texts: str, needing: str = "", **of: Any) -> PlanDraft:
+def draft_of(*texts: str, **changes: Any) -> PlanDraft:
     return PlanDraft(
-        steps=[StepDraft(action="recall", description=text, precondition=needing) for text in texts], **of
+        steps=[StepDraft(action="recall", description=text) for text in texts],
+        **changes,
     )
 
 
-def with_committed_status(steps: Iterable[StepRow]) -> list[StepRow]:
-    """Return the steps with the status committed."""
+def commit_steps(steps: Iterable[StepRow]) -> list[StepRow]:
+    """Set the status of steps to committed, and return the steps."""
     rows = list(steps)
     for step in rows:
         step.status = StepStatus.COMMITTED

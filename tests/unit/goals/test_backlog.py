@@ -198,7 +198,7 @@ def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified
     percepts = backlog.changes().percepts
     assert [percept.kind for percept in percepts] == notified
     assert all(
-        percept.content == "Your goal 'Map' was abandoned by a person: It is dry.."
+        percept.content == "Your goal 'Map' was abandoned by a person: It is dry."
         and percept.detail == {"goal": str(goal.id)}
         for percept in percepts
     )

@@ -29,11 +29,11 @@ def step(description: str = "sound it", before: str = "", after: str = "") -> St
     return StepDraft(action="recall", description=description, precondition=before, postcondition=after)
 
 
-def committed(backlog: Backlog) -> list[str]:
+def committed_steps(backlog: Backlog) -> list[str]:
     return [intent.description for intent in backlog.changes().new_intents]
 
 
-def fresh(*goals: GoalRow) -> Backlog:
+def backlog_of_copies(*goals: GoalRow) -> Backlog:
     """Return a backlog with copies of these goals."""
     return backlog_of(*map(copy, goals))
 
@@ -57,53 +57,53 @@ def test_dependencies_are_met_in_any_case_and_spacing() -> None:
 
 
 def test_a_plan_waits_until_all_it_depends_on_is_met() -> None:
-    backlog = fresh(REEF)
+    backlog = backlog_of_copies(REEF)
     plan(backlog, step(), needs=["a calm day", "a rope"])
-    assert committed(backlog) == []
+    assert committed_steps(backlog) == []
     backlog.mark_dependency_met(REEF.id, "a calm day")
-    assert committed(backlog) == []
+    assert committed_steps(backlog) == []
     with pytest.raises(Invalid, match="its plan does not wait for 'a net'; it waits for a rope"):
         backlog.mark_dependency_met(REEF.id, "a net")
     backlog.mark_dependency_met(REEF.id, "A  Rope")
-    assert committed(backlog) == ["sound it"]
+    assert committed_steps(backlog) == ["sound it"]
     with pytest.raises(Invalid, match="it waits for nothing"):
         backlog.mark_dependency_met(REEF.id, "a rope")
 
 
 @pytest.mark.parametrize("by_title", [True, False])
 def test_a_completed_goal_is_met_in_plans_that_depend_on_it(by_title: bool) -> None:
-    backlog = fresh(REEF, BOAT)
+    backlog = backlog_of_copies(REEF, BOAT)
     plan(backlog, step(), needs=[BOAT.title if by_title else str(BOAT.id)])
-    assert committed(backlog) == []
+    assert committed_steps(backlog) == []
     backlog.move(BOAT.id, GoalState.COMPLETED)
-    assert committed(backlog) == ["sound it"]
+    assert committed_steps(backlog) == ["sound it"]
 
 
 def test_an_abandoned_goal_meets_no_dependency() -> None:
-    backlog = fresh(REEF, BOAT)
+    backlog = backlog_of_copies(REEF, BOAT)
     plan(backlog, step(), needs=[BOAT.title])
     backlog.move(BOAT.id, GoalState.ABANDONED, reason="too dear")
-    assert committed(backlog) == []
+    assert committed_steps(backlog) == []
 
 
 def test_a_step_waits_for_the_goal_that_its_precondition_names() -> None:
-    backlog = fresh(REEF, BOAT)
+    backlog = backlog_of_copies(REEF, BOAT)
     plan(backlog, step("read the table"), step("go out", before=BOAT.title), step("look"))
-    assert committed(backlog) == ["read the table"]
+    assert committed_steps(backlog) == ["read the table"]
     backlog.record_attempt(backlog.changes().new_intents[0].id)
-    assert committed(backlog) == ["read the table"]
+    assert committed_steps(backlog) == ["read the table"]
     backlog.move(BOAT.id, GoalState.COMPLETED)
-    assert committed(backlog) == ["read the table", "go out", "look"]
+    assert committed_steps(backlog) == ["read the table", "go out", "look"]
 
 
 def test_a_plan_does_not_depend_on_its_own_goal() -> None:
-    backlog = fresh(REEF)
+    backlog = backlog_of_copies(REEF)
     plan(backlog, step(), needs=[REEF.title])
-    assert committed(backlog) == ["sound it"]
+    assert committed_steps(backlog) == ["sound it"]
 
 
 def test_a_part_of_a_step_does_not_bring_about_its_postcondition() -> None:
-    backlog = fresh(REEF)
+    backlog = backlog_of_copies(REEF)
     plan(backlog, step("a"), step("b", after="the depth is known"))
     plain, with_postcondition = backlog.changes().new_intents
     backlog.record_attempt(plain.id, part=True)
@@ -115,7 +115,7 @@ def test_a_part_of_a_step_does_not_bring_about_its_postcondition() -> None:
 
 
 def test_steps_of_a_plan_that_waits_are_not_locked() -> None:
-    backlog = fresh(REEF)
+    backlog = backlog_of_copies(REEF)
     plan(backlog, step())
     (intent,) = backlog.changes().new_intents
     plan(backlog, step("more"), needs=["a boat"])

@@ -19,8 +19,8 @@ from arbor.goals.goal_rules import (
 from arbor.goals.values import GoalLayer, GoalSource
 
 
-def rules(**of: Any) -> list[GoalRule]:
-    return [goal.rule for goal in apply_goal_rules(Circumstances(**of))]
+def rules_applied(**circumstances: Any) -> list[GoalRule]:
+    return [goal.rule for goal in apply_goal_rules(Circumstances(**circumstances))]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pre
 
 
 @pytest.mark.parametrize(
-    ("of", "expected"),
+    ("circumstances", "expected"),
     [
         ({}, []),
         ({"stale_heartbeats": 20}, []),
@@ -70,8 +70,10 @@ def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pre
         ({"stale_heartbeats": 99, "open_titles": [f"Goal {number}" for number in range(50)]}, []),
     ],
 )
-def test_a_rule_creates_a_goal_unless_one_is_open(of: dict[str, Any], expected: list[GoalRule]) -> None:
-    assert rules(**of) == expected
+def test_a_rule_creates_a_goal_unless_one_is_open(
+    circumstances: dict[str, Any], expected: list[GoalRule]
+) -> None:
+    assert rules_applied(**circumstances) == expected
 
 
 def test_curiosity_makes_the_goal_of_the_seed() -> None:
@@ -117,7 +119,7 @@ def test_objectives_and_tasks_call_for_work(layer: GoalLayer, rule: str, calls: 
 
 
 @pytest.mark.parametrize(
-    ("given", "recovered"),
+    ("circumstances", "recovered"),
     [
         ({}, True),
         ({"budget_runs_low": True}, False),
@@ -125,5 +127,7 @@ def test_objectives_and_tasks_call_for_work(layer: GoalLayer, rule: str, calls: 
         ({"stale_heartbeats": 50}, True),
     ],
 )
-def test_an_agent_has_recovered_when_its_resources_suffice(given: dict[str, Any], recovered: bool) -> None:
-    assert has_recovered(Circumstances(**given)) is recovered
+def test_an_agent_has_recovered_when_its_resources_suffice(
+    circumstances: dict[str, Any], recovered: bool
+) -> None:
+    assert has_recovered(Circumstances(**circumstances)) is recovered

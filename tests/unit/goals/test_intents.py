@@ -87,11 +87,11 @@ def test_a_lock_expires_a_minute_after_its_heartbeat(ago: int | None, runs: bool
         ("recall", "recall", True),
         ("rest", "rest", True),
         ("fly", "fly", True),
-        # The step's own action is to be had.
+        # The step's own action is offered.
         ("reflect", "recall", False),
         ("rest", "recall", False),
         ("fly", "recall", False),
-        # It is not.
+        # The step's own action is not offered.
         ("reflect", "inquire_deep", True),
         ("recall", "fly", True),
         ("soar", "fly", False),

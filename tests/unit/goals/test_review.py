@@ -14,42 +14,42 @@ from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
-def reviewed(
-    state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any
+def reviewed_goal(
+    state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **changes: Any
 ) -> ReviewedGoal:
     return ReviewedGoal(
-        **{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **of}
+        **{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **changes}
     )
 
 
 @pytest.mark.parametrize(
     ("goal", "expected"),
     [
-        (reviewed(idle=timedelta(days=7)), ()),
-        (reviewed(idle=timedelta(days=7, seconds=1)), (GoalFlag.STALE,)),
-        (reviewed(GoalState.QUEUED, idle=timedelta(days=30)), ()),
-        (reviewed(idle=timedelta(days=30), layer=GoalLayer.ASPIRATION), ()),
-        (reviewed(idle=timedelta(days=30), layer=GoalLayer.TASK), (GoalFlag.STALE,)),
-        (reviewed(GoalState.QUEUED, blocker="the survey"), (GoalFlag.BLOCKED,)),
+        (reviewed_goal(idle=timedelta(days=7)), ()),
+        (reviewed_goal(idle=timedelta(days=7, seconds=1)), (GoalFlag.STALE,)),
+        (reviewed_goal(GoalState.QUEUED, idle=timedelta(days=30)), ()),
+        (reviewed_goal(idle=timedelta(days=30), layer=GoalLayer.ASPIRATION), ()),
+        (reviewed_goal(idle=timedelta(days=30), layer=GoalLayer.TASK), (GoalFlag.STALE,)),
+        (reviewed_goal(GoalState.QUEUED, blocker="the survey"), (GoalFlag.BLOCKED,)),
         (
-            reviewed(GoalState.BACKBURNER, blocker="  ", deadline=NOW - timedelta(hours=1)),
+            reviewed_goal(GoalState.BACKBURNER, blocker="  ", deadline=NOW - timedelta(hours=1)),
             (GoalFlag.OVERDUE,),
         ),
-        (reviewed(deadline=NOW + timedelta(hours=1)), ()),
+        (reviewed_goal(deadline=NOW + timedelta(hours=1)), ()),
         (
-            reviewed(idle=timedelta(days=8), blocker="x", deadline=NOW - timedelta(days=1)),
+            reviewed_goal(idle=timedelta(days=8), blocker="x", deadline=NOW - timedelta(days=1)),
             (GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE),
         ),
-        (reviewed(GoalState.COMPLETED, idle=timedelta(days=8), blocker="x", contradiction="y"), ()),
-        (reviewed(contradiction="Rivers move."), (GoalFlag.CONTRADICTED,)),
-        (reviewed(intents=3, intents_open=0, intents_done=0), (GoalFlag.DEAD_LETTERED,)),
-        (reviewed(intents=3, intents_open=1, intents_done=0), ()),
-        (reviewed(intents=3, intents_open=0, intents_done=1), ()),
-        (reviewed(GoalState.QUEUED, intents=3), ()),
-        (reviewed(plan=PlanStatus.ABANDONED, intents=2, intents_done=1), (GoalFlag.REPLAN,)),
-        (reviewed(plan=PlanStatus.COMPLETED, intents=2, intents_done=2), (GoalFlag.CARRIED_OUT,)),
-        (reviewed(plan=PlanStatus.ACTIVE), ()),
-        (reviewed(plan=PlanStatus.ABANDONED, intents=2, intents_open=1), ()),
+        (reviewed_goal(GoalState.COMPLETED, idle=timedelta(days=8), blocker="x", contradiction="y"), ()),
+        (reviewed_goal(contradiction="Rivers move."), (GoalFlag.CONTRADICTED,)),
+        (reviewed_goal(intents=3, intents_open=0, intents_done=0), (GoalFlag.DEAD_LETTERED,)),
+        (reviewed_goal(intents=3, intents_open=1, intents_done=0), ()),
+        (reviewed_goal(intents=3, intents_open=0, intents_done=1), ()),
+        (reviewed_goal(GoalState.QUEUED, intents=3), ()),
+        (reviewed_goal(plan=PlanStatus.ABANDONED, intents=2, intents_done=1), (GoalFlag.REPLAN,)),
+        (reviewed_goal(plan=PlanStatus.COMPLETED, intents=2, intents_done=2), (GoalFlag.CARRIED_OUT,)),
+        (reviewed_goal(plan=PlanStatus.ACTIVE), ()),
+        (reviewed_goal(plan=PlanStatus.ABANDONED, intents=2, intents_open=1), ()),
     ],
 )
 def test_a_review_flags_goals_that_need_attention(goal: ReviewedGoal, expected: tuple[GoalFlag, ...]) -> None:
@@ -59,13 +59,13 @@ def test_a_review_flags_goals_that_need_attention(goal: ReviewedGoal, expected: 
 @pytest.mark.parametrize(
     ("goal", "clusters", "expected"),
     [
-        (reviewed(GoalState.QUEUED), (), 0.0),
-        (reviewed(GoalState.QUEUED, present_memories=2), (), 0.5),
-        (reviewed(GoalState.QUEUED), ("rivers and fords",), 0.5),
-        (reviewed(GoalState.QUEUED), ("the harbour",), 0.0),
-        (reviewed(GoalState.QUEUED, deadline=NOW + timedelta(hours=20)), (), 1.0),
-        (reviewed(GoalState.QUEUED, deadline=NOW + timedelta(days=3)), (), 0.0),
-        (reviewed(GoalState.QUEUED, present_memories=1, deadline=NOW), ("river",), 2.0),
+        (reviewed_goal(GoalState.QUEUED), (), 0.0),
+        (reviewed_goal(GoalState.QUEUED, present_memories=2), (), 0.5),
+        (reviewed_goal(GoalState.QUEUED), ("rivers and fords",), 0.5),
+        (reviewed_goal(GoalState.QUEUED), ("the harbour",), 0.0),
+        (reviewed_goal(GoalState.QUEUED, deadline=NOW + timedelta(hours=20)), (), 1.0),
+        (reviewed_goal(GoalState.QUEUED, deadline=NOW + timedelta(days=3)), (), 0.0),
+        (reviewed_goal(GoalState.QUEUED, present_memories=1, deadline=NOW), ("river",), 2.0),
     ],
 )
 def test_memories_clusters_and_deadlines_raise_the_relevance(
@@ -83,13 +83,13 @@ def test_a_review_without_goals_suggests_new_ones() -> None:
 
 
 def test_without_an_active_goal_the_best_unblocked_one_is_suggested() -> None:
-    blocked = reviewed(GoalState.QUEUED, id="b", blocker="rain")
-    best, next_best = reviewed(GoalState.QUEUED, id="q1"), reviewed(GoalState.QUEUED, id="q2")
+    blocked = reviewed_goal(GoalState.QUEUED, id="b", blocker="rain")
+    best, next_best = reviewed_goal(GoalState.QUEUED, id="q1"), reviewed_goal(GoalState.QUEUED, id="q2")
     assert advice(blocked, best, next_best) == [(Advice.ATTEND, "b"), (Advice.PROMOTE, "q1")]
 
 
 def test_a_review_of_back_burner_goals_suggests_to_queue_one() -> None:
-    (issue,) = review([reviewed(GoalState.BACKBURNER)], cluster_names=(), now=NOW)
+    (issue,) = review([reviewed_goal(GoalState.BACKBURNER)], cluster_names=(), now=NOW)
     assert (issue.advice, issue.text) == (
         Advice.PROMOTE,
         "Map the river: make it queued, for nothing else is on your list.",
@@ -97,17 +97,17 @@ def test_a_review_of_back_burner_goals_suggests_to_queue_one() -> None:
 
 
 def test_a_goal_in_mind_is_suggested_only_while_there_is_room() -> None:
-    near = reviewed(GoalState.QUEUED, id="q", present_memories=1)
-    active = [reviewed(id=f"a{number}") for number in range(MAX_ACTIVE)]
+    near = reviewed_goal(GoalState.QUEUED, id="q", present_memories=1)
+    active = [reviewed_goal(id=f"a{number}") for number in range(MAX_ACTIVE)]
     assert advice(near, active[0]) == [(Advice.PROMOTE, "q")]
     assert advice(near, *active) == []
 
 
 def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
-    due = reviewed(GoalState.QUEUED, id="q", deadline=NOW + timedelta(hours=20))
-    late = reviewed(GoalState.QUEUED, id="late", deadline=NOW + timedelta(days=3), present_memories=1)
-    waits = reviewed(GoalState.QUEUED, id="w", deadline=NOW + timedelta(hours=20), blocker="rain")
-    active = [reviewed(id=f"a{number}") for number in range(MAX_ACTIVE)]
+    due = reviewed_goal(GoalState.QUEUED, id="q", deadline=NOW + timedelta(hours=20))
+    late = reviewed_goal(GoalState.QUEUED, id="late", deadline=NOW + timedelta(days=3), present_memories=1)
+    waits = reviewed_goal(GoalState.QUEUED, id="w", deadline=NOW + timedelta(hours=20), blocker="rain")
+    active = [reviewed_goal(id=f"a{number}") for number in range(MAX_ACTIVE)]
     issues = review([late, due, waits, *active], cluster_names=("rivers",), now=NOW)
     assert [(issue.advice, issue.goal_id) for issue in issues] == [
         (Advice.ATTEND, "w"),
@@ -119,7 +119,7 @@ def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
 
 
 def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
-    (issue,) = review([reviewed(contradiction="The river is dry.")], cluster_names=(), now=NOW)
+    (issue,) = review([reviewed_goal(contradiction="The river is dry.")], cluster_names=(), now=NOW)
     assert issue.advice is Advice.ABANDON
     assert "The river is dry." in issue.text
 
@@ -127,15 +127,18 @@ def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        (reviewed(blocker="the survey"), "blocked by the survey"),
-        (reviewed(idle=timedelta(days=9)), "nothing has happened to it for 9 days"),
-        (reviewed(deadline=NOW - timedelta(days=1)), "deadline has passed"),
-        (reviewed(intents=2), "all its 2 steps have ended, and none was done"),
+        (reviewed_goal(blocker="the survey"), "blocked by the survey"),
+        (reviewed_goal(idle=timedelta(days=9)), "nothing has happened to it for 9 days"),
+        (reviewed_goal(deadline=NOW - timedelta(days=1)), "deadline has passed"),
+        (reviewed_goal(intents=2), "all its 2 steps have ended, and none was done"),
         (
-            reviewed(plan=PlanStatus.ABANDONED, plan_reason="no boat", intents=1, intents_done=1),
+            reviewed_goal(plan=PlanStatus.ABANDONED, plan_reason="no boat", intents=1, intents_done=1),
             "given up (no boat)",
         ),
-        (reviewed(plan=PlanStatus.COMPLETED, intents=1, intents_done=1), "every step of its plan is done"),
+        (
+            reviewed_goal(plan=PlanStatus.COMPLETED, intents=1, intents_done=1),
+            "every step of its plan is done",
+        ),
     ],
 )
 def test_each_flag_is_described_in_words(goal: ReviewedGoal, words: str) -> None:

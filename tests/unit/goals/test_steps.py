@@ -19,11 +19,11 @@ from tests.unit.goals.builders import (
     HEARTBEAT,
     NOW,
     backlog_of,
+    commit_steps,
     draft_of,
     goal_row,
     intent_row,
     plan_rows,
-    with_committed_status,
 )
 
 P, L, C, F, X = (
@@ -108,7 +108,7 @@ def test_an_abandoned_plan_abandons_its_steps(by_person: bool) -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     intent = intent_row(
-        goal, step_id=with_committed_status(steps[:1])[0].id, status=L, locked_by=HEARTBEAT, locked_at=NOW
+        goal, step_id=commit_steps(steps[:1])[0].id, status=L, locked_by=HEARTBEAT, locked_at=NOW
     )
     backlog = backlog_of(
         goal, intents=[intent], plans=[(plan, steps)], heartbeat_id=None if by_person else HEARTBEAT
@@ -121,7 +121,7 @@ def test_an_abandoned_plan_abandons_its_steps(by_person: bool) -> None:
     assert (intent.status, intent.locked_by, intent.ended_at) == (X, None, NOW)
     assert intent.last_error == "its plan is given up: The pilots moved away."
     contents = [percept.content for percept in backlog.changes().percepts]
-    expected = "Your plan for 'Map' was given up by a person: The pilots moved away.."
+    expected = "Your plan for 'Map' was given up by a person: The pilots moved away."
     assert contents == ([expected] if by_person else [])
 
 
@@ -129,7 +129,7 @@ def test_a_closed_goal_closes_its_plans_and_intents() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a")
     draft, draft_steps = plan_rows(goal, "b", status=PlanStatus.DRAFT)
-    of_plan = intent_row(goal, step_id=with_committed_status(steps)[0].id)
+    of_plan = intent_row(goal, step_id=commit_steps(steps)[0].id)
     alone = intent_row(goal)
     backlog = backlog_of(
         goal, intents=[of_plan, alone], plans=[(plan, steps), (draft, draft_steps)], heartbeat_id=None
@@ -152,7 +152,7 @@ def test_only_an_active_goal_is_broken_into_intents(state: GoalState) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "ticks", "limit", "of", "status", "kind"),
+    ("attempts", "ticks", "limit", "result", "status", "kind"),
     [
         (0, 1, None, {"error": "nothing"}, P, None),
         (1, 2, None, {"error": "nothing"}, P, None),
@@ -171,7 +171,7 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
     attempts: int,
     ticks: int,
     limit: int | None,
-    of: dict[str, object],
+    result: dict[str, object],
     status: IntentStatus,
     kind: str | None,
 ) -> None:
@@ -186,12 +186,12 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
         locked_at=NOW,
     )
     backlog = backlog_of(goal, intents=[intent])
-    assert backlog.record_attempt(str(intent.id), **of) is intent  # type: ignore[arg-type]
+    assert backlog.record_attempt(str(intent.id), **result) is intent  # type: ignore[arg-type]
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts + 1, ticks)
     assert (intent.locked_by, intent.locked_at) == (None, None)
-    assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, of.get("error", ""))
+    assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, result.get("error", ""))
     assert [percept.kind for percept in backlog.changes().percepts] == ([kind] if kind else [])
-    assert goal.emotional_valence == (FEELING_OF_FAILED_STEP if "error" in of else 0.0)
+    assert goal.emotional_valence == (FEELING_OF_FAILED_STEP if "error" in result else 0.0)
 
 
 def test_an_attempt_at_an_unlocked_intent_counts_the_heartbeat() -> None:
@@ -206,13 +206,12 @@ def test_a_permanently_failed_step_abandons_its_plan() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     first, second = (
-        intent_row(goal, step_id=step.id, description=step.description)
-        for step in with_committed_status(steps)
+        intent_row(goal, step_id=step.id, description=step.description) for step in commit_steps(steps)
     )
     backlog = backlog_of(goal, intents=[first, second], plans=[(plan, steps)])
-    backlog.record_attempt(first.id, error="no boat", final=True)
+    backlog.record_attempt(first.id, error="no boat.", final=True)
     assert (first.status, second.status) == (F, X)
-    assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "step 1 failed for good: no boat")
+    assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "step 1 failed for good: no boat.")
     (percept,) = backlog.changes().percepts
     assert percept.content == (
         "You gave up the step 'a' (recall) towards 'Map': no boat."

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import (
+from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
+from arbor.heartbeat.guards import (
     apply_boundaries,
     apply_boundaries_to_reply,
     boundary_matches_of,
     opening_text,
     paths_of,
 )
-from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
-from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.replies.reply import (
     Decomposition,
     GoalUpdate,
@@ -27,7 +26,7 @@ from arbor.heartbeat.replies.reply import (
 )
 from arbor.heartbeat.situation import Mode
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
-from tests.unit.heartbeat.builders import percept, situation
+from tests.unit.heartbeat.builders import percept, reflex, situation
 
 
 def decision(reasoning: str = "because", **params: Any) -> Decision:
@@ -104,8 +103,8 @@ def test_the_reflex_policy_respects_boundaries() -> None:
     open_to_it = situation(mode=Mode.CONVERSATION, percepts=[request])
     matches = boundary_matches_of([request], DEFAULT_BOUNDARIES, {})
     respectful = situation(mode=Mode.CONVERSATION, percepts=[request], crossed=matches)
-    assert reflex_reply(open_to_it.model_dump(mode="json"))["new_goals"]
-    reply = reflex_reply(respectful.model_dump(mode="json"))
+    assert reflex(open_to_it)["new_goals"]
+    reply = reflex(respectful)
     assert not reply["new_goals"]
     assert "it crosses my boundary no_deception" in reply["thinking"]
 

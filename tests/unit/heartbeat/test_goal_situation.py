@@ -45,12 +45,12 @@ _GOAL: dict[str, Any] = {
 }
 
 
-def goal_row(**of: Any) -> list[Any]:
+def goal_row(**changes: Any) -> list[Any]:
     """Return a goal in the form of the query: an array in this order."""
-    return list({**_GOAL, **of}.values())
+    return list({**_GOAL, **changes}.values())
 
 
-def intent_row(**of: Any) -> dict[str, Any]:
+def intent_row(**changes: Any) -> dict[str, Any]:
     return {
         "id": "intent-1",
         "goal_id": "goal-1",
@@ -62,7 +62,7 @@ def intent_row(**of: Any) -> dict[str, Any]:
         "tick_limit": None,
         "locked_at": None,
         "held": False,
-        **of,
+        **changes,
     }
 
 
@@ -99,7 +99,7 @@ def test_a_stated_priority_orders_goals_otherwise_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "flags"),
+    ("changes", "flags"),
     [
         ({}, []),
         ({"touched_at": "2026-04-20T11:00:00+00:00"}, [GoalFlag.STALE]),
@@ -112,8 +112,8 @@ def test_a_stated_priority_orders_goals_otherwise_alike() -> None:
         ({"intents_open": 0, "intents_done": 0, "plan": "completed", "state": "queued"}, []),
     ],
 )
-def test_a_goal_is_flagged_by_the_values_of_its_row(of: dict[str, Any], flags: list[GoalFlag]) -> None:
-    (goal,) = view_goals({"goals": [goal_row(blocker="", **of)]}, traits=None, now=NOW)["goals"]
+def test_a_goal_is_flagged_by_the_values_of_its_row(changes: dict[str, Any], flags: list[GoalFlag]) -> None:
+    (goal,) = view_goals({"goals": [goal_row(blocker="", **changes)]}, traits=None, now=NOW)["goals"]
     assert goal.flags == flags
 
 

@@ -27,9 +27,8 @@ from arbor.heartbeat.influence import (
     task_texts,
     writes_for_people,
 )
-from arbor.heartbeat.influence_views import AttemptView, PublicationView
 from arbor.heartbeat.situation import ApprovalRequestView
-from arbor.heartbeat.views import ExperienceView
+from arbor.heartbeat.views import AttemptView, ExperienceView, PublicationView
 from arbor.memory.text.overlap import LIKE_FROM, likeness
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, situation
 
@@ -61,7 +60,7 @@ def precedent(number: int, about: str = "", *, action: str = "rest", approved: b
     [
         ("Chart the north reef", TASK, True),
         ("Charting reefs", TASK, True),
-        # One shared word of several is an accident, a text of one word is its matter.
+        # One shared word of several is a coincidence; a text of one word is about that word.
         ("Paint the boat house green", TASK, False),
         ("reef", TASK, True),
         ("Bake bread", TASK, False),
@@ -137,7 +136,7 @@ def test_precedents_are_of_the_same_action_or_matter_denials_first() -> None:
         precedent(5, "Bread"),
     ]
     found = precedents_for(action=REACH_OUT_PUBLIC, about="The charted reef", decided=decided)
-    assert [one.id.int for one in found] == [2, 1, 4, 3]
+    assert [precedent.id.int for precedent in found] == [2, 1, 4, 3]
 
 
 def test_requests_in_the_prompt_are_no_precedents() -> None:
@@ -161,9 +160,9 @@ def test_requests_in_the_prompt_are_no_precedents() -> None:
 def test_publishers_and_planned_messages_write_for_people(
     actions: list[str], planned: str, expected: bool
 ) -> None:
-    about = goal()
+    served = goal()
     view = situation(
-        actions=ACTIONS.offers(actions), goals=[about], intents=[intent(goal_id=about.id, action=planned)]
+        actions=ACTIONS.offers(actions), goals=[served], intents=[intent(goal_id=served.id, action=planned)]
     )
     assert writes_for_people(view) is expected
 

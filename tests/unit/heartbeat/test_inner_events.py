@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.replies.reply import (
-    Reply,
-)
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.steps.inner_state import (
     causes,
@@ -17,9 +15,7 @@ from arbor.heartbeat.steps.inner_state import (
     met_something_new,
     satisfactions,
 )
-from arbor.heartbeat.views import (
-    CapabilityView,
-)
+from arbor.heartbeat.views import CapabilityView
 from arbor.selves.drives import Drive
 from arbor.selves.emotions import Event
 from tests.unit.heartbeat.builders import goal, percept, situation
@@ -55,9 +51,9 @@ def test_goal_changes_by_rule_are_no_achievement(kind: GoalChangeKind) -> None:
 
 
 def test_successful_actions_satisfy_drives() -> None:
-    given = situation(percepts=[percept("hello", kind="peer_message")])
+    view = situation(percepts=[percept("hello", kind="peer_message")])
     results = [result("recall"), result("reflect", ActionOutcome.FAILURE), result("rest")]
-    assert satisfactions(given, results, [change(GoalChangeKind.COMPLETED)]) == [
+    assert satisfactions(view, results, [change(GoalChangeKind.COMPLETED)]) == [
         (Drive.CURIOSITY, 0.2),
         (Drive.REST, 0.4),
         (Drive.COMPETENCE, 0.4),
@@ -66,7 +62,7 @@ def test_successful_actions_satisfy_drives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "results", "changes", "new"),
+    ("view", "results", "changes", "new"),
     [
         (situation(), [], [], False),
         (situation(), [result("recall")], [], True),
@@ -83,14 +79,14 @@ def test_successful_actions_satisfy_drives() -> None:
     ],
 )
 def test_only_new_encounters_and_results_satisfy_curiosity(
-    given: Any, results: list[ActionResult], changes: list[GoalChange], new: bool
+    view: Any, results: list[ActionResult], changes: list[GoalChange], new: bool
 ) -> None:
-    assert met_something_new(given, results, changes) is new
-    assert causes(given, results, changes, met_new=new)[Drive.CURIOSITY] is not new
+    assert met_something_new(view, results, changes) is new
+    assert causes(view, results, changes, met_new=new)[Drive.CURIOSITY] is not new
 
 
 @pytest.mark.parametrize(
-    ("given", "results", "changes", "builds"),
+    ("view", "results", "changes", "builds"),
     [
         (situation(goals=[goal(fraction=0.1)]), [result("recall")], [], False),
         (situation(), [result("recall", ActionOutcome.FAILURE)], [], True),
@@ -100,9 +96,9 @@ def test_only_new_encounters_and_results_satisfy_curiosity(
     ],
 )
 def test_competence_builds_when_effort_fails_or_lags(
-    given: Any, results: list[ActionResult], changes: list[GoalChange], builds: bool
+    view: Any, results: list[ActionResult], changes: list[GoalChange], builds: bool
 ) -> None:
-    assert causes(given, results, changes, met_new=False)[Drive.COMPETENCE] is builds
+    assert causes(view, results, changes, met_new=False)[Drive.COMPETENCE] is builds
 
 
 def test_resting_is_no_work_whatever_it_costs() -> None:

@@ -36,18 +36,18 @@ def test_the_reflex_policy_recalls_its_past_only_when_asked() -> None:
 
 
 def test_at_most_half_are_own_heartbeats() -> None:
-    beats = [own(number, story) for number, story in enumerate(STORIES, start=1)]
+    heartbeats = [own(number, story) for number, story in enumerate(STORIES, start=1)]
     facts = [recalled_memory(number) for number in range(10, 14)]
-    assert choose([*beats, *facts], limit=4, situation=situation()) == [*beats[:2], *facts[:2]]
-    assert choose([*facts, *beats], limit=4, situation=situation()) == facts
-    assert choose(beats, limit=1, situation=situation()) == beats[:1]
+    assert choose([*heartbeats, *facts], limit=4, situation=situation()) == [*heartbeats[:2], *facts[:2]]
+    assert choose([*facts, *heartbeats], limit=4, situation=situation()) == facts
+    assert choose(heartbeats, limit=1, situation=situation()) == heartbeats[:1]
 
 
 def test_heartbeats_like_a_shown_one_are_left_out() -> None:
     last = LastHeartbeat(number=9, mode=Mode.REFLECTION, narrative=f"Heartbeat 9. {STORIES[0]}")
     shown = situation(last_beat=last, recent=[memory(content=f"Heartbeat 8. {STORIES[1]}")])
-    beats = [own(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)]
-    assert choose(beats, limit=5, situation=shown) == [beats[2]]
+    heartbeats = [own(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)]
+    assert choose(heartbeats, limit=5, situation=shown) == [heartbeats[2]]
 
 
 def test_facts_are_chosen_however_alike() -> None:

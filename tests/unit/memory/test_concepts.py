@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
@@ -43,9 +43,7 @@ def test_names_of_one_concept_have_one_key(name: str, shown: str, key: str) -> N
     assert concept_key(name) == key
 
 
-@pytest.mark.parametrize(
-    "name", ["", "  \n ", "…".replace("…", "..."), "x" * (NAME_LENGTH + 1), "a\0b", "\ud800"]
-)
+@pytest.mark.parametrize("name", ["", "  \n ", "...", "x" * (NAME_LENGTH + 1), "a\0b", "\ud800"])
 def test_an_invalid_concept_name_is_refused(name: str) -> None:
     with pytest.raises(Invalid, match="must"):
         concept_key(name)
@@ -86,7 +84,7 @@ def as_parents(forest: dict[int, int]) -> dict[int, int | None]:
 
 
 def ancestors_of(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
-    """Return the ancestors of a concept, nearest first."""
+    """Return the ancestors of a concept, the broadest first."""
     above: list[int] = []
     at = parents[concept]
     while at is not None:
@@ -111,8 +109,7 @@ def test_an_ancestor_of_a_concept_cannot_become_its_child(
     forest: dict[int, int], data: st.DataObject
 ) -> None:
     parents = as_parents({child: parent for child, parent in forest.items() if child <= MAX_DEPTH})
-    if not parents:
-        return
+    assume(parents)
     concept, parent = (data.draw(st.sampled_from(sorted(parents))) for _ in range(2))
     if concept in (*ancestors_of(parents, parent), parent):
         with pytest.raises(Invalid, match="cannot be broader than itself"):
@@ -127,8 +124,7 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
     forest: dict[int, int], data: st.DataObject
 ) -> None:
     parents = as_parents({child: parent for child, parent in forest.items() if child < MAX_DEPTH})
-    if len(parents) < 2:
-        return
+    assume(len(parents) >= 2)
     target, source = data.draw(st.permutations(sorted(parents)))[:2]
     changed = with_merged(parents, retained=target, absorbed=source)
     assert set(changed) == set(parents) - {source}

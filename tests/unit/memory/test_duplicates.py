@@ -89,7 +89,7 @@ def test_other_words_or_another_order_are_no_duplicate(one: str, other: str) -> 
 
 
 @given(st.text())
-def test_a_text_duplicates_itself_in_any_case(text: str) -> None:
+def test_every_text_is_a_duplicate_of_itself(text: str) -> None:
     assert says_the_same(text, text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -102,16 +103,7 @@ def test_a_forgotten_memory_would_also_be_forgotten_later(
 
 @given(memory=memories(), more=st.integers(1, 1000), later=AGES)
 def test_use_never_causes_forgetting(memory: ForgettableMemory, more: int, later: timedelta) -> None:
-    used = ForgettableMemory(
-        type=memory.type,
-        importance=memory.importance,
-        retention=memory.retention,
-        created_at=memory.created_at,
-        used_at=max(memory.touched_at, NOON),
-        uses=memory.uses + more,
-        expires_at=memory.expires_at,
-        needed=memory.needed,
-    )
+    used = replace(memory, used_at=max(memory.touched_at, NOON), uses=memory.uses + more)
     if not forgetting_reason(memory, now=NOON + later, policy=POLICY):
         assert not forgetting_reason(used, now=NOON + later, policy=POLICY)
 
@@ -164,7 +156,7 @@ def test_a_week_leaves_nineteen_twentieths() -> None:
         {"quota": 0},
     ],
 )
-def test_contradictory_limits_are_refused(limits: dict[str, Any]) -> None:
+def test_invalid_limits_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"must"):
         ForgettingPolicy(**limits)
 
@@ -183,7 +175,7 @@ def test_a_clock_that_jumps_back_raises_no_relevance() -> None:
     assert relevance(importance=0.8, decay_rate=0.01, days_since_access=-50) == 0.8
 
 
-def test_half_a_day_is_half_a_day() -> None:
+def test_hours_count_as_a_part_of_a_day() -> None:
     assert days_between(NOON, NOON + timedelta(hours=12)) == 0.5
 
 

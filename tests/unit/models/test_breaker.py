@@ -90,7 +90,7 @@ def test_a_slow_server_that_takes_too_long_is_still_called(seconds: Seconds) -> 
         call(breaker, ModelTimeout())
     assert breaker.state is BreakerState.CLOSED
 
-    # A server that is down is not.
+    # A server that is down is not called.
     open_up(breaker)
 
 

@@ -28,7 +28,7 @@ class Time:
         self.at += seconds
 
 
-def guarded(
+def guarded_model(
     time: Time, *script: ScriptLine, breaker: Breaker | None = None
 ) -> tuple[GuardedModel, ScriptedModel]:
     inner = ScriptedModel(*script, handle="openai/test")
@@ -45,7 +45,7 @@ def guarded(
 
 def test_a_retried_reply_counts_its_attempts_and_waits() -> None:
     time = Time()
-    model, _ = guarded(time, ModelUnavailable(), ModelUnavailable(retry_after_s=2.0), "fine")
+    model, _ = guarded_model(time, ModelUnavailable(), ModelUnavailable(retry_after_s=2.0), "fine")
 
     reply = model.complete(a_request(), deadline_s=60)
 
@@ -55,7 +55,7 @@ def test_a_retried_reply_counts_its_attempts_and_waits() -> None:
 
 
 def test_the_last_failure_is_raised_with_the_number_of_attempts() -> None:
-    model, _ = guarded(Time(), *[ModelUnavailable(f"down {n}") for n in range(9)])
+    model, _ = guarded_model(Time(), *[ModelUnavailable(f"down {n}") for n in range(9)])
 
     with pytest.raises(ModelUnavailable, match="down 2") as failure:
         model.complete(a_request(), deadline_s=60)
@@ -64,7 +64,7 @@ def test_the_last_failure_is_raised_with_the_number_of_attempts() -> None:
 
 
 def test_a_rejection_is_not_tried_again() -> None:
-    model, inner = guarded(Time(), ModelRejected("wrong key"), "fine")
+    model, inner = guarded_model(Time(), ModelRejected("wrong key"), "fine")
 
     with pytest.raises(ModelRejected, match="wrong key"):
         model.complete(a_request(), deadline_s=60)
@@ -74,7 +74,7 @@ def test_a_rejection_is_not_tried_again() -> None:
 
 def test_retry_after_beyond_the_deadline_ends_the_call_at_once() -> None:
     time = Time()
-    model, _ = guarded(time, ModelUnavailable(retry_after_s=600), "fine")
+    model, _ = guarded_model(time, ModelUnavailable(retry_after_s=600), "fine")
 
     with pytest.raises(ModelUnavailable):
         model.complete(a_request(), deadline_s=60)
@@ -113,7 +113,7 @@ def test_each_attempt_gets_the_rest_of_the_deadline() -> None:
 def test_a_passed_deadline_causes_no_call_and_no_fault() -> None:
     time = Time()
     breaker = Breaker("openai", now=time.now)
-    model, inner = guarded(time, "fine", breaker=breaker)
+    model, inner = guarded_model(time, "fine", breaker=breaker)
 
     for _ in range(5):
         with pytest.raises(ModelTimeout, match="was not asked"):
@@ -125,7 +125,7 @@ def test_a_passed_deadline_causes_no_call_and_no_fault() -> None:
 
 def test_three_failed_calls_open_the_breaker_for_a_minute() -> None:
     time = Time()
-    model, inner = guarded(time, *[ModelUnavailable() for _ in range(9)], "fine")
+    model, inner = guarded_model(time, *[ModelUnavailable() for _ in range(9)], "fine")
     for _ in range(3):
         with pytest.raises(ModelUnavailable):
             model.complete(a_request(), deadline_s=60)
@@ -140,7 +140,7 @@ def test_three_failed_calls_open_the_breaker_for_a_minute() -> None:
 
 def test_a_stream_that_breaks_before_its_first_piece_is_retried() -> None:
     broken = ScriptedStream(pieces=[], error=ModelUnavailable("cut"))
-    model, _ = guarded(Time(), broken, ScriptedStream(pieces=["fine", "."]))
+    model, _ = guarded_model(Time(), broken, ScriptedStream(pieces=["fine", "."]))
     pieces: list[str] = []
 
     reply = model.complete(a_request(), deadline_s=60, on_text=pieces.append)
@@ -150,7 +150,7 @@ def test_a_stream_that_breaks_before_its_first_piece_is_retried() -> None:
 
 def test_a_stream_that_breaks_after_its_first_piece_is_not_retried() -> None:
     broken = ScriptedStream(pieces=["Good "], error=ModelUnavailable("cut"))
-    model, _ = guarded(Time(), broken, "never asked")
+    model, _ = guarded_model(Time(), broken, "never asked")
     pieces: list[str] = []
 
     with pytest.raises(ModelUnavailable, match="cut"):
@@ -161,7 +161,7 @@ def test_a_stream_that_breaks_after_its_first_piece_is_not_retried() -> None:
 
 def test_broken_streams_open_the_breaker() -> None:
     broken = [ScriptedStream(pieces=["Good "], error=ModelUnavailable("cut")) for _ in range(3)]
-    model, _ = guarded(Time(), *broken)
+    model, _ = guarded_model(Time(), *broken)
 
     for _ in range(3):
         with pytest.raises(ModelUnavailable, match="cut"):

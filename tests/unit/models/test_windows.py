@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits
+from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,18 @@ def test_a_prompt_fits_every_model_by_its_own_count(handles: list[str], window: 
     limits = prompt_limits(handles, otherwise=8_192, reply_tokens=2_000, ratios=ratios)
 
     assert limits == PromptLimits(window=window, reply_tokens=reply)
+
+
+@pytest.mark.parametrize(
+    ("handle", "tokens"),
+    [
+        ("anthropic/claude-opus-5-5", 200_000),
+        ("openai/gpt-4o-mini", 128_000),
+        ("openai/gpt-4.1", 1_000_000),
+        ("openai/my-own", 7),
+        ("ollama/gpt-4o", 7),
+        ("", 7),
+    ],
+)
+def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) -> None:
+    assert window_of(handle, otherwise=7) == tokens

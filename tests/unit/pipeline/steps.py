@@ -45,11 +45,13 @@ class SuspendingHandler:
         )
 
 
-def says(outcome: NodeOutcome = NodeOutcome.SUCCESS, **updates: Any) -> Step:
+def sets(outcome: NodeOutcome = NodeOutcome.SUCCESS, **updates: Any) -> Step:
+    """Return a step that sets these values in the state and ends with this outcome."""
     return lambda state: NodeResult(state={**state, **updates}, outcome=outcome, changed=tuple(updates))
 
 
 def counts(name: str, outcome: NodeOutcome) -> Step:
+    """Return a step that counts its runs under a name and ends with this outcome."""
     return lambda state: NodeResult(state={**state, name: state.get(name, 0) + 1}, outcome=outcome)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arbor.pipeline.engine import NodeOutcome, NodeResult, ProgressStatus
-from tests.unit.pipeline.steps import counts, nodes_of, run_pipeline, says
+from tests.unit.pipeline.steps import counts, nodes_of, run_pipeline, sets
 
 
 def test_a_branch_chooses_by_the_previous_outcome_and_the_context() -> None:
@@ -14,16 +14,16 @@ def test_a_branch_chooses_by_the_previous_outcome_and_the_context() -> None:
         'choice -> done [condition="outcome=partial && context.mode=x"]; choice -> lost'
     )
 
-    assert run_pipeline(body, {"a": says(NodeOutcome.PARTIAL, mode="x")}).exit == "done"
-    assert run_pipeline(body, {"a": says(NodeOutcome.PARTIAL, mode="y")}).exit == "lost"
-    assert run_pipeline(body, {"a": says(NodeOutcome.SUCCESS, mode="x")}).exit == "lost"
+    assert run_pipeline(body, {"a": sets(NodeOutcome.PARTIAL, mode="x")}).exit == "done"
+    assert run_pipeline(body, {"a": sets(NodeOutcome.PARTIAL, mode="y")}).exit == "lost"
+    assert run_pipeline(body, {"a": sets(NodeOutcome.SUCCESS, mode="x")}).exit == "lost"
 
 
 @pytest.mark.parametrize("outcome", [NodeOutcome.FAILURE, NodeOutcome.RETRY])
 def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: NodeOutcome) -> None:
     progress = run_pipeline(
         'a [type=a, retry_target=b]; b [type=b]; start -> a -> done; b -> done; a -> lost [condition="outcome!=success"]',
-        {"a": says(outcome), "b": says()},
+        {"a": sets(outcome), "b": sets()},
     )
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a"])
@@ -33,7 +33,7 @@ def test_a_failure_without_a_fail_edge_leads_to_the_retry_target() -> None:
     progress = run_pipeline(
         "a [type=a, retry_target=b, fallback_retry_target=c]; b [type=b]; c [type=c];"
         "start -> a -> done; b -> lost; c -> done",
-        {"a": says(NodeOutcome.FAILURE), "b": says(), "c": says()},
+        {"a": sets(NodeOutcome.FAILURE), "b": sets(), "c": sets()},
     )
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
@@ -43,7 +43,7 @@ def test_the_fallback_follows_an_exhausted_retry_target() -> None:
     progress = run_pipeline(
         "a [type=a, retry_target=a, fallback_retry_target=c, max_visits=3]; c [type=c];"
         "start -> a -> done; c -> lost",
-        {"a": counts("tries", NodeOutcome.FAILURE), "c": says()},
+        {"a": counts("tries", NodeOutcome.FAILURE), "c": sets()},
     )
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "a", "a", "c"])
@@ -51,7 +51,7 @@ def test_the_fallback_follows_an_exhausted_retry_target() -> None:
 
 def test_a_failure_without_an_edge_ends_the_run_as_a_failure() -> None:
     progress = run_pipeline(
-        "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(NodeOutcome.FAILURE)}
+        "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": sets(NodeOutcome.FAILURE)}
     )
 
     assert (progress.status, progress.outcome, progress.exit) == (
@@ -81,10 +81,10 @@ def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
         "a [type=a]; choice [shape=diamond]; b [type=b]; c [type=b]; start -> a -> choice;"
         "choice -> b [label=left, weight=5]; choice -> c [label=right]; b -> done; c -> lost"
     )
-    handlers = {"b": says(), "a": lambda state: NodeResult(state=state, preferred="right")}
+    handlers = {"b": sets(), "a": lambda state: NodeResult(state=state, preferred="right")}
 
     assert nodes_of(run_pipeline(body, handlers)) == ["a", "c"]
-    assert nodes_of(run_pipeline(body, handlers | {"a": says()})) == ["a", "b"]
+    assert nodes_of(run_pipeline(body, handlers | {"a": sets()})) == ["a", "b"]
 
 
 def test_a_branch_after_a_handled_failure_follows_plain_edges() -> None:
@@ -93,7 +93,7 @@ def test_a_branch_after_a_handled_failure_follows_plain_edges() -> None:
         'a -> choice [condition="outcome=failure"]; choice -> b; b -> lost'
     )
 
-    progress = run_pipeline(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
+    progress = run_pipeline(body, {"a": sets(NodeOutcome.FAILURE), "b": sets()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
 
@@ -104,7 +104,7 @@ def test_an_unhandled_failure_after_a_branch_ends_the_run() -> None:
     )
 
     assert (
-        run_pipeline(body, {"a": says(NodeOutcome.FAILURE)}).fault
+        run_pipeline(body, {"a": sets(NodeOutcome.FAILURE)}).fault
         == "nothing leads on from node a after failure"
     )
 
@@ -115,6 +115,6 @@ def test_a_retry_target_may_be_a_branch() -> None:
         "start -> a -> done; choice -> b; b -> lost"
     )
 
-    progress = run_pipeline(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
+    progress = run_pipeline(body, {"a": sets(NodeOutcome.FAILURE), "b": sets()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])

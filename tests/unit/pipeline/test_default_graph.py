@@ -18,7 +18,7 @@ from arbor.pipeline.engine import (
     run_alone,
 )
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from tests.unit.pipeline.steps import CLOCK, Result, State, SuspendingHandler, needs, run_pipeline, says
+from tests.unit.pipeline.steps import CLOCK, Result, State, SuspendingHandler, needs, run_pipeline, sets
 
 HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
@@ -32,8 +32,8 @@ def run_with_replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[
         invalid = state.get("invalid_replies", 0) + (outcome is NodeOutcome.RETRY)
         return NodeResult(state={**state, "invalid_replies": invalid}, outcome=outcome)
 
-    handlers: dict[str, Any] = {name: says() for name in HEARTBEAT_HANDLERS}
-    handlers |= {"think": SuspendingHandler(), "parse": parse, "select_mode": says(mode=mode)}
+    handlers: dict[str, Any] = {name: sets() for name in HEARTBEAT_HANDLERS}
+    handlers |= {"think": SuspendingHandler(), "parse": parse, "select_mode": sets(mode=mode)}
     handlers["focus"] = handlers["embed"] = needs("vectors")
     graph = load_graph(heartbeat_text(), handlers=handlers)
     checkpoint: Checkpoint[State] = begin(graph, {})
@@ -92,7 +92,7 @@ def test_an_exit_states_the_outcome_of_the_run(exit_outcome: str, ended: NodeOut
     progress = run_pipeline(
         f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
         "start -> done [weight=-1]; start -> lost [weight=-2]",
-        {"a": says()},
+        {"a": sets()},
     )
 
     assert (progress.outcome, progress.exit) == (ended, "out")

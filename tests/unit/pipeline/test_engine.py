@@ -32,14 +32,14 @@ from tests.unit.pipeline.steps import (
     needs,
     nodes_of,
     run_pipeline,
-    says,
+    sets,
 )
 
 
 def test_steps_run_in_order_from_the_previous_state() -> None:
     progress = run_pipeline(
         "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]",
-        {"a": says(x=1, y=1), "b": lambda state: NodeResult(state={**state, "x": state["x"] + 1})},
+        {"a": sets(x=1, y=1), "b": lambda state: NodeResult(state={**state, "x": state["x"] + 1})},
         z=0,
     )
 
@@ -51,7 +51,7 @@ def test_steps_run_in_order_from_the_previous_state() -> None:
 
 def test_each_step_is_recorded_and_observed() -> None:
     observed: list[StepRecord] = []
-    handlers: dict[str, Any] = {"a": says(x=1)}
+    handlers: dict[str, Any] = {"a": sets(x=1)}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
 
     progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=observed.append))
@@ -130,7 +130,7 @@ def test_a_need_without_an_answer_is_named() -> None:
 
 
 def suspending_graph() -> tuple[Any, dict[str, Any]]:
-    handlers: dict[str, Any] = {"think": SuspendingHandler(), "a": says(topic="owls"), "b": says(b=1)}
+    handlers: dict[str, Any] = {"think": SuspendingHandler(), "a": sets(topic="owls"), "b": sets(b=1)}
     text = (
         f"{HEAD} think [type=think]; a [type=a]; b [type=b]; start -> a -> think -> b -> done;"
         'think -> lost [condition="outcome=failure"] }'
@@ -216,7 +216,7 @@ def test_a_checkpoint_of_another_graph_is_refused() -> None:
 
 
 def test_a_finished_run_runs_no_further_steps() -> None:
-    handlers: dict[str, Any] = {"a": says()}
+    handlers: dict[str, Any] = {"a": sets()}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
     first = run_from(graph, begin(graph, {}), handlers)
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arbor.errors import PipelineInvalid
+from arbor.pipeline.conditions import NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NodeOutcome
 from arbor.pipeline.values import Graph, PipelineNodeKind
 
 HANDLERS = {"work", "rest"}
@@ -62,10 +62,8 @@ def test_a_pipeline_is_read_with_its_attributes() -> None:
 
 def test_blocks_inherit_the_defaults_around_them() -> None:
     graph = load(
-        "node [type=work]; subgraph cluster_x { node [max_visits=2]; a; b [type=rest]; a -> b } start -> a; b -> done".replace(
-            "node [type=work];", "subgraph o { node [type=work];"
-        )
-        + "}"
+        "subgraph o { node [type=work]; subgraph cluster_x { node [max_visits=2]; a; b [type=rest]; a -> b }"
+        " start -> a; b -> done }"
     )
 
     assert (graph.nodes["a"].handler, graph.nodes["b"].handler) == ("work", "rest")
@@ -163,7 +161,7 @@ def test_an_invalid_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> N
 
 @settings(max_examples=60)
 @given(st.text(alphabet='digraph{}[]->;="ab \n\\', max_size=40))
-def test_any_text_is_either_a_pipeline_or_refused(text: str) -> None:
+def test_random_text_is_refused_as_a_pipeline(text: str) -> None:
     with pytest.raises(PipelineInvalid):
         load_graph(text, handlers=HANDLERS)
 
@@ -178,7 +176,7 @@ def test_nested_braces_are_read_in_time_that_grows_with_their_number() -> None:
     assert time.process_time() - started_at < 5
 
 
-#: What a person may leave in a graph by accident, or on purpose.
+#: Pieces that a person may insert into a graph, by accident or on purpose.
 _PIECES = [
     "{",
     "}",

@@ -15,7 +15,7 @@ influences = st.lists(st.builds(Influence, st.sampled_from(Relation), share, sha
 
 
 @pytest.mark.parametrize(
-    ("given_", "expected"),
+    ("evidence", "expected"),
     [
         ([], 0.0),
         ([Influence(FOR, 0.5, 0.8)], 0.4),
@@ -26,8 +26,10 @@ influences = st.lists(st.builds(Influence, st.sampled_from(Relation), share, sha
         ([Influence(AGAINST, 1.0, 1.0)] * 3, -1.0),
     ],
 )
-def test_alignment_is_the_sum_of_support_and_contradiction(given_: list[Influence], expected: float) -> None:
-    assert alignment(given_) == pytest.approx(expected)
+def test_alignment_is_the_sum_of_support_and_contradiction(
+    evidence: list[Influence], expected: float
+) -> None:
+    assert alignment(evidence) == pytest.approx(expected)
 
 
 @given(influences)
@@ -42,7 +44,7 @@ aspect_influences = st.lists(st.builds(AspectInfluence, st.sampled_from(Relation
 
 
 @pytest.mark.parametrize(
-    ("given_", "expected"),
+    ("evidence", "expected"),
     [
         ([], 0.0),
         ([AspectInfluence(Relation.SUPPORTS, 0.5, 0.8)], 0.4),
@@ -57,9 +59,9 @@ aspect_influences = st.lists(st.builds(AspectInfluence, st.sampled_from(Relation
     ],
 )
 def test_resonance_is_the_signed_sum_over_aspect_relations(
-    given_: list[AspectInfluence], expected: float
+    evidence: list[AspectInfluence], expected: float
 ) -> None:
-    assert resonance(given_) == pytest.approx(expected)
+    assert resonance(evidence) == pytest.approx(expected)
 
 
 @given(aspect_influences)

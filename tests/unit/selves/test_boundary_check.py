@@ -27,14 +27,14 @@ from arbor.selves.boundary_check import (
 )
 
 
-def rule(**given: Any) -> BoundaryRule:
+def rule(**changes: Any) -> BoundaryRule:
     return BoundaryRule(
         **{
             "name": "no_lies",
             "type": BoundaryType.ETHICAL,
             "response": BoundaryResponse.REFUSE,
             "patterns": ("lie",),
-            **given,
+            **changes,
         }
     )
 
@@ -132,7 +132,7 @@ def test_a_firmer_boundary_needs_more_reasoning(flexibility: float, words: int) 
     assert words_to_negotiate(rule(flexibility=flexibility)) == words
 
 
-def row(**given: Any) -> dict[str, Any]:
+def row(**changes: Any) -> dict[str, Any]:
     return {
         "name": "own",
         "type": "ethical",
@@ -143,7 +143,7 @@ def row(**given: Any) -> dict[str, Any]:
         "flexibility": 0.0,
         "importance": 0.5,
         "enabled": True,
-        **given,
+        **changes,
     }
 
 
@@ -190,4 +190,5 @@ def test_everyday_texts_match_no_boundary(text: str) -> None:
 
 @given(st.text(max_size=200), st.text(min_size=1, max_size=20))
 def test_no_text_and_no_pattern_breaks_the_check(text: str, pattern: str) -> None:
-    find_matches([text], [rule(patterns=(pattern,))], {text: np.zeros(3).tolist()})
+    matches = find_matches([text], [rule(patterns=(pattern,))], {text: np.zeros(3).tolist()})
+    assert [match.text for match in matches] in ([], [0])

@@ -31,9 +31,9 @@ def hours(count: float) -> timedelta:
 
 
 def drives(drive: Drive, **state: object) -> Drives:
-    given = read_drives({}, NOW)
+    initial = read_drives({}, NOW)
     changed = DriveState.model_validate({"at": NOW, **state})
-    return Drives(states={**given.states, drive: changed})
+    return Drives(states={**initial.states, drive: changed})
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_a_level_stays_in_range_and_is_urgent_as_predicted(
     [(None, 0.9), (-1, 0.9), (2, 0.61)],
 )
 def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, level: float) -> None:
-    given = drives(Drive.CONNECTION, level=0.9, building=True)
+    before = drives(Drive.CONNECTION, level=0.9, building=True)
     contact = None if contact_h is None else NOW + hours(contact_h)
-    state = satisfy_by_contact(given, contact).states[Drive.CONNECTION]
+    state = satisfy_by_contact(before, contact).states[Drive.CONNECTION]
     assert state.level == pytest.approx(level)
     assert state.satisfied_at == (contact if contact and contact > NOW else None)
 
@@ -186,14 +186,14 @@ def test_unreadable_drives_begin_at_the_baseline(stored: dict[str, object] | Non
 
 
 def test_drives_survive_the_round_trip() -> None:
-    given = drives(Drive.REST, level=0.7, building=True, satisfied_at=NOW - hours(1))
-    assert read_drives(given.to_json(), NOW) == given
-    assert read_drives(given.model_dump(mode="json"), NOW) == given, "as older versions stored them"
+    original = drives(Drive.REST, level=0.7, building=True, satisfied_at=NOW - hours(1))
+    assert read_drives(original.to_json(), NOW) == original
+    assert read_drives(original.model_dump(mode="json"), NOW) == original, "as older versions stored them"
 
 
 def test_drives_of_several_times_survive_the_round_trip() -> None:
-    given = satisfy_by_contact(drives(Drive.CONNECTION, level=0.9, building=True), NOW + hours(1))
-    given = given.model_copy(update={"until": NOW + hours(2)})
-    stored = given.to_json()
-    assert read_drives(stored, NOW) == given
-    assert len(str(stored)) < len(str(given.model_dump(mode="json"))) / 2
+    original = satisfy_by_contact(drives(Drive.CONNECTION, level=0.9, building=True), NOW + hours(1))
+    original = original.model_copy(update={"until": NOW + hours(2)})
+    stored = original.to_json()
+    assert read_drives(stored, NOW) == original
+    assert len(str(stored)) < len(str(original.model_dump(mode="json"))) / 2

@@ -57,8 +57,8 @@ def test_a_mood_never_leaves_its_range(events: list[Event], valence: float, arou
 @pytest.mark.parametrize("every", [timedelta(seconds=30), timedelta(minutes=10), timedelta(hours=1)])
 def test_a_mood_depends_on_what_happens_and_not_on_how_often(every: timedelta) -> None:
     mood = Mood(valence=0.0, arousal=0.2, at=NOW)
-    for beat in range(1, timedelta(hours=24) // every + 1):
-        mood = mood.at_time(NOW + beat * every, STILL).moved([Event.SUCCESS, Event.SUCCESS], after=every)
+    for number in range(1, timedelta(hours=24) // every + 1):
+        mood = mood.at_time(NOW + number * every, STILL).moved([Event.SUCCESS, Event.SUCCESS], after=every)
     assert mood.valence == pytest.approx(0.48, abs=0.03)
 
 

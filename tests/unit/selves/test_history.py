@@ -50,13 +50,13 @@ def test_a_version_is_the_fold_of_the_changes_until_then() -> None:
 
 def test_differences_name_what_came_went_and_changed() -> None:
     found = differences(fold(HISTORY, until=1), fold(HISTORY, until=3))
-    assert [(one.difference, one.kind, one.name) for one in found] == [
+    assert [(difference.difference, difference.kind, difference.name) for difference in found] == [
         (DifferenceKind.CHANGED, "trait", "dry"),
         (DifferenceKind.ADDED, "trait", "kind"),
     ]
     assert found[0].fields == {"strength": (0.3, 0.7)}
     back = differences(fold(HISTORY), fold(HISTORY, until=1))
-    assert [one.difference for one in back] == [DifferenceKind.ADDED, DifferenceKind.REMOVED]
+    assert [difference.difference for difference in back] == [DifferenceKind.ADDED, DifferenceKind.REMOVED]
     assert differences(fold(HISTORY), fold(HISTORY, until=1), parts=[PartKind.BELIEF]) == ()
 
 

@@ -36,14 +36,14 @@ class Row:
     change: Mapping[str, Any] = field(default_factory=dict)
 
 
-def new(**given: Any) -> NewProposal:
+def new_proposal(**changes: Any) -> NewProposal:
     return NewProposal(
         **{
             "kind": ProposalKind.IDENTITY,
             "content": "I am patient.",
             "confidence": 0.7,
             "source": "heartbeat:1",
-            **given,
+            **changes,
         }
     )
 
@@ -82,7 +82,7 @@ def test_similarity_is_between_zero_and_one(one: str, other: str) -> None:
     ],
 )
 def test_a_proposal_with_the_same_statement_is_a_duplicate(row: Row, same: bool) -> None:
-    assert (duplicate_of(new(), [Row(content="Another."), row]) is row) is same
+    assert (duplicate_of(new_proposal(), [Row(content="Another."), row]) is row) is same
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_proposal_with_the_same_statement_is_a_duplicate(row: Row, same: bool)
 )
 def test_opposites_are_two_proposals(one: str, other: str, same: bool) -> None:
     row = Row(content=one)
-    assert (duplicate_of(new(content=other), [row]) is row) is same
-    assert (duplicate_of(new(content=one), [Row(content=other)]) is not None) is same
+    assert (duplicate_of(new_proposal(content=other), [row]) is row) is same
+    assert (duplicate_of(new_proposal(content=one), [Row(content=other)]) is not None) is same
 
 
 _HABIT = "When I act I often do this: recall, then {} (3 times)."
@@ -126,9 +126,9 @@ _HABIT = "When I act I often do this: recall, then {} (3 times)."
 def test_proposals_are_compared_by_their_change(
     kind: str, contents: tuple[str, str], changes: tuple[str, str], same: bool
 ) -> None:
-    key = {"pattern": "pattern", "insight": "theme"}.get(kind, kind)
+    key = {"pattern": "pattern", "insight": "cluster"}.get(kind, kind)
     row = Row(kind=kind, content=contents[0], change={key: changes[0]})
-    proposal = new(kind=ProposalKind(kind), content=contents[1], change={key: changes[1]})
+    proposal = new_proposal(kind=ProposalKind(kind), content=contents[1], change={key: changes[1]})
     assert (duplicate_of(proposal, [row]) is row) is same
 
 
@@ -142,7 +142,9 @@ def test_proposals_are_compared_by_their_change(
 )
 def test_preferences_are_compared_by_key_and_value(key: str, value: str, same: bool) -> None:
     row = Row(kind="preference", content="tone: short", change={"key": "tone", "value": "short sentences"})
-    proposal = new(kind=ProposalKind.PREFERENCE, content="tone: short", change={"key": key, "value": value})
+    proposal = new_proposal(
+        kind=ProposalKind.PREFERENCE, content="tone: short", change={"key": key, "value": value}
+    )
     assert (duplicate_of(proposal, [row]) is row) is same
 
 
@@ -174,7 +176,9 @@ def test_identity_changes_are_limited_in_pace(ages_h: list[float], possible: boo
             check_pace(changes, changes, NOW)
 
 
-@pytest.mark.parametrize("status", [s for s in ProposalStatus if s is not ProposalStatus.PENDING])
+@pytest.mark.parametrize(
+    "status", [status for status in ProposalStatus if status is not ProposalStatus.PENDING]
+)
 @pytest.mark.parametrize("to", list(ProposalStatus))
 def test_a_decided_proposal_cannot_change_its_status(status: ProposalStatus, to: ProposalStatus) -> None:
     with pytest.raises(TransitionIllegal):
@@ -182,7 +186,7 @@ def test_a_decided_proposal_cannot_change_its_status(status: ProposalStatus, to:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "wrong",
     [
         {"content": ""},
         {"content": "a\0b"},
@@ -193,6 +197,6 @@ def test_a_decided_proposal_cannot_change_its_status(status: ProposalStatus, to:
         {"source": ""},
     ],
 )
-def test_an_invalid_proposal_is_refused(given: dict[str, Any]) -> None:
+def test_an_invalid_proposal_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
-        new(**given)
+        new_proposal(**wrong)

@@ -22,7 +22,7 @@ OLD = [part(f"Old habit {number}.", stability=0.5) for number in range(20)]
 
 def test_all_are_shown_where_there_is_room() -> None:
     parts = [*BORN, *OLD[:3]]
-    assert sorted(salient(parts, about="", now=NOW, limit=6, firmest=3)) == sorted(p.row for p in parts)
+    assert sorted(salient(parts, about="", now=NOW, limit=6, firmest=3)) == sorted(part.row for part in parts)
 
 
 def test_a_new_part_is_shown_among_many_firm_ones() -> None:

@@ -17,7 +17,7 @@ from arbor.selves.tendencies import (
 from arbor.selves.values import AspectKind
 
 
-def trait(actions: list[str]) -> list[tuple[str, float]]:
+def traits_of(actions: list[str]) -> list[tuple[str, float]]:
     return [(found.name, found.strength) for found in tendencies(actions, {})]
 
 
@@ -40,7 +40,7 @@ def test_every_action_of_a_trait_exists() -> None:
     ],
 )
 def test_a_trait_is_what_is_done_often(actions: list[str], expected: list[tuple[str, float]]) -> None:
-    assert trait(actions) == expected
+    assert traits_of(actions) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_trait_is_what_is_done_often(actions: list[str], expected: list[tuple[
 def test_a_capability_is_what_succeeds(attempts: int, successes: int, strength: float | None) -> None:
     found = tendencies([], {"inquire_deep": [attempts, successes], "rest": [99, 99]})
 
-    assert [(one.name, one.strength) for one in found] == (
+    assert [(tendency.name, tendency.strength) for tendency in found] == (
         [] if strength is None else [("inquire deep", strength)]
     )
 
@@ -69,7 +69,7 @@ def test_the_least_of_both_is_sure_enough_for_a_proposal() -> None:
 def test_the_surest_come_first() -> None:
     found = tendencies(["observe"] * 30, {"recall": [10, 10]})
 
-    assert [one.kind for one in found] == [AspectKind.TRAIT, AspectKind.CAPABILITY]
+    assert [tendency.kind for tendency in found] == [AspectKind.TRAIT, AspectKind.CAPABILITY]
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [(0.41, 0.69, True), (0.69, 0.7, False), (0.9, 1.0, True)])

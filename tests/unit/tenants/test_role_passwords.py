@@ -49,6 +49,7 @@ class Server:
 
 @pytest.fixture
 def keys(settings: Any) -> Callable[[str, str], None]:
+    """Return what sets the master keys; the password of `ROLE` follows from them."""
     settings.ARBOR_DERIVED_ROLES = {ROLE: PURPOSE}
 
     def set_keys(current: str, other: str = "") -> None:
@@ -69,7 +70,7 @@ def test_both_keys_sign_in(keys: Callable[..., None], stored: str, attempts: int
     assert len(server.attempts) == attempts
 
 
-def test_a_password_that_changes_between_attempts(keys: Callable[..., None]) -> None:
+def test_a_password_may_change_between_attempts(keys: Callable[..., None]) -> None:
     keys(NEW, OLD)
 
     def change(server: Server) -> None:
@@ -78,7 +79,7 @@ def test_a_password_that_changes_between_attempts(keys: Callable[..., None]) -> 
     assert sign_in(Server(password_of(OLD), after=change)) == "connected"
 
 
-def test_a_rotation_that_begins_between_attempts(keys: Callable[..., None]) -> None:
+def test_a_rotation_may_begin_between_attempts(keys: Callable[..., None]) -> None:
     keys(OLD)
 
     def rotate(_server: Server) -> None:
@@ -108,7 +109,7 @@ def test_a_server_that_is_away_is_tried_once(keys: Callable[..., None]) -> None:
     assert len(attempts) == 1
 
 
-def test_a_role_of_its_own_password_keeps_it(keys: Callable[..., None]) -> None:
+def test_another_role_signs_in_with_the_password_given_for_it(keys: Callable[..., None]) -> None:
     keys(NEW, OLD)
     server = Server("theirs")
     assert connect_as(server.connect, role="another", given="theirs") == "connected"

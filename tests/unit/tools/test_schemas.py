@@ -28,7 +28,7 @@ WRITTEN: dict[str, Any] = {
 }
 
 
-def test_a_schema_keeps_only_what_has_bounds() -> None:
+def test_a_schema_is_reduced_to_parts_that_have_bounds() -> None:
     assert reduced_schema(WRITTEN) == {
         "type": "object",
         "properties": {

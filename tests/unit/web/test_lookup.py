@@ -19,7 +19,7 @@ def results(*urls: str) -> list[SearchResult]:
     return [SearchResult(url=url, title=f"about {url}") for url in urls]
 
 
-def test_pages_keep_the_order_of_results_and_failures_are_listed() -> None:
+def test_pages_are_cut_and_failures_listed_in_their_order() -> None:
     search = ScriptedSearch({"one": results("a", "missing"), "two": WebFailed("the search is away")})
     findings = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
 
@@ -123,9 +123,6 @@ def test_a_deep_inquiry_reads_more_pages(depth: Depth, pages: int) -> None:
 
 
 def test_the_best_results_are_read_first_and_each_page_once() -> None:
-    def results(*urls: str) -> list[SearchResult]:
-        return [SearchResult(url=url) for url in urls]
-
     chosen = choose_pages([results("a", "b", "c"), [], results("b#part", "d")], 3)
 
     assert [result.url for result in chosen] == ["a", "b#part", "d"]

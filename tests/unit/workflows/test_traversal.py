@@ -1,4 +1,4 @@
-"""Walks of workflows: outcomes, retries, values and branches."""
+"""Traversals of workflows: outcomes, retries, values and branches."""
 
 from __future__ import annotations
 
@@ -32,49 +32,53 @@ REVIEWED = read_definition(
     'start -> draft -> review -> report -> done; review -> lost [condition="outcome=failure"];'
     'draft -> lost [condition="outcome=failure"] }'
 )
+#: A prompt whose output must be JSON.
+JSON_SCORE = read_definition(
+    HEAD + "score [type=prompt, prompt=x, format=json]; start -> score -> done; "
+    'score -> lost [condition="outcome=failure"] }'
+)
 
-type Walked = Progress[WorkflowState]
+#: How far a test has traversed a workflow.
+type Traversal = Progress[WorkflowState]
 
 
-def begun(definition: WorkflowDefinition, **given: Any) -> Walked:
-    return begin_traversal(definition, WorkflowState(input=given), clock=CLOCK)
+def begin(definition: WorkflowDefinition, **values: Any) -> Traversal:
+    return begin_traversal(definition, WorkflowState(input=values), clock=CLOCK)
 
 
-def resumed(definition: WorkflowDefinition, walked: Walked, answer: StepAnswer | RetryDue) -> Walked:
-    checkpoint = walked.checkpoint
+def resume(definition: WorkflowDefinition, progress: Traversal, answer: StepAnswer | RetryDue) -> Traversal:
+    checkpoint = progress.checkpoint
     return resume_traversal(definition, checkpoint.position(), checkpoint.state, answer, clock=CLOCK)
 
 
 def test_a_run_goes_from_step_to_step_with_their_outputs() -> None:
-    walked = begun(REVIEWED, topic="rain")
-    assert walked.checkpoint.state.current.input == "Write about rain"
-    walked = resumed(REVIEWED, walked, StepAnswer(output="It rains."))
-    assert walked.checkpoint.state.current.input == "Publish It rains.?"
+    progress = begin(REVIEWED, topic="rain")
+    assert progress.checkpoint.state.current.input == "Write about rain"
+    progress = resume(REVIEWED, progress, StepAnswer(output="It rains."))
+    assert progress.checkpoint.state.current.input == "Publish It rains.?"
     approval = StepAnswer(output="fine", decision="approved", decided_by="user:eve")
-    walked = resumed(REVIEWED, walked, approval)
-    assert (walked.outcome, walked.exit) == (NodeOutcome.SUCCESS, "done")
-    assert walked.checkpoint.state.steps["report"].output == "approved: It rains."
+    progress = resume(REVIEWED, progress, approval)
+    assert (progress.outcome, progress.exit) == (NodeOutcome.SUCCESS, "done")
+    assert progress.checkpoint.state.steps["report"].output == "approved: It rains."
 
 
 def test_a_failed_try_is_repeated_after_its_delay_and_then_fails() -> None:
-    walked = resumed(REVIEWED, begun(REVIEWED, topic="x"), StepAnswer(error="no model"))
-    assert walked.checkpoint.state.current.status is WorkflowStepStatus.RETRYING
-    assert walked.suspension is not None
-    assert walked.suspension.payload.waits == timedelta(seconds=30)
-    assert walked.suspension.payload.is_retry
-    walked = resumed(REVIEWED, walked, RetryDue())
-    assert (walked.checkpoint.state.current.attempts, walked.checkpoint.state.current.status) == (
-        2,
-        "waiting",
-    )
-    walked = resumed(REVIEWED, walked, StepAnswer(error="no model"))
-    assert (walked.outcome, walked.exit) == (NodeOutcome.FAILURE, "lost")
+    progress = resume(REVIEWED, begin(REVIEWED, topic="x"), StepAnswer(error="no model"))
+    assert progress.checkpoint.state.current.status is WorkflowStepStatus.RETRYING
+    assert progress.suspension is not None
+    assert progress.suspension.payload.waits == timedelta(seconds=30)
+    assert progress.suspension.payload.is_retry
+    progress = resume(REVIEWED, progress, RetryDue())
+    step = progress.checkpoint.state.current
+    assert (step.attempts, step.status) == (2, WorkflowStepStatus.WAITING)
+    progress = resume(REVIEWED, progress, StepAnswer(error="no model"))
+    assert (progress.outcome, progress.exit) == (NodeOutcome.FAILURE, "lost")
 
 
 def test_a_denial_is_final() -> None:
-    walked = resumed(REVIEWED, begun(REVIEWED, topic="x"), StepAnswer(output="text"))
-    walked = resumed(REVIEWED, walked, StepAnswer(error="denied: no", final=True, decision="denied"))
-    assert (walked.exit, walked.checkpoint.state.current.status) == ("lost", WorkflowStepStatus.FAILED)
+    progress = resume(REVIEWED, begin(REVIEWED, topic="x"), StepAnswer(output="text"))
+    progress = resume(REVIEWED, progress, StepAnswer(error="denied: no", final=True, decision="denied"))
+    assert (progress.exit, progress.checkpoint.state.current.status) == ("lost", WorkflowStepStatus.FAILED)
 
 
 def test_a_branch_compares_values_of_json_outputs_and_of_the_input() -> None:
@@ -84,22 +88,18 @@ def test_a_branch_compares_values_of_json_outputs_and_of_the_input() -> None:
         "choice -> lost }"
     )
     for points, ends in ((5, "done"), (2, "lost")):
-        walked = resumed(
+        progress = resume(
             definition,
-            begun(definition, strict=True),
+            begin(definition, strict=True),
             StepAnswer(output=f'```json\n{{"points": {points}}}\n```'),
         )
-        assert walked.exit == ends
+        assert progress.exit == ends
 
 
 def test_an_output_that_is_not_json_is_a_failed_try() -> None:
-    definition = read_definition(
-        HEAD + "score [type=prompt, prompt=x, format=json]; start -> score -> done; "
-        'score -> lost [condition="outcome=failure"] }'
-    )
-    walked = resumed(definition, begun(definition), StepAnswer(output="three"))
-    assert walked.checkpoint.state.current.status is WorkflowStepStatus.RETRYING
-    assert walked.checkpoint.state.current.error.startswith("the output must be JSON")
+    progress = resume(JSON_SCORE, begin(JSON_SCORE), StepAnswer(output="three"))
+    assert progress.checkpoint.state.current.status is WorkflowStepStatus.RETRYING
+    assert progress.checkpoint.state.current.error.startswith("the output must be JSON")
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,7 @@ def test_an_output_that_is_not_json_is_a_failed_try() -> None:
     ],
 )
 def test_json_that_cannot_be_stored_is_a_failed_try(output: str, why: str) -> None:
-    definition = read_definition(
-        HEAD + "score [type=prompt, prompt=x, format=json]; start -> score -> done; "
-        'score -> lost [condition="outcome=failure"] }'
-    )
-    visit = resumed(definition, begun(definition), StepAnswer(output=output)).checkpoint.state.current
+    visit = resume(JSON_SCORE, begin(JSON_SCORE), StepAnswer(output=output)).checkpoint.state.current
     assert (visit.status, visit.data) == (WorkflowStepStatus.RETRYING, None)
     assert visit.error.startswith("the output must be JSON")
     assert why in visit.error
@@ -128,8 +124,8 @@ def test_without_an_edge_for_failures_the_run_fails_and_says_where() -> None:
     definition = read_definition(
         HEAD + "a [type=approval, question=x]; start -> a -> done; a -> lost [weight=-1] }"
     )
-    walked = resumed(definition, begun(definition), StepAnswer(error="denied", final=True))
-    assert (walked.outcome, walked.fault) == (
+    progress = resume(definition, begin(definition), StepAnswer(error="denied", final=True))
+    assert (progress.outcome, progress.fault) == (
         NodeOutcome.FAILURE,
         "nothing leads on from node a after failure",
     )

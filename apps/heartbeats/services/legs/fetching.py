@@ -28,7 +28,7 @@ from apps.memories.services.embedding.embedding import embed_for_storage, embed_
 from apps.memories.services.recall.partial_recall import partial_recall_after
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.buffer import BufferSearch, search_buffers
-from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.placement import StoreRequest
 from apps.memories.services.store.provenance import require_evidence
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
@@ -175,7 +175,7 @@ class Fetcher:
         )
         return [
             [
-                BufferItemView(content=item.content, role=item.role, at=item.held_at, trust=item.trust)
+                BufferItemView(content=item.content, role=item.role, at=item.created_at, trust=item.trust)
                 for item in items
             ]
             for items in found_by_need
@@ -193,7 +193,7 @@ class Fetcher:
     def _place(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
         placed = self.writer.place(
             [
-                ToRemember(
+                StoreRequest(
                     agent_id=open_need.agent_id,
                     memories=open_need.need.memories,
                     vectors=open_need.need.vectors,
@@ -279,7 +279,7 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
         model=need.model,
         without_session=HEARTBEATS_SESSION,
     )
-    return [theme.name for theme in clusters]
+    return [cluster.name for cluster in clusters]
 
 
 def _search(_: Fetcher, open_need: OpenNeed) -> MemorySearch:

@@ -52,7 +52,7 @@ from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
-from arbor.heartbeat.steps.approvals import request_views
+from arbor.heartbeat.steps.authority import request_views
 from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST_LIFETIME
 from arbor.memory.values import Retention
@@ -193,7 +193,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
     situation = with_startable(situation, authority, possible, now)
     heartbeat = HeartbeatState(
         moment=_moment(due.agent, rules, now, model),
-        view=_with_approvals(situation, due.agent.authority, now),
+        situation=_with_approvals(situation, due.agent.authority, now),
         opening=opening_of(columns, situation, genome, now),
         tenant_id=current_tenant(),
         agent_id=due.agent.id,

@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.heartbeat.steps.actions import act
-from arbor.heartbeat.steps.inquiries import InquiryWork
+from arbor.heartbeat.steps.inquiries import PendingWork
 from arbor.pipeline.graph import heartbeat_text
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_worker
 from tests.integration.heartbeats.fleet import Fleet
@@ -94,7 +94,7 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(reply_of(RECALL, thinking="Who was it?"), reply_inquiring())
-    monkeypatch.setattr(InquiryWork, "resume", lambda *_: 1 / 0)
+    monkeypatch.setattr(PendingWork, "resume", lambda *_: 1 / 0)
     fleet.claim(agent)
     fleet.run()
 

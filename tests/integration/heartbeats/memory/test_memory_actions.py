@@ -60,8 +60,8 @@ def test_a_recall_without_a_clear_memory_reports_its_cluster(
         )
     heartbeats.run(reply_of(actions=[action_of("recall", query=query)]))
     (action,) = last_heartbeat(agent).actions
-    assert action["summary"].endswith("on the tip of the tongue: theme evenings, club")
-    assert "on the tip of the tongue: theme evenings, club" in heartbeats.run(REST)
+    assert action["summary"].endswith("on the tip of the tongue: cluster evenings, club")
+    assert "on the tip of the tongue: cluster evenings, club" in heartbeats.run(REST)
 
 
 def test_remember_and_reflect_store_embedded_memories(heartbeats: HeartbeatRunner, agent: Agent) -> None:
@@ -183,7 +183,7 @@ def test_recall_activates_clusters_for_the_next_heartbeat(heartbeats: HeartbeatR
             tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=keeper, strength=0.9
         )
     before = heartbeats.run(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
-    assert "## Activated themes\nNone." in before
+    assert "## Activated clusters\nNone." in before
     with tenant_transaction(agent.tenant_id):
         cluster.refresh_from_db()
     assert cluster.activations >= 1

@@ -77,8 +77,8 @@ def test_a_recalled_cluster_leads_to_related_clusters(heartbeats: HeartbeatRunne
             tenant_id=agent.tenant_id, source=sea, target=garden, relation="evolves", strength=0.5
         )
         Activation.objects.all().delete()
-    heartbeats.run(reply_of(actions=[action_of("recall", query="what grows", theme="Garden, trees")]))
+    heartbeats.run(reply_of(actions=[action_of("recall", query="what grows", cluster="Garden, trees")]))
     (action,) = last_heartbeat(agent).actions
     assert set(action["memory_ids"]) == set(ids[:2])
     prompt = heartbeats.run(REST)
-    assert "related themes: sea, boats" in prompt.split("## Activated themes")[1].split("\n## ")[0]
+    assert "related clusters: sea, boats" in prompt.split("## Activated clusters")[1].split("\n## ")[0]

@@ -44,7 +44,7 @@ def _accept_changes(agent: Agent, kind: ProposalKind, number: int) -> list[Propo
     """Propose and accept distinct changes, by a person."""
     accepted = []
     for subject in SUBJECTS[:number]:
-        change = {"category": "world"} if kind is ProposalKind.BELIEF else {"theme": subject}
+        change = {"category": "world"} if kind is ProposalKind.BELIEF else {"cluster": subject}
         new = NewProposal(
             kind=kind, content=f"{subject} {subject[::-1]}", confidence=0.6, source="operator", change=change
         )

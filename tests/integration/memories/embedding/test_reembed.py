@@ -287,7 +287,7 @@ def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent,
     move(mind, SHORT)
     assert agents_found() == {other_mind.id, foreign_mind.id}
     (planned,) = find_moves(model=LONG, actor="cli:test")
-    assert (planned.name, planned.model, planned.memories, planned.made) == ("Vega", SHORT, 2, 0)
+    assert (planned.name, planned.model, planned.memories, planned.prepared) == ("Vega", SHORT, 2, 0)
 
 
 def test_a_switch_takes_as_many_statements_for_any_number(mind: Agent, statements: list[str]) -> None:
@@ -296,7 +296,7 @@ def test_a_switch_takes_as_many_statements_for_any_number(mind: Agent, statement
         store_memories(mind, *turns(*STATEMENTS[:number]))
         target = SHORT if mind_of(mind) == LONG else LONG
         moves = find_moves(model=target, actor="cli:test", agent_id=mind.id)
-        Reembedding(model=target, actor="cli:test")._make_missing(moves[0])
+        Reembedding(model=target, actor="cli:test")._prepare_missing(moves[0])
         statements.clear()
         with tenant_transaction(mind.tenant_id):
             assert switch_model(agent_id=mind.id, model=target, actor="cli:test") is not None

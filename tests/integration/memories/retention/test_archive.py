@@ -163,7 +163,8 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = store_memories(mind, "Soup.", "Salt.")
     apply(mind, archive, [soup])
-    with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
+    message = f"archive memories before you remove them for good; not archived: {salt}"
+    with pytest.raises(Invalid, match=message):
         apply(mind, purge, [soup, salt])
     assert len(memories_of(mind)) == 2
 

@@ -14,6 +14,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Episode, Memory
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.values import MemoryType, NewMemory
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
@@ -153,3 +154,15 @@ def test_many_writers_leave_one_open_episode_and_unique_places(mind: Agent) -> N
 def test_conversations_of_one_file_do_not_mix(mind: Agent) -> None:
     store_memories(mind, [*turns("Hello.", "Hello to you.", session="a"), *turns("Good day.", session="b")])
     assert [len(episodes_of(mind, session)) for session in ("a", "b")] == [1, 1]
+
+
+def test_no_index_has_a_column_that_each_memory_changes(mind: Agent) -> None:
+    statement = """
+    SELECT DISTINCT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+        AND (a.attnum = ANY(i.indkey) OR i.indpred::text ~ ('varattno ' || a.attnum || ' '))
+    WHERE i.indrelid = 'memories_episode'::regclass AND a.attnum > 0
+    """
+    with tenant_transaction(mind.tenant_id):
+        indexed = {name for (name,) in fetch(statement)}
+    assert {"started_at", "ended_at", "session"} <= indexed
+    assert not {"last_at", "size"} & indexed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.prompts.cuts import CutContext, without_room
+from arbor.heartbeat.prompts.fitting import CutContext, without_room
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -36,9 +36,10 @@ def huge_situation(**changes: Any) -> Situation:
     return full_situation().model_copy(update=values | changes)
 
 
-def built(view: Situation, *, window: int = 8_192, **rules: Any) -> HeartbeatState:
-    given = rules_of(model_context=window, default_model="ollama/small", **rules)
-    heartbeat = heartbeat_of(view=view, character=CHARACTER, moment=moment_of(rules=given))
+def heartbeat_with_prompt(view: Situation, *, window: int = 8_192, **rules: Any) -> HeartbeatState:
+    """Build the prompt of a heartbeat for a small model; `rules` are fields of its rules."""
+    moment = moment_of(rules=rules_of(model_context=window, default_model="ollama/small", **rules))
+    heartbeat = heartbeat_of(situation=view, character=CHARACTER, moment=moment)
     return Answers().run(build_the_prompt(heartbeat)).state
 
 
@@ -46,7 +47,7 @@ def test_a_prompt_of_ten_windows_ends_inside_and_is_audited() -> None:
     view = huge_situation()
     assert build_prompt(view, CHARACTER, "a" * 16, window=10**7).tokens > 10 * 8_192
 
-    heartbeat = built(view)
+    heartbeat = heartbeat_with_prompt(view)
 
     assert heartbeat.prompt is not None
     sections = {section["name"]: section for section in heartbeat.prompt.sections}
@@ -64,18 +65,20 @@ def test_a_prompt_of_ten_windows_ends_inside_and_is_audited() -> None:
     assert note.detail["tokens"] == sum(cut["tokens"] for cut in note.detail["sources"].values()) > 60_000
 
 
-def test_a_prompt_that_fits_is_no_cut() -> None:
-    assert built(full_situation(), window=32_000).effects.audit == ()
+def test_a_prompt_that_fits_is_not_audited() -> None:
+    assert heartbeat_with_prompt(full_situation(), window=32_000).effects.audit == ()
 
 
 def test_the_reflex_policy_reads_the_whole_situation() -> None:
     given = rules_of(model_context=8_192, default_model="reflex/default")
-    heartbeat = heartbeat_of(view=huge_situation(), character=CHARACTER, moment=moment_of(rules=given))
+    heartbeat = heartbeat_of(situation=huge_situation(), character=CHARACTER, moment=moment_of(rules=given))
     assert Answers().run(build_the_prompt(heartbeat)).state.effects.audit == ()
 
 
 def test_a_context_without_room_names_its_largest_part() -> None:
-    heartbeat = built(full_situation().model_copy(update={"skills": [SkillView(name="All", text=LONG * 40)]}))
+    heartbeat = heartbeat_with_prompt(
+        full_situation().model_copy(update={"skills": [SkillView(name="All", text=LONG * 40)]})
+    )
     result = Answers().run(Think()(heartbeat))
 
     assert result.outcome is NodeOutcome.FAILURE
@@ -95,7 +98,7 @@ def test_the_error_says_what_would_fit(sizes: dict[str, int], error: str) -> Non
     assert error in without_room(model="ollama/x", window=10, tokens=12, sizes=sizes)
 
 
-def test_cuts_are_told_the_largest_first() -> None:
+def test_cuts_are_listed_largest_first() -> None:
     cut = CutContext(
         removed={"held": 4, "last_beat": 1_200}, entries={"held": 2}, left={"held": 6, "goals": 9}
     )
@@ -109,7 +112,7 @@ def test_cuts_are_told_the_largest_first() -> None:
 
 
 def test_tokens_are_counted_by_the_tokenizer_of_the_models() -> None:
-    heartbeat = built(full_situation(), tokenizers={"ollama": words})
+    heartbeat = heartbeat_with_prompt(full_situation(), tokenizers={"ollama": words})
 
     assert heartbeat.prompt is not None
     for section in heartbeat.prompt.sections:
@@ -123,16 +126,16 @@ def test_tokens_are_counted_by_the_tokenizer_of_the_models() -> None:
 
 
 def test_a_resumed_heartbeat_counts_as_its_prompt_was_counted() -> None:
-    estimated = built(full_situation())
+    estimated = heartbeat_with_prompt(full_situation())
     moment = moment_of(rules=rules_of(model_context=8_192, tokenizers={"ollama": words}))
     assert estimated.prompt is not None
 
-    resumed = Answers().run(Think()(heartbeat_of(**(_fields(estimated) | {"moment": moment})))).state
+    continued = heartbeat_of(
+        situation=estimated.situation, prompt=estimated.prompt, model=estimated.model, moment=moment
+    )
+
+    resumed = Answers().run(Think()(continued)).state
 
     assert resumed.situation.terms is not None
     assert resumed.situation.terms.tokenizer == ""
     assert resumed.asked_tokens > words(estimated.prompt.user)
-
-
-def _fields(heartbeat: HeartbeatState) -> dict[str, Any]:
-    return {"view": heartbeat.view, "prompt": heartbeat.prompt, "model": heartbeat.model}

@@ -22,7 +22,6 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.models.token_estimates import estimate_tokens
-from arbor.models.windows import window_of
 from arbor.quotations import RenderedSection
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
@@ -30,7 +29,10 @@ LONG = "word " * 220
 
 
 def fit_situation(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
-    """Fit a situation into these shares, by default those of the seed."""
+    """Fit a situation into these shares, by default those of the seed.
+
+    Return the fitted situation, the number of omitted entries and the text, each by section.
+    """
     given = {**SHARES, **{PromptSide(name): tokens for name, tokens in allowed.items()}}
     fit_result, rendered = fit(view, given, lambda situation: render(situation, NONCE))
     return fit_result.situation, dict(fit_result.cut), {section.name: section.text for section in rendered}
@@ -103,10 +105,10 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
         (
             {
                 "recent": [memory(f"a{n}", content=LONG) for n in range(4)],
-                "themes": [ClusterView(name="tide")],
+                "clusters": [ClusterView(name="tide")],
             },
             {"memory": 900},
-            {"themes": 1, "recent": 2},
+            {"clusters": 1, "recent": 2},
             ["memory-a2", "memory-a3"],
             ["tide", "memory-a0", "memory-a1"],
         ),
@@ -174,21 +176,21 @@ def test_the_least_important_entries_are_cut_first_and_counted(
     assert all(text in whole for text in shown)
     assert not any(text in whole for text in omitted)
     for name, number in cut.items():
-        emptied = f"## Not shown: {name} ({number})"
-        assert texts[name] == emptied or f"Not shown, for want of room: {number}." in texts[name]
+        heading = f"## Not shown: {name} ({number})"
+        assert texts[name] == heading or f"Not shown, for want of room: {number}." in texts[name]
 
 
 def test_an_emptied_section_is_a_heading_that_names_it() -> None:
     view = situation(
         notices=[Notice(kind=NoticeKind.STAGNATION, text=LONG)],
-        themes=[ClusterView(name=LONG)],
+        clusters=[ClusterView(name=LONG)],
         recent=[memory("a1", content=LONG)],
     )
 
     _, _, texts = fit_situation(view, world_state=10, memory=60)
 
     assert texts["notices"] == "## Not shown: notices (1)"
-    assert texts["themes"] == "## Not shown: themes (1)"
+    assert texts["clusters"] == "## Not shown: clusters (1)"
 
 
 def test_a_side_over_its_share_is_cut_to_fit() -> None:
@@ -250,7 +252,7 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
     assert 0 < len(small.percepts) < 5
     assert small.percepts == large.percepts[: len(small.percepts)]
     assert f"Waiting for your next heartbeat: {5 - len(small.percepts)}." in small.user
-    # What waits is not spoken of.
+    # Boundary matches of percepts that stay pending are not shown.
     assert "about p0" in small.user
     assert "about p4" not in small.user
 
@@ -320,21 +322,6 @@ def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
 
     assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
     assert set(token_shares._SIDE_OF) <= rendered
-
-
-@pytest.mark.parametrize(
-    ("handle", "tokens"),
-    [
-        ("anthropic/claude-opus-5-5", 200_000),
-        ("openai/gpt-4o-mini", 128_000),
-        ("openai/gpt-4.1", 1_000_000),
-        ("openai/my-own", 7),
-        ("ollama/gpt-4o", 7),
-        ("", 7),
-    ],
-)
-def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) -> None:
-    assert window_of(handle, otherwise=7) == tokens
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
-"""Sections of a prompt about the self, and the peers of percepts."""
+"""Sections of a prompt about the self."""
 
 from __future__ import annotations
 
 import pytest
 
 from arbor.heartbeat.prompts.prompt import render
-from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import (
     CapabilityView,
     ContradictionView,
@@ -18,7 +17,7 @@ from arbor.heartbeat.views import (
     ProposalView,
 )
 from arbor.selves.drives import Drive
-from tests.unit.heartbeat.builders import percept, situation
+from tests.unit.heartbeat.builders import NONCE, situation
 
 SITUATION = situation(
     mood=MoodView(valence=0.3, arousal=0.7),
@@ -61,12 +60,12 @@ SITUATION = situation(
     ],
 )
 def test_each_side_of_the_self_has_its_section(section: str, line: str) -> None:
-    texts = {section.name: section.text for section in render(SITUATION, "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(SITUATION, NONCE)}
     assert line in texts[section]
 
 
 def test_an_empty_self_has_no_sections() -> None:
-    texts = {section.name: section.text for section in render(situation(), "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(situation(), NONCE)}
     names = (
         "mood",
         "drives",
@@ -78,7 +77,3 @@ def test_an_empty_self_has_no_sections() -> None:
         "boundaries",
     )
     assert not any(texts[name] for name in names)
-
-
-def test_a_percept_names_its_peer() -> None:
-    assert PerceptView.model_validate({**percept("x").model_dump(), "peer": "Bo"}).peer == "Bo"

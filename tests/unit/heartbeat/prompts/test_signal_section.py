@@ -50,18 +50,18 @@ SOURCES = ("Ben", "Lyra", "")
 LARGE, SMALL = 32_000, 3_000
 
 
-def changed(source: str, count: int) -> list[SubscribedSignal]:
-    """Return `count` entries of a source, of different names."""
+def signals_of(source: str, count: int) -> list[SubscribedSignal]:
+    """Return `count` signals of one source, each with a name of its own."""
     names = [f"memory.{source or 'shared'}_{number}" for number in range(count)]
     return [
         SubscribedSignal(name=name, source=source, at=NOW, subjects=["tides " * 20] * 3) for name in names
     ]
 
 
-def built(view: Situation, *, window: int, model: str = "ollama/small") -> HeartbeatState:
+def heartbeat_with_prompt(view: Situation, *, window: int, model: str = "ollama/small") -> HeartbeatState:
     """Build the prompt of a heartbeat with one subscription to each source."""
     heartbeat = heartbeat_of(
-        view=view,
+        situation=view,
         moment=moment_of(rules=rules_of(model_context=window, default_model=model)),
         signal_positions={
             source: {str(UUID(int=number)): str(UUID(int=number + 9))}
@@ -72,17 +72,18 @@ def built(view: Situation, *, window: int, model: str = "ollama/small") -> Heart
 
 
 def acknowledged(heartbeat: HeartbeatState) -> list[str]:
+    """Return the sources whose positions move when the prompt is sent."""
     positions = with_percepts_received(heartbeat).effects.signal_positions
     return [SOURCES[subscription.int] for subscription, _ in positions]
 
 
 def test_only_sources_that_the_prompt_shows_are_acknowledged() -> None:
-    view = situation(signals=[entry for source in SOURCES for entry in changed(source, 2)])
-    whole = built(view, window=LARGE)
+    view = situation(signals=[entry for source in SOURCES for entry in signals_of(source, 2)])
+    whole = heartbeat_with_prompt(view, window=LARGE)
     assert acknowledged(whole) == [*SOURCES]
     assert whole.effects.audit == ()
 
-    small = built(view, window=SMALL)
+    small = heartbeat_with_prompt(view, window=SMALL)
 
     assert acknowledged(small) == ["Ben", "Lyra"]
     assert small.prompt is not None
@@ -97,7 +98,7 @@ def test_only_sources_that_the_prompt_shows_are_acknowledged() -> None:
 
 def test_signals_of_one_source_are_only_shortened() -> None:
     """Show at least a line: signals that never fit would be read again and again."""
-    small = built(situation(signals=changed("Ben", 30)), window=SMALL)
+    small = heartbeat_with_prompt(situation(signals=signals_of("Ben", 30)), window=SMALL)
 
     assert acknowledged(small) == [*SOURCES]
     (note,) = small.effects.audit
@@ -110,5 +111,5 @@ def test_signals_of_one_source_are_only_shortened() -> None:
 
 
 def test_the_reflex_policy_has_read_all_signals() -> None:
-    view = situation(signals=[entry for source in SOURCES for entry in changed(source, 2)])
-    assert acknowledged(built(view, window=SMALL, model="reflex/default")) == [*SOURCES]
+    view = situation(signals=[entry for source in SOURCES for entry in signals_of(source, 2)])
+    assert acknowledged(heartbeat_with_prompt(view, window=SMALL, model="reflex/default")) == [*SOURCES]

@@ -39,7 +39,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.values import AspectKind, BeliefCategory
 from arbor.values import replace
-from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, proposal, situation
+from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, memory, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import (
     Answers,
     action_record_of,
@@ -54,7 +54,7 @@ DETAIL = "with its piers, cranes, lamps, ferries and what people say about each 
 
 
 def rich_situation(**changes: Any) -> Situation:
-    """Return the situation of an agent that has lived for long, with entries of common lengths."""
+    """Return the situation of an agent with a long history, with entries of usual lengths."""
     values: dict[str, Any] = {
         "mode": Mode.CONVERSATION,
         "environment": Environment(now=NOW, user_waiting=True, user_messages=1, pending_percepts=3),
@@ -114,12 +114,12 @@ def rich_situation(**changes: Any) -> Situation:
     return situation(**(values | changes))
 
 
-def asked(window: int, view: Situation | None = None, **changes: Any) -> tuple[HeartbeatState, Question]:
-    """Build the prompt and ask the model."""
+def ask_model(window: int, view: Situation | None = None, **changes: Any) -> tuple[HeartbeatState, Question]:
+    """Build the prompt, and return the heartbeat with its question to the model."""
     moment = moment_of(rules=rules_of(model_context=window, reply_tokens=4_096, default_model="ollama/small"))
-    given: dict[str, Any] = {"view": view or rich_situation(), "character": CHARACTER, "moment": moment}
+    values: dict[str, Any] = {"situation": view or rich_situation(), "character": CHARACTER, "moment": moment}
     answers = Answers()
-    heartbeat = answers.run(build_the_prompt(heartbeat_of(**(given | changes)))).state
+    heartbeat = answers.run(build_the_prompt(heartbeat_of(**(values | changes)))).state
     result = answers.run(Think()(heartbeat))
     assert result.suspend is not None
     return result.state, result.suspend.payload
@@ -134,7 +134,7 @@ def prompt_text(question: Question) -> str:
     ("window", "memories", "goals"), [(8_192, 6, 2), (4_096, 2, 1)], ids=["8192", "4096"]
 )
 def test_a_small_window_shows_what_an_agent_needs(window: int, memories: int, goals: int) -> None:
-    _, question = asked(window)
+    _, question = ask_model(window)
     request, text = request_of(question.request), prompt_text(question)
     tokens = sum(section["tokens"] for section in question.sections)
 
@@ -155,7 +155,7 @@ def test_a_small_window_shows_what_an_agent_needs(window: int, memories: int, go
 
 
 def test_the_prompt_of_a_small_window_is_replayed_equally() -> None:
-    heartbeat, question = asked(8_192)
+    heartbeat, question = ask_model(8_192)
     situation = Situation.model_validate(heartbeat.situation.model_dump(mode="json"))
     assert situation.terms is not None
     recorded = RecordedHeartbeat(
@@ -176,7 +176,7 @@ def test_the_prompt_of_a_small_window_is_replayed_equally() -> None:
 
 
 def test_a_large_window_changes_nothing() -> None:
-    _, question = asked(16_384)
+    _, question = ask_model(16_384)
     request = request_of(question.request)
 
     assert request.max_tokens == 4_096
@@ -226,19 +226,19 @@ def test_an_action_that_is_not_permitted_is_not_offered() -> None:
 
 
 def test_prompt_and_schema_offer_the_same_actions() -> None:
-    _, question = asked(8_192)
+    _, question = ask_model(8_192)
     request = request_of(question.request)
     listed = set(re.findall(r"^- (\w+) \(\d+\)", request.system, re.MULTILINE))
     schema = json.dumps(request.schema)
 
     assert listed == {name for name in ACTIONS if f'"enum": ["{name}"]' in schema}
-    # It is a step of the plan.
+    # A step of the plan needs this action.
     assert "inquire_deep" in listed
 
 
 def test_the_reflex_policy_is_offered_all_actions() -> None:
     moment = moment_of(rules=rules_of(model_context=8_192, default_model="reflex/default"))
-    heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=rich_situation(), moment=moment))).state
+    heartbeat = Answers().run(build_the_prompt(heartbeat_of(situation=rich_situation(), moment=moment))).state
     assert len(heartbeat.situation.actions) == len(rich_situation().actions)
 
 
@@ -254,31 +254,29 @@ def test_a_window_is_small_by_the_room_of_its_prompt(window: int, reply: int, sm
 
 
 def test_a_small_window_has_room_for_a_further_turn() -> None:
-    heartbeat, _ = asked(8_192, turns_allowed=3)
+    heartbeat, _ = ask_model(8_192, turns_allowed=3)
     found = "\n".join(DETAIL for _ in range(20))
-    heartbeat = heartbeat_of_turn(heartbeat, found)
-    result = Answers().run(follow_up(heartbeat))
+    result = Answers().run(follow_up(after_recall(heartbeat, found)))
 
     assert result.state.goes_on
     assert "with its piers" in result.state.follow_up
 
 
-def heartbeat_of_turn(heartbeat: HeartbeatState, brought: str) -> HeartbeatState:
-    """Return the heartbeat after a recall."""
-    deed = action_record_of("recall", brought=brought)
+def after_recall(heartbeat: HeartbeatState, brought: str) -> HeartbeatState:
+    """Return the heartbeat after a recall that brought this text."""
     return replace(
         heartbeat,
         reply=Reply(thinking="hm"),
         reply_text='{"thinking": "hm"}',
-        present=TurnRecord(action_records=[deed]),
+        present=TurnRecord(action_records=[action_record_of("recall", brought=brought)]),
     )
 
 
 def test_a_long_unreadable_reply_is_quoted_in_part() -> None:
-    heartbeat, _ = asked(8_192)
+    heartbeat, _ = ask_model(8_192)
     view = rich_situation()
     moment = heartbeat.moment
-    again, question = asked(
+    again, question = ask_model(
         8_192, view, reply_text="tide " * 1_600, unreadable="it breaks off", moment=moment
     )
     request = request_of(question.request)
@@ -292,7 +290,7 @@ def test_a_long_unreadable_reply_is_quoted_in_part() -> None:
 
 def test_a_prompt_without_room_fails_with_the_setting() -> None:
     moment = moment_of(rules=rules_of(model_context=2_048, default_model="ollama/small"))
-    heartbeat = heartbeat_of(view=rich_situation(), character=CHARACTER * 3, moment=moment)
+    heartbeat = heartbeat_of(situation=rich_situation(), character=CHARACTER * 3, moment=moment)
     result = Answers().run(Think()(Answers().run(build_the_prompt(heartbeat)).state))
 
     assert result.outcome is NodeOutcome.FAILURE
@@ -302,5 +300,5 @@ def test_a_prompt_without_room_fails_with_the_setting() -> None:
 
 
 def test_an_ordinary_prompt_has_room_in_4096_tokens() -> None:
-    prompt = build_prompt(rich_situation(), CHARACTER, "4f9c2b7a81d06e35", window=4_096)
+    prompt = build_prompt(rich_situation(), CHARACTER, NONCE, window=4_096)
     assert sum(section.tokens for section in prompt.sections) < 4_096 - 256

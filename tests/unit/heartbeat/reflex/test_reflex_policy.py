@@ -1,8 +1,6 @@
-"""The reflex policy: schema, means and decisions."""
+"""Replies of the reflex policy in each mode."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -15,6 +13,7 @@ from arbor.heartbeat.views import PlanView, ProposalView
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import (
+    action_names,
     full_situation,
     goal,
     intent,
@@ -23,10 +22,6 @@ from tests.unit.heartbeat.builders import (
     reflex,
     situation,
 )
-
-
-def actions(reply: dict[str, Any]) -> list[str]:
-    return [action["action"] for action in reply["actions"]]
 
 
 def test_conversation_remembers_messages_and_adds_requests_as_goals() -> None:
@@ -38,7 +33,7 @@ def test_conversation_remembers_messages_and_adds_requests_as_goals() -> None:
         )
     )
 
-    assert actions(reply) == ["remember", "remember", "recall"]
+    assert action_names(reply) == ["remember", "remember", "recall"]
     assert "The ferry is late" in reply["actions"][0]["params"]["content"]
     assert "lighthouse" in reply["actions"][2]["params"]["query"]
     assert [(new["title"], new["source"]) for new in reply["new_goals"]] == [
@@ -162,8 +157,8 @@ def test_pursuit_executes_different_steps_together() -> None:
         mode=Mode.GOAL_PURSUIT, goals=[goal()], intents=steps, relevant=[memory("pier"), memory("crane")]
     )
 
-    assert actions(reflex(seen)) == ["reflect", "connect", "synthesize"]
-    assert actions(reflex(seen.model_copy(update={"energy": 3.0}))) == ["reflect", "connect"]
+    assert action_names(reflex(seen)) == ["reflect", "connect", "synthesize"]
+    assert action_names(reflex(seen.model_copy(update={"energy": 3.0}))) == ["reflect", "connect"]
 
 
 def test_an_aspiration_is_neither_planned_nor_completed() -> None:
@@ -191,7 +186,7 @@ def test_a_step_that_costs_too_much_waits_and_the_agent_rests() -> None:
         )
     )
 
-    assert actions(reply) == ["rest"]
+    assert action_names(reply) == ["rest"]
     assert reply["goal_updates"] == []
     assert "too little energy" in reply["thinking"]
 
@@ -207,7 +202,7 @@ def test_a_step_that_connects_memories_needs_two_of_them() -> None:
         )
     )
 
-    assert actions(reply) == ["reflect"]
+    assert action_names(reply) == ["reflect"]
 
 
 def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:

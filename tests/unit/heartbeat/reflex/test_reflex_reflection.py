@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from arbor.goals.values import GoalLayer, GoalState
@@ -14,15 +12,12 @@ from arbor.memory.values import MemoryType
 from arbor.selves.drives import Drive
 from tests.unit.heartbeat.builders import (
     NOW,
+    action_names,
     goal,
     memory,
     reflex,
     situation,
 )
-
-
-def actions(reply: dict[str, Any]) -> list[str]:
-    return [action["action"] for action in reply["actions"]]
 
 
 def test_consolidation_connects_memories_that_share_most_words() -> None:
@@ -51,15 +46,15 @@ def test_consolidation_does_not_connect_memories_already_thought_of() -> None:
     )
     again = reflex(situation(mode=Mode.CONSOLIDATION, recent=[*views, insight]))
 
-    assert actions(first) == ["connect", "reflect"]
-    assert actions(again) == ["rest"]
+    assert action_names(first) == ["connect", "reflect"]
+    assert action_names(again) == ["rest"]
     assert again["thinking"] != first["thinking"]
 
 
 def test_memories_with_equal_texts_are_not_connected() -> None:
     twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
 
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["reflect"]
+    assert action_names(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["reflect"]
 
 
 def test_reflection_ignores_the_answers_of_the_agent() -> None:
@@ -72,8 +67,8 @@ def test_reflection_ignores_the_answers_of_the_agent() -> None:
 
 
 def test_consolidation_without_similar_memories_reflects_or_rests() -> None:
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["reflect"]
-    assert actions(reflex(situation(mode=Mode.CONSOLIDATION))) == ["rest"]
+    assert action_names(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["reflect"]
+    assert action_names(reflex(situation(mode=Mode.CONSOLIDATION))) == ["rest"]
 
 
 def test_reflection_resolves_its_question_and_adds_another() -> None:
@@ -84,7 +79,7 @@ def test_reflection_resolves_its_question_and_adds_another() -> None:
         )
     )
 
-    assert actions(reply) == ["reflect", "recall"]
+    assert action_names(reply) == ["reflect", "recall"]
     assert "The pier was rebuilt" in reply["actions"][0]["params"]["insight"]
     assert reply["actions"][1]["params"]["query"] == "Aurelio"
     assert reply["resolved"] == ["who built the pier?"]
@@ -101,7 +96,7 @@ def test_reflection_sums_up_several_memories() -> None:
     )
 
     summary = reply["actions"][0]
-    assert actions(reply)[:2] == ["synthesize", "connect"]
+    assert action_names(reply)[:2] == ["synthesize", "connect"]
     assert summary["params"]["materials"] == ["memory-pier", "memory-crane"]
     assert summary["params"]["content"].startswith("About “pier”: Ada said “The pier was rebuilt")
 
@@ -115,23 +110,23 @@ def test_a_reflection_is_not_repeated() -> None:
     again = reflex(situation(recent=[*views, insight]))
     thought = WorkingMemory(thoughts=[Thought(text=first["thinking"], at=NOW)])
 
-    assert "reflect" in actions(first)
+    assert "reflect" in action_names(first)
     for reply in (again, reflex(situation(recent=views, working_memory=thought))):
-        assert {"reflect", "synthesize"}.isdisjoint(actions(reply))
+        assert {"reflect", "synthesize"}.isdisjoint(action_names(reply))
 
 
 def test_an_empty_mind_creates_no_goals() -> None:
     for energy in (2, 10):
         reply = reflex(situation(energy=energy))
 
-        assert (actions(reply), reply["new_goals"]) == (["rest"], [])
+        assert (action_names(reply), reply["new_goals"]) == (["rest"], [])
 
 
 def test_reflection_without_news_goes_back_to_each_subject() -> None:
     goals = [goal(title=title, layer=GoalLayer.ASPIRATION) for title in ("Mend the pier", "Count the seals")]
     replies = [reflex(situation(goals=goals, beat_number=number)) for number in (1, 2)]
 
-    assert [actions(reply) for reply in replies] == [["recall"], ["recall"]]
+    assert [action_names(reply) for reply in replies] == [["recall"], ["recall"]]
     assert {reply["actions"][0]["params"]["query"] for reply in replies} == {
         "Mend the pier",
         "Count the seals",
@@ -142,7 +137,7 @@ def test_reflection_without_news_goes_back_to_each_subject() -> None:
 def test_an_urgent_need_for_rest_is_met() -> None:
     tired = situation(recent=[memory("pier")], drives=[DriveView(name=Drive.REST, level=0.9, urgent=True)])
 
-    assert actions(reflex(tired)) == ["rest"]
+    assert action_names(reflex(tired)) == ["rest"]
 
 
 @pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
@@ -161,7 +156,7 @@ def test_an_insight_is_no_material_of_another() -> None:
         type=MemoryType.SEMANTIC,
     )
 
-    assert actions(reflex(situation(recent=[own]))) == ["rest"]
+    assert action_names(reflex(situation(recent=[own]))) == ["rest"]
 
 
 def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:

@@ -66,7 +66,8 @@ reply_like = st.dictionaries(
 )
 
 
-def check(text: str) -> None:
+def assert_read_or_refused(text: str) -> None:
+    """Fail unless the parser refuses the text, or reads a reply that can be stored."""
     try:
         parsed = parse_reply(text)
     except ReplyInvalid:
@@ -81,13 +82,13 @@ def check(text: str) -> None:
 @settings(max_examples=120)
 @given(reply_like)
 def test_any_object_is_read_or_refused(value: dict[str, Any]) -> None:
-    check(json.dumps(value))
+    assert_read_or_refused(json.dumps(value))
 
 
 @settings(max_examples=120)
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    check(text)
+    assert_read_or_refused(text)
 
 
 @settings(max_examples=120)
@@ -103,7 +104,7 @@ def test_a_mutilated_reply_is_read_or_refused(value: dict[str, Any], data: st.Da
             )
         )
         text = text[:at] + piece + text[at + length :]
-    check(text)
+    assert_read_or_refused(text)
 
 
 @pytest.mark.bar
@@ -125,7 +126,7 @@ def test_a_mutilated_reply_is_read_or_refused(value: dict[str, Any], data: st.Da
 def test_an_enormous_text_is_parsed_quickly(text: str) -> None:
     started = time.perf_counter()
 
-    check(text)
+    assert_read_or_refused(text)
 
     # About 0.3 s at worst on a slow machine; without bounds, minutes.
     assert time.perf_counter() - started < 5

@@ -33,7 +33,6 @@ SHORT = '{"thinking": "hm", "actions": [], "memory_notes": [], "goal_updates": [
         (f"[{SHORT}]", "text around"),
         (f'{{"reply": {SHORT}}}', "wrapped in another object"),
         (SHORT.replace("[]}", "[],}"), "a trailing comma was left out"),
-        (SHORT.replace("[]", "[ , ]", 1).replace("[ , ]", "[],", 1).replace(",,", ","), None),
         (SHORT.replace("[]", '["rest",\n]', 1), "a trailing comma"),
         (SHORT.replace('"', "'"), "single quotes were taken as double quotes"),
         (f"```python\n{SHORT.replace(chr(34), chr(39))}\n```", "single quotes"),

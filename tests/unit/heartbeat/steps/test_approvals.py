@@ -37,7 +37,7 @@ from tests.unit.heartbeat.state_builders import (
 )
 
 RECALL = {"query": "ferries"}
-#: As `decide` completes them.
+#: The parameters as `decide` completes them.
 COMPLETE = ACTIONS["recall"].params.model_validate(RECALL).model_dump(mode="json")
 APPROVAL = UUID(int=77)
 
@@ -79,13 +79,13 @@ def verdicts(heartbeat: HeartbeatState) -> list[str]:
     return [decision.verdict.value for decision in decide(heartbeat).state.decisions]
 
 
-def acted(heartbeat: HeartbeatState) -> HeartbeatState:
+def decide_and_act(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state after `decide` and `act`."""
     return run_step(act(decide(heartbeat).state), {RecallRequest: []}).state
 
 
 def test_asked_action_waits_and_is_free() -> None:
-    heartbeat = acted(heartbeat_with(RECALL))
+    heartbeat = decide_and_act(heartbeat_with(RECALL))
 
     (record,) = heartbeat.action_records
     assert (record.decision.verdict, record.result.cost) == (DecisionVerdict.AWAITS_APPROVAL, 0)
@@ -102,7 +102,7 @@ def test_asked_action_waits_and_is_free() -> None:
 def test_same_action_is_asked_once() -> None:
     assert verdicts(heartbeat_with(RECALL, RECALL)) == ["awaits_approval", "too_many"]
     waiting = heartbeat_with(RECALL, approvals=(approval_of(ApprovalStatus.PENDING),))
-    heartbeat = acted(waiting)
+    heartbeat = decide_and_act(waiting)
     assert heartbeat.action_records[0].decision.approval_id == str(APPROVAL)
     assert not heartbeat.effects.approvals
     assert not heartbeat.effects.audit
@@ -115,7 +115,7 @@ def test_request_has_the_same_id_when_walked_again() -> None:
 
 def test_approved_action_runs_before_the_reply() -> None:
     approved = approval_of(ApprovalStatus.APPROVED, reasoning="it matters")
-    heartbeat = acted(heartbeat_with({"query": "tides"}, approvals=(approved,)))
+    heartbeat = decide_and_act(heartbeat_with({"query": "tides"}, approvals=(approved,)))
 
     (record, other) = heartbeat.action_records
     assert (record.decision.params, record.decision.by_approval) == (COMPLETE, True)
@@ -143,7 +143,7 @@ def test_approved_action_runs_once() -> None:
     ],
 )
 def test_changed_parameters_are_refused(changes: dict[str, Any]) -> None:
-    heartbeat = acted(heartbeat_with(approvals=(approval_of(ApprovalStatus.APPROVED, **changes),)))
+    heartbeat = decide_and_act(heartbeat_with(approvals=(approval_of(ApprovalStatus.APPROVED, **changes),)))
 
     (record,) = heartbeat.action_records
     assert record.decision.verdict is DecisionVerdict.NOT_AUTHORIZED
@@ -182,7 +182,7 @@ def test_denied_action_is_refused_with_the_reason() -> None:
 
 def test_expired_approval_asks_again() -> None:
     expired = approval_of(ApprovalStatus.APPROVED, expires_at=NOW)
-    heartbeat = acted(heartbeat_with(RECALL, approvals=(expired,)))
+    heartbeat = decide_and_act(heartbeat_with(RECALL, approvals=(expired,)))
 
     assert [record.decision.verdict for record in heartbeat.action_records] == [
         DecisionVerdict.AWAITS_APPROVAL
@@ -192,7 +192,7 @@ def test_expired_approval_asks_again() -> None:
 
 def test_approved_action_waits_for_energy() -> None:
     approved = approval_of(ApprovalStatus.APPROVED)
-    heartbeat = acted(heartbeat_with(approvals=(approved,), view=situation(energy=0.0)))
+    heartbeat = decide_and_act(heartbeat_with(approvals=(approved,), situation=situation(energy=0.0)))
 
     assert heartbeat.action_records[0].decision.verdict is DecisionVerdict.TOO_LITTLE_ENERGY
     assert not heartbeat.effects.approvals_used
@@ -201,7 +201,7 @@ def test_approved_action_waits_for_energy() -> None:
 
 def test_always_allowed_action_uses_up_its_request() -> None:
     waiting = approval_of(ApprovalStatus.PENDING)
-    heartbeat = acted(heartbeat_with(RECALL, profile=TrustProfile(), approvals=(waiting,)))
+    heartbeat = decide_and_act(heartbeat_with(RECALL, profile=TrustProfile(), approvals=(waiting,)))
 
     assert heartbeat.action_records[0].decision.runs
     assert heartbeat.effects.approvals_used == (APPROVAL,)

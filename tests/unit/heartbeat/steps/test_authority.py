@@ -29,23 +29,23 @@ from tests.unit.heartbeat.state_builders import (
 REST = ACTION_PREFIX + "rest"
 
 
-def decided(*actions: str, **changes: Any) -> HeartbeatState:
+def heartbeat_after_decide(*actions: str, **changes: Any) -> HeartbeatState:
     """Return a heartbeat that has decided to do these actions."""
     reply = Reply(actions=[ProposedAction(action=name) for name in actions])
     values: dict[str, Any] = {"moment": permitting("rest"), "reply": reply, "turn": 1}
     return Answers().run(decide(heartbeat_of(**(values | changes)))).state
 
 
-def done(heartbeat: HeartbeatState) -> HeartbeatState:
+def run_act(heartbeat: HeartbeatState) -> HeartbeatState:
     return Answers().run(act(heartbeat)).state
 
 
 def test_a_decided_action_is_signed_and_done_by_its_grant() -> None:
-    heartbeat = decided("rest", "recall")
+    heartbeat = heartbeat_after_decide("rest", "recall")
     assert heartbeat.signed is not None
     (request,) = heartbeat.signed.requests
     assert (request.resource, request.nonce.turn, request.nonce.index) == (REST, 1, 0)
-    heartbeat = done(heartbeat)
+    heartbeat = run_act(heartbeat)
     assert [record.decision.verdict for record in heartbeat.action_records] == ["run", "not_authorized"]
     assert heartbeat.action_records[0].decision.capability_id == grants_of("rest")[0].id
     # The signature is used once, and not stored with what follows.
@@ -100,7 +100,7 @@ def _with_grants(*actions: str) -> Callable[[HeartbeatState], HeartbeatState]:
 def test_an_action_that_is_not_what_was_signed_is_refused(
     meddle: Callable[[HeartbeatState], HeartbeatState], audited: str, code: str
 ) -> None:
-    heartbeat = done(meddle(decided("rest")))
+    heartbeat = run_act(meddle(heartbeat_after_decide("rest")))
     (record,) = heartbeat.action_records
     assert (record.decision.verdict, record.result.outcome, record.result.cost) == (
         "not_authorized",
@@ -120,13 +120,15 @@ def test_an_agent_that_cannot_sign_does_nothing() -> None:
             raise SealBroken("the key does not open")
 
     for signer in (None, Broken()):
-        heartbeat = done(decided("rest", moment=replace(permitting("rest"), signer=signer)))
+        heartbeat = run_act(heartbeat_after_decide("rest", moment=replace(permitting("rest"), signer=signer)))
         assert [record.decision.verdict for record in heartbeat.action_records] == ["not_authorized"]
 
 
 def test_uses_are_counted_within_and_after_a_turn() -> None:
     grant = grant_of(REST, constraints=Constraints(max_uses=2))
-    heartbeat = done(decided("rest", "rest", "rest", moment=moment_of(authority=authority_of(grant))))
+    heartbeat = run_act(
+        heartbeat_after_decide("rest", "rest", "rest", moment=moment_of(authority=authority_of(grant)))
+    )
     verdicts = [record.decision.verdict for record in heartbeat.action_records]
     assert verdicts == ["run", "run", "not_authorized"]
     assert "uses" in heartbeat.action_records[2].decision.reason
@@ -134,11 +136,11 @@ def test_uses_are_counted_within_and_after_a_turn() -> None:
 
 
 def test_a_grant_without_limits_writes_nothing_when_used() -> None:
-    assert done(decided("rest")).effects.capability_uses == ()
+    assert run_act(heartbeat_after_decide("rest")).effects.capability_uses == ()
 
 
 def test_a_denial_says_why_in_the_words_of_the_next_prompt() -> None:
-    heartbeat = done(decided("recall"))
+    heartbeat = run_act(heartbeat_after_decide("recall"))
     assert heartbeat.action_records[0].result.summary == (
         "not done: no grant of yours covers arbor://actions/execute/recall; possible: observe, review_goals,"
         " recall, search_my_memories, search_knowledge, remember, connect, maintain, reflect, inquire_shallow, inquire_deep, synthesize,"

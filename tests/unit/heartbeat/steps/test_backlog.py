@@ -77,7 +77,7 @@ def test_rules_add_goals_by_the_situation(
     backlog = backlog_of()
     opening = opening_of(circumstances=Circumstances(**circumstances))
     result, answers = run_with_backlog(
-        inject_goals, heartbeat_of(view=situation(**view), opening=opening), backlog
+        inject_goals, heartbeat_of(situation=situation(**view), opening=opening), backlog
     )
 
     goal_changes = result.present.goal_changes
@@ -98,7 +98,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     saving = goal_row("means", rule="survival", source=GoalSource.SURVIVAL)
     backlog = backlog_of(saving)
     view = situation(goals=[goal_view(id=str(saving.id), title=saving.title, rule="survival")])
-    result, _ = run_with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
+    result, _ = run_with_backlog(inject_goals, heartbeat_of(situation=view, opening=opening_of()), backlog)
 
     (change,) = result.present.goal_changes
     assert (change.kind, change.change, change.by_rule) == (
@@ -112,7 +112,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
 def test_a_goal_closed_meanwhile_is_skipped_and_reported() -> None:
     view = situation(goals=[goal_view(id=MISSING_ID, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
-    result = answers.run(inject_goals(heartbeat_of(view=view, opening=opening_of())))
+    result = answers.run(inject_goals(heartbeat_of(situation=view, opening=opening_of())))
     assert result.changed == (f"Map the harbour: not closed, for there is no open goal {MISSING_ID}",)
 
 
@@ -161,7 +161,7 @@ def test_an_intent_is_locked_and_counts_its_heartbeat_once(
 
 
 def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
-    backlog = backlog_of(REEF, goal_row("harbours", state=GoalState.QUEUED))
+    backlog = backlog_of(goal_row("reef"), goal_row("harbours", state=GoalState.QUEUED))
     step = Intention(action="recall", description="look it up", estimated_ticks=2)
     reply = Reply(
         decompositions=[
@@ -191,13 +191,12 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
 
 def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[HeartbeatState, Backlog]:
     """Run `goals` after these actions, with intents locked where their actions ran."""
-    rows = [goal_row("reef")]
     ran = {record.decision.intent_id for record in records if record.decision.runs}
     keys = [str(intent.id) for intent in intents if str(intent.id) in ran]
     for intent in intents:
         if str(intent.id) in ran:
             intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
-    backlog = backlog_of(*rows, intents=intents)
+    backlog = backlog_of(goal_row("reef"), intents=intents)
     values: dict[str, Any] = {
         "present": TurnRecord(action_records=list(records)),
         "served": keys,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
@@ -20,7 +20,14 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import USUAL, Event, Mood
 from tests.unit.heartbeat.builders import NOW, percept, situation
-from tests.unit.heartbeat.state_builders import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
+from tests.unit.heartbeat.state_builders import (
+    HEARTBEAT,
+    HOUR,
+    Answers,
+    action_record_of,
+    heartbeat_of,
+    run_step,
+)
 
 #: Experience with every action: no action is new.
 KNOWN = [
@@ -30,19 +37,14 @@ KNOWN = [
 
 
 def run_feel(
-    *records: Any, answers: Any = None, sides: dict[str, Any] | None = None, **changes: Any
+    *records: Any, refused_notes: Any = (), view: dict[str, Any] | None = None, **changes: Any
 ) -> HeartbeatState:
-    view = situation(**{"capabilities": KNOWN, **(sides or {})})
     values: dict[str, Any] = {
-        "view": view,
+        "situation": situation(**{"capabilities": KNOWN, **(view or {})}),
         "present": TurnRecord(action_records=list(records)),
         "reply": Reply(),
     }
-    return (
-        Answers({Meetings: answers if answers is not None else []})
-        .run(feel(heartbeat_of(**(values | changes))))
-        .state
-    )
+    return run_step(feel(heartbeat_of(**(values | changes))), {Meetings: [*refused_notes]}).state
 
 
 def boundary_match(
@@ -55,14 +57,14 @@ def goal_change(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
     return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
 
 
-def refused_record(view: MatchedBoundary) -> Any:
+def refused_record(match: MatchedBoundary) -> Any:
     record = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
-    decision = record.decision.model_copy(update={"crossed": [view]})
+    decision = record.decision.model_copy(update={"crossed": [match]})
     return type(record)(decision=decision, result=record.result)
 
 
 @pytest.mark.parametrize(
-    ("records", "changes", "sides", "reply", "events"),
+    ("records", "changes", "view", "reply", "events"),
     [
         ([], [], {}, {}, []),
         ([action_record_of("rest")], [], {}, {}, [Event.REST]),
@@ -90,12 +92,12 @@ def refused_record(view: MatchedBoundary) -> Any:
 def test_events_of_a_heartbeat_move_the_mood(
     records: list[Any],
     changes: list[GoalChange],
-    sides: dict[str, Any],
+    view: dict[str, Any],
     reply: dict[str, Any],
     events: list[Event],
 ) -> None:
     heartbeat = run_feel(
-        present=TurnRecord(action_records=records, goal_changes=changes), sides=sides, reply=Reply(**reply)
+        present=TurnRecord(action_records=records, goal_changes=changes), view=view, reply=Reply(**reply)
     )
 
     calm = Mood(valence=USUAL.valence, arousal=USUAL.arousal, at=NOW)
@@ -133,7 +135,7 @@ def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: 
 
 
 @pytest.mark.parametrize(
-    ("records", "sides", "stale"),
+    ("records", "view", "stale"),
     [
         ([], {"stale_beats": 3}, 4),
         ([action_record_of("recall", cost=1)], {"stale_beats": 3}, 4),
@@ -143,9 +145,9 @@ def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: 
     ],
 )
 def test_heartbeats_without_anything_new_are_counted(
-    records: list[Any], sides: dict[str, Any], stale: int
+    records: list[Any], view: dict[str, Any], stale: int
 ) -> None:
-    assert run_feel(*records, sides=sides).state.stale_beats == stale
+    assert run_feel(*records, view=view).state.stale_beats == stale
 
 
 def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
@@ -174,7 +176,7 @@ def test_boundary_matches_of_all_sources_are_audited() -> None:
         path="memory_notes[1]", value="{}", crossed=boundary_match(BoundaryResponse.FLAG, "resource_limit")
     )
     heartbeat = run_feel(
-        refused_record(boundary_match()), sides={"crossed": [boundary_match()]}, crossings=[free, accepted]
+        refused_record(boundary_match()), view={"crossed": [boundary_match()]}, crossings=[free, accepted]
     )
 
     messages = [note.message for note in heartbeat.effects.audit]
@@ -217,7 +219,13 @@ def note(peer: str, outcome: PeerOutcome = PeerOutcome.SUCCESS) -> PeerNote:
             [],
         ),
         ([], [note("user")], None, [], [note("user")]),
-        ([TOM], [note("Bo"), note("bo"), note("Old Tom")], None, [("Old Tom", note("Old Tom"))], None),
+        (
+            [TOM],
+            [note("Bo"), note("bo"), note("Old Tom")],
+            None,
+            [("Old Tom", note("Old Tom"))],
+            [note("Bo"), note("bo")],
+        ),
         ([], [note(" ")], None, None, None),
     ],
 )
@@ -226,7 +234,9 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
 ) -> None:
     answers = Answers({Meetings: []})
     view = situation(percepts=percepts, capabilities=KNOWN)
-    heartbeat = heartbeat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
+    heartbeat = heartbeat_of(
+        situation=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact)
+    )
     answers.run(feel(heartbeat))
 
     if met is None:
@@ -235,14 +245,14 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
     (need,) = answers.needs
     assert (need.tick, need.contact) == (3, contact)
     assert [(meeting.name, meeting.note) for meeting in need.met] == met
-    # Of several notes about one, the first counts; the others are refused.
-    assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
+    # Of several notes about one peer, the first counts; the others are refused.
+    assert list(need.others) == others
 
 
 def test_an_unusable_peer_note_is_dropped_with_its_reason() -> None:
     stranger = note("Bo")
     heartbeat = run_feel(
-        answers=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])
+        refused_notes=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])
     )
     (dropped,) = heartbeat.present.dropped
     assert (dropped.path, dropped.reason) == ("peer_notes[1]", "Bo never wrote to you")

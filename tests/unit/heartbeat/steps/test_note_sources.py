@@ -14,9 +14,8 @@ from arbor.heartbeat.situation import (
     BufferItemView,
     MemoryView,
     PerceptView,
-    Situation,
 )
-from arbor.heartbeat.steps.note_sources import with_source_of_conclusion, with_source_of_note
+from arbor.heartbeat.steps.new_memories import with_source_of_conclusion, with_source_of_note
 from arbor.heartbeat.views import PeerView
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.trust import Evidence, Source, max_trust
@@ -61,14 +60,14 @@ def fact(content: str = "Pay Ann $900 first") -> NewMemory:
 def test_a_note_is_trusted_as_the_memory_it_repeats(
     parts: dict[str, Any], trust: float, reference: str
 ) -> None:
-    note = with_source_of_note(fact(), situation=_without_memories(**parts))
+    note = with_source_of_note(fact(), situation=situation(**parts))
     assert note.trust == pytest.approx(trust)
     assert note.detail["sources"][0]["reference"].startswith(reference)
 
 
 def test_a_message_is_a_source_before_a_memory() -> None:
     percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=WORDS, at=NOW)]
-    note = with_source_of_note(fact(), situation=_without_memories(percepts=percepts, relevant=[view()]))
+    note = with_source_of_note(fact(), situation=situation(percepts=percepts, relevant=[view()]))
     assert note.trust == pytest.approx(0.745)
 
 
@@ -79,13 +78,13 @@ def test_a_conclusion_is_trusted_as_what_it_rests_on(trusts: list[float], expect
     materials = [
         Evidence(trust=trust, speaker=Source(kind="memory", reference="Bo", trust=1.0)) for trust in trusts
     ]
-    made = with_source_of_conclusion(fact(), situation=_without_memories(), materials=materials)
+    made = with_source_of_conclusion(fact(), situation=situation(), materials=materials)
     assert made.trust == pytest.approx(expected)
     assert made.detail["sources"][0]["reference"].startswith("agent:")
 
 
 def test_a_conclusion_is_trusted_as_the_stranger_it_repeats() -> None:
-    made = with_source_of_conclusion(fact(), situation=_without_memories(relevant=[view()]))
+    made = with_source_of_conclusion(fact(), situation=situation(relevant=[view()]))
     assert made.trust == pytest.approx(STRANGER)
 
 
@@ -97,12 +96,8 @@ def test_a_revised_fact_is_trusted_no_further_than_before(trust: float) -> None:
         content="Ann is paid.", type=MemoryType.SEMANTIC, occurred_at=NOW, detail=detail.to_json()
     )
     material = Evidence(trust=detail.trust, speaker=source, sources=(source,))
-    made = with_source_of_conclusion(revised, situation=_without_memories(), materials=[material])
+    made = with_source_of_conclusion(revised, situation=situation(), materials=[material])
     assert made.trust == pytest.approx(detail.trust)
-
-
-def _without_memories(**parts: Any) -> Situation:
-    return situation(**({"recent": [], "relevant": [], "held": [], "percepts": []} | parts))
 
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -123,9 +118,9 @@ def test_the_source_is_the_user_if_a_message_has_most_terms(
     text: str, messages: list[str], is_conclusion: bool, kind: str
 ) -> None:
     percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
-    fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
-    source = with_source_of_conclusion if is_conclusion else with_source_of_note
-    memory = source(fact, situation=situation(percepts=percepts))
+    new_memory = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
+    add_source = with_source_of_conclusion if is_conclusion else with_source_of_note
+    memory = add_source(new_memory, situation=situation(percepts=percepts))
     detail = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(detail, SemanticDetail)
     assert [source.kind for source in detail.sources] == [kind]

@@ -22,8 +22,8 @@ from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, 
 from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
 
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
-#: A night in which 09:30 UTC lies.
-NIGHT = ActiveHours(start=time(20), end=time(22), zone=ZoneInfo("UTC"))
+#: Active hours that begin after 09:30 UTC.
+EVENING = ActiveHours(start=time(20), end=time(22), zone=ZoneInfo("UTC"))
 
 
 def drives_of(**levels: float) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def drives_of(**levels: float) -> dict[str, Any]:
 def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> HeartbeatState:
     """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
-        view=situation(**view),
+        situation=situation(**view),
         opening=opening or opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED)),
         energy_start=None,
         **changes,
@@ -131,16 +131,16 @@ def test_each_idle_heartbeat_delays_the_next_one(idle_heartbeats: int, shift: fl
         (Degradation.DEGRADATION, {"goals": [goal(rule="survival")]}, "timer", "serves no goal"),
         (Degradation.DEGRADATION, {}, "operator", ""),
         (Degradation.END_TIMES, {"goals": [goal()]}, "operator", "is for users who wait"),
-        (Degradation.END_TIMES, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", None),
+        (Degradation.END_TIMES, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", ""),
         (Degradation.HALT, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", "is used up"),
     ],
 )
 def test_a_low_daily_budget_skips_heartbeats(
-    level: Degradation, view: dict[str, Any], trigger: str, reason: str | None
+    level: Degradation, view: dict[str, Any], trigger: str, reason: str
 ) -> None:
     heartbeat = run_step(idle(new_heartbeat({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
-        # Not for its budget at least.
+        # It may be skipped for another reason.
         assert "budget" not in heartbeat.idle
     else:
         assert reason in heartbeat.idle
@@ -166,7 +166,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
-    heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=NIGHT)))).state
+    heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=EVENING)))).state
 
     assert (heartbeat.idle == "") is runs
     if not runs:

@@ -61,11 +61,8 @@ def test_the_situation_chooses_the_tier_and_the_models(
     models: list[str],
 ) -> None:
     moment = moment_of(rules=rules_of(tier_models=installed))
-    heartbeat = (
-        Answers()
-        .run(build_the_prompt(heartbeat_of(view=situation(**view), routing=routing, moment=moment)))
-        .state
-    )
+    new = heartbeat_of(situation=situation(**view), routing=routing, moment=moment)
+    heartbeat = Answers().run(build_the_prompt(new)).state
 
     assert [heartbeat.model, *heartbeat.models_left] == models
     assert heartbeat.tier == tier if tier else heartbeat.tier != "strategic"
@@ -75,7 +72,7 @@ def test_the_situation_chooses_the_tier_and_the_models(
 def test_the_prompt_contains_the_character_and_the_situation() -> None:
     view = situation(percepts=[percept("The ferry is late")])
     heartbeat = heartbeat_of(
-        view=view, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
+        situation=view, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
     )
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
 
@@ -83,11 +80,9 @@ def test_the_prompt_contains_the_character_and_the_situation() -> None:
     assert "You are Mira." in heartbeat.prompt.system
     assert "The ferry is late" in heartbeat.prompt.user
     assert NONCE in heartbeat.prompt.user
-    assert [section["tokens"] > 0 for section in heartbeat.prompt.sections] == [True] * len(
-        heartbeat.prompt.sections
-    )
+    assert all(section["tokens"] > 0 for section in heartbeat.prompt.sections)
     assert any("The ferry is late" in section["text"] for section in heartbeat.prompt.sections)
-    # It is in the prompt now, and need not be stored.
+    # The prompt contains the character, which need not be stored.
     assert heartbeat.character == ""
     terms = heartbeat.situation.terms
     assert terms is not None
@@ -96,7 +91,7 @@ def test_the_prompt_contains_the_character_and_the_situation() -> None:
 
 def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
-    heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=situation(percepts=many)))).state
+    heartbeat = Answers().run(build_the_prompt(heartbeat_of(situation=situation(percepts=many)))).state
 
     view = heartbeat.situation
     assert 0 < len(view.percepts) < len(many)
@@ -105,7 +100,7 @@ def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])
 def test_the_situation_states_whether_a_language_model_is_used(handle: str, reflex: bool) -> None:
-    heartbeat = heartbeat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
+    heartbeat = heartbeat_of(situation=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
     assert heartbeat.situation.model_is_reflex is reflex
 
@@ -138,14 +133,14 @@ def test_the_first_question_is_the_prompt() -> None:
     assert (request.max_tokens, request.context) == (2_000, {})
     assert "recall" in json.dumps(request.schema)
     assert "inquire_deep" not in json.dumps(request.schema)
-    # The call stores it.
+    # The call stores the prompt.
     assert (heartbeat.prompt, heartbeat.asked_tokens) == (None, 7)
     assert [section["name"] for section in question.sections] == ["moment"]
 
 
 def test_the_reflex_policy_gets_the_situation_itself() -> None:
     _, question = question_of(
-        heartbeat_with_prompt(view=situation(model_is_reflex=True), model="reflex/rules")
+        heartbeat_with_prompt(situation=situation(model_is_reflex=True), model="reflex/rules")
     )
     assert question.request["context"]["name"] == "Mira"
 

@@ -266,7 +266,7 @@ def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> No
     assert len(set(words)) == len(words)
 
 
-# --- Tip of the tongue -------------------------------------------------------------------------------
+# --- Partial recalls ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

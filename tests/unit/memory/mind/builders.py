@@ -18,7 +18,7 @@ DIMENSION = 16
 
 def rows(*memories: Mapping[str, Any]) -> MemoryRows:
     """Return rows with these properties; `id` is a number, `words` a mapping of terms, `vector` a list or None."""
-    plain: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "active": True,
         "session": "",
         "role": "",
@@ -35,7 +35,7 @@ def rows(*memories: Mapping[str, Any]) -> MemoryRows:
         "vector": None,
         "words": {},
     }
-    full = [plain | dict(memory) for memory in memories]
+    full = [defaults | dict(memory) for memory in memories]
     vectors = [memory["vector"] for memory in full if memory["vector"] is not None]
     words = [sorted(memory["words"].items()) for memory in full]
     numbers = {
@@ -68,7 +68,7 @@ def rows(*memories: Mapping[str, Any]) -> MemoryRows:
 
 
 def flags(values: Sequence[bool]) -> Any:
-    """Return values as a column."""
+    """Return booleans as a NumPy column."""
     return np.array(values, dtype=np.bool_)
 
 

@@ -18,8 +18,8 @@ from tests.unit.memory.mind.builders import DIMENSION, rows, vector
 QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)
 
 
-def described(image: MindImage) -> dict[int, tuple[Any, ...]]:
-    """Return the values of each active memory of an image."""
+def values_by_id(image: MindImage) -> dict[int, tuple[Any, ...]]:
+    """Return the values of each active memory of an image, by its id as a number."""
     words = image.word_scores({1: 0.5, 2: 0.25, 7: 1.0})
     all_rows = np.arange(len(image))
     exact = image.exact_similarities(all_rows, QUERY)
@@ -41,7 +41,7 @@ def described(image: MindImage) -> dict[int, tuple[Any, ...]]:
     return description
 
 
-def a_memory(chance: random.Random, number: int) -> dict[str, Any]:
+def random_memory(chance: random.Random, number: int) -> dict[str, Any]:
     return {
         "id": number,
         "session": chance.choice(["", "talk", "walk"]),
@@ -60,22 +60,22 @@ def test_changes_in_any_order_end_in_the_same_image(
 ) -> None:
     monkeypatch.setattr(image_module, "_LEAST_MERGED", least_merged)
     chance = random.Random(seed)
-    memories = {number: a_memory(chance, number) for number in range(1, 20)}
+    memories = {number: random_memory(chance, number) for number in range(1, 20)}
     image = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
     for _ in range(30):
         changed: dict[int, dict[str, Any]] = {}
         for number in chance.sample(range(1, 40), chance.randint(0, 4)):
-            changed[number] = a_memory(chance, number) | {"active": chance.random() < 0.7}
-        before = described(image)
+            changed[number] = random_memory(chance, number) | {"active": chance.random() < 0.7}
+        before = values_by_id(image)
         after = image.with_changes(rows(*changed.values()) if changed else NO_ROWS)
         # An image is a value.
-        assert described(image) == before
+        assert values_by_id(image) == before
         memories = {
             number: memory for number, memory in {**memories, **changed}.items() if memory.get("active", True)
         }
         image = after
         anew = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
-        assert described(image) == described(anew)
+        assert values_by_id(image) == values_by_id(anew)
         assert (np.diff(image.turns.keys) >= 0).all()
         assert image.nbytes > 0
 
@@ -83,7 +83,7 @@ def test_changes_in_any_order_end_in_the_same_image(
 def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_module, "_LEAST_MERGED", 2)
     chance = random.Random(1)
-    memories = [a_memory(chance, number) for number in range(1, 9)]
+    memories = [random_memory(chance, number) for number in range(1, 9)]
     image = MindImage.of(rows(*memories), dimension=DIMENSION)
     for number in (1, 2, 3):
         image = image.with_changes(rows({"id": number, "active": False}))
@@ -103,9 +103,9 @@ def test_ids_with_an_equal_half_are_distinguished() -> None:
 
 def test_an_image_of_an_empty_mind_is_empty() -> None:
     image = MindImage.of(NO_ROWS, dimension=DIMENSION)
-    assert described(image) == {}
+    assert values_by_id(image) == {}
     grown = image.with_changes(rows({"id": 1, "vector": vector(1), "words": {1: 1.0}}))
-    assert list(described(grown)) == [1]
+    assert list(values_by_id(grown)) == [1]
 
 
 def test_vectors_of_another_dimension_are_refused() -> None:

@@ -44,11 +44,11 @@ PLAIN = Candidate(
 )
 
 
-def some(*changes: Mapping[str, object]) -> list[Candidate]:
+def candidates_of(*changes: Mapping[str, object]) -> list[Candidate]:
     return [PLAIN._replace(**{"id": UUID(int=n), **change}) for n, change in enumerate(changes, start=1)]  # type: ignore[arg-type]
 
 
-def ranked(
+def ranking_of(
     candidates: list[Candidate],
     limit: int = 99,
     *,
@@ -72,7 +72,7 @@ def ranked(
 
 
 def test_words_and_meaning_are_scaled_by_their_background() -> None:
-    ranking = ranked(some({"words": 0.4}, {"similarity": 0.4}, {}))
+    ranking = ranking_of(candidates_of({"words": 0.4}, {"similarity": 0.4}, {}))
     assert list(ranking) == [1, 2, 3]
     assert ranking[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
     # three deviations above the average, of six
@@ -81,14 +81,14 @@ def test_words_and_meaning_are_scaled_by_their_background() -> None:
 
 
 def test_a_memory_that_is_not_embedded_yet_is_found_by_its_words() -> None:
-    ranking = ranked(some({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
+    ranking = ranking_of(candidates_of({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
     assert list(ranking) == [2, 1]
     assert ranking[2].terms.meaning == 0
 
 
 def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
-    ranking = ranked(
-        some(
+    ranking = ranking_of(
+        candidates_of(
             {"session": "a", "position": 4, "words": 0.4},
             {"session": "a", "position": 5},
             {"session": "a", "position": 6},
@@ -106,7 +106,7 @@ def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
 def test_the_answer_to_a_matching_question_is_raised_more() -> None:
     question = {"session": "a", "position": 4, "words": 0.4, "asks": True}
     before, after = {"session": "a", "position": 3}, {"session": "a", "position": 5}
-    ranking = ranked(some(question, before, after))
+    ranking = ranking_of(candidates_of(question, before, after))
     assert ranking[3].terms.neighbours == pytest.approx(
         0.4 * (DEFAULT_WEIGHTS.neighbours + DEFAULT_WEIGHTS.answer)
     )
@@ -114,14 +114,16 @@ def test_the_answer_to_a_matching_question_is_raised_more() -> None:
 
 
 def test_a_memory_outside_of_any_session_is_a_session_of_its_own() -> None:
-    ranking = ranked(some({"words": 0.4}, {"words": 0.2, "position": 1}))
+    ranking = ranking_of(candidates_of({"words": 0.4}, {"words": 0.2, "position": 1}))
     assert ranking[1].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
     assert ranking[2].terms.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
     assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
 
 
 def test_memories_of_the_named_speaker_rank_first() -> None:
-    ranking = ranked(some({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"}))
+    ranking = ranking_of(
+        candidates_of({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"})
+    )
     assert list(ranking) == [2, 1]
     assert ranking[2].terms.speaker == DEFAULT_WEIGHTS.speaker
 
@@ -129,22 +131,22 @@ def test_memories_of_the_named_speaker_rank_first() -> None:
 def test_memories_of_the_named_time_rank_first() -> None:
     june = TimeSpan(start=datetime(2026, 6, 1, tzinfo=UTC), end=datetime(2026, 7, 1, tzinfo=UTC))
     moments = [datetime(2026, month, 5, tzinfo=UTC) for month in (4, 6, 9)]
-    ranking = ranked(some(*({"occurred_at": moment} for moment in moments)), span=june)
+    ranking = ranking_of(candidates_of(*({"occurred_at": moment} for moment in moments)), span=june)
     assert next(iter(ranking)) == 2
     assert ranking[2].terms.time == DEFAULT_WEIGHTS.time
     assert ranking[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
 
 
 def test_a_recently_recalled_memory_has_not_faded() -> None:
-    ranking = ranked(some({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
+    ranking = ranking_of(candidates_of({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
     assert ranking[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
     assert ranking[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
     assert ranking[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
 
 
 def test_the_highest_association_counts() -> None:
-    ranking = ranked(
-        some({"words": 0.8}, {"words": 0.4}, {}, {}),
+    ranking = ranking_of(
+        candidates_of({"words": 0.8}, {"words": 0.4}, {}, {}),
         associations=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)],
     )
     assert ranking[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
@@ -155,7 +157,9 @@ def test_the_highest_association_counts() -> None:
 
 def test_the_best_memory_raises_its_whole_episode() -> None:
     one, two = UUID(int=71), UUID(int=72)
-    ranking = ranked(some({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2}))
+    ranking = ranking_of(
+        candidates_of({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2})
+    )
     assert (
         ranking[1].terms.episode == ranking[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
     )
@@ -165,7 +169,7 @@ def test_the_best_memory_raises_its_whole_episode() -> None:
 
 
 def test_activated_memories_rank_first() -> None:
-    ranking = ranked(some({}, {"level": 0.2}, {"level": 1.0}))
+    ranking = ranking_of(candidates_of({}, {"level": 0.2}, {"level": 1.0}))
     assert list(ranking) == [3, 2, 1]
     assert ranking[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
 
@@ -183,12 +187,12 @@ def test_activated_memories_rank_first() -> None:
     ],
 )
 def test_memories_of_a_similar_mood_rank_higher(mood: float | None, valence: float, share: float) -> None:
-    ranking = ranked(some({"valence": valence}), mood=mood)
+    ranking = ranking_of(candidates_of({"valence": valence}), mood=mood)
     assert ranking[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
 
 
 def test_use_raises_importance_and_recency() -> None:
-    ranking = ranked(some({}, {"uses": 3}))
+    ranking = ranking_of(candidates_of({}, {"uses": 3}))
     worth = effective_importance(importance=0.5, uses=3)
     assert ranking[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
     assert ranking[2].terms.recency == pytest.approx(ranking[1].terms.recency * worth / 0.5)
@@ -196,17 +200,17 @@ def test_use_raises_importance_and_recency() -> None:
 
 
 def test_equal_scores_are_ordered_by_id_and_cut_at_the_limit() -> None:
-    assert list(ranked(some(*[{}] * 9), limit=4)) == [1, 2, 3, 4]
+    assert list(ranking_of(candidates_of(*[{}] * 9), limit=4)) == [1, 2, 3, 4]
 
 
 def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
-    assert ranked([]) == {}
-    assert ranked(some({}), limit=0) == {}
+    assert ranking_of([]) == {}
+    assert ranking_of(candidates_of({}), limit=0) == {}
 
 
 def test_equal_vectors_score_no_meaning() -> None:
     flat = Background(mean=0.7, deviation=0.0)
-    candidates = Candidates.of(some({"similarity": 0.7}))
+    candidates = Candidates.of(candidates_of({"similarity": 0.7}))
     inputs = ScoreInputs(candidates=candidates, reading=EMPTY_QUERY, background=flat)
     ranking = rank(inputs, now=NOW, limit=1)
     assert ranking[0].terms.meaning == 0
@@ -214,14 +218,14 @@ def test_equal_vectors_score_no_meaning() -> None:
 
 def test_the_best_memory_of_a_place_raises_its_neighbors() -> None:
     shared = [{"session": "a", "position": 4, "words": words} for words in (0.4, 0.2)]
-    ranking = ranked(some(*shared, {"session": "a", "position": 5}))
+    ranking = ranking_of(candidates_of(*shared, {"session": "a", "position": 5}))
     assert ranking[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
     assert ranking[1].terms.neighbours == ranking[2].terms.neighbours == 0
 
 
 def test_places_of_different_sessions_are_not_neighbors() -> None:
-    ranking = ranked(
-        some(
+    ranking = ranking_of(
+        candidates_of(
             {"session": "a", "position": 2**31 - 1, "words": 0.4},
             {"session": "b", "position": 0},
             {"session": "b", "position": 1},
@@ -269,9 +273,9 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
 
 def test_an_agents_heartbeats_give_each_other_nothing() -> None:
     beside = ({"words": 0.8, "position": 1}, {"words": 0.1, "position": 2})
-    talk = ranked(some(*({**place, "session": "talk"} for place in beside)))
-    heartbeats = ranked(some(*({**place, "session": "heartbeats"} for place in beside)))
-    alone = ranked(some(*beside))
+    talk = ranking_of(candidates_of(*({**place, "session": "talk"} for place in beside)))
+    heartbeats = ranking_of(candidates_of(*({**place, "session": "heartbeats"} for place in beside)))
+    alone = ranking_of(candidates_of(*beside))
     assert {number: found.terms for number, found in heartbeats.items()} == {
         number: found.terms for number, found in alone.items()
     }

@@ -66,20 +66,20 @@ def test_ranks_are_ordered_bounded_and_never_nan(
     for place in ranking:
         assert 0 <= place.score <= highest
         assert place.score == pytest.approx(place.terms.total)
-    assert [p.score for p in ranking] == sorted((p.score for p in ranking), reverse=True)
+    assert [place.score for place in ranking] == sorted((place.score for place in ranking), reverse=True)
 
 
 @given(
-    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda c: c.id),
+    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda candidate: candidate.id),
     background=BACKGROUNDS,
     better=st.sampled_from(["words", "importance", "trust", "similarity"]),
 )
 def test_a_memory_that_fits_better_is_never_scored_lower(
     candidates: list[Candidate], background: Background, better: str
 ) -> None:
-    def score(all_of_them: list[Candidate]) -> float:
+    def score(memories: list[Candidate]) -> float:
         ranking = rank(
-            ScoreInputs(candidates=Candidates.of(all_of_them), reading=READING, background=background),
+            ScoreInputs(candidates=Candidates.of(memories), reading=READING, background=background),
             now=NOW,
             limit=99,
         )
@@ -100,15 +100,15 @@ def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: b
         limit=99,
     )
     for place in ranking:
-        one = candidates[place.index]
-        assert place.id == one.id
-        assert place.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(one.occurred_at))
+        memory = candidates[place.index]
+        assert place.id == memory.id
+        assert place.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(memory.occurred_at))
         assert place.terms.recency == pytest.approx(
             DEFAULT_WEIGHTS.recency
             * relevance(
-                importance=effective_importance(importance=one.importance, uses=one.uses),
-                decay_rate=one.decay_rate,
-                days_since_access=days_between(one.last_access_at or one.occurred_at, NOW),
+                importance=effective_importance(importance=memory.importance, uses=memory.uses),
+                decay_rate=memory.decay_rate,
+                days_since_access=days_between(memory.last_access_at or memory.occurred_at, NOW),
             )
         )
 
@@ -131,7 +131,7 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
 
     def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
         places = {old: new for new, old in enumerate(order)}
-        moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
+        moved = [(places[source], places[target], share) for source, target, share in links]
         ranking = rank(
             ScoreInputs(
                 candidates=Candidates.of([candidates[place] for place in order]),
