@@ -14,7 +14,7 @@ from django.urls import reverse
 from apps.audit.models import AuditAction, AuditEvent
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.integration.audit.conftest import note, seal
+from tests.integration.audit.conftest import record_acts, seal
 
 type SignIn = Callable[[Role], Client]
 
@@ -31,7 +31,7 @@ def shown(client: Client, name: str, **query: str) -> str:
 
 
 def test_messages_are_searched_by_words(tenant: Tenant, as_role: SignIn) -> None:
-    note(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
+    record_acts(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
     viewer = as_role(Role.VIEWER)
     found = shown(viewer, "audit_auditevent_changelist", q="vega daily")
     assert "raised the daily limit" in found
@@ -46,7 +46,7 @@ def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
 ) -> None:
     viewer = as_role(Role.VIEWER)
     address = reverse("admin:audit-verification")
-    note(tenant, "first")
+    record_acts(tenant, "first")
     assert "Nothing is sealed yet" in shown(viewer, "audit-chain")
     seal()
     page = shown(viewer, "audit-chain")
@@ -66,7 +66,7 @@ def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
 
 
 def test_an_owner_exports_lines_and_nobody_else(tenant: Tenant, as_role: SignIn) -> None:
-    note(tenant, "first")
+    record_acts(tenant, "first")
     address = reverse("admin:audit-lines")
     assert as_role(Role.OPERATOR).post(address).status_code == 403
     response = as_role(Role.OWNER).post(address)
