@@ -15,7 +15,7 @@ from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.contacts import OutboxMessageFactory
 from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.cli.conftest import Arbor
-from tests.integration.contacts.receivers import a_web_receiver
+from tests.integration.contacts.receivers import run_web_receiver
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
 
 def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> None:
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
-    with a_web_receiver() as receiver:
+    with run_web_receiver() as receiver:
         arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", receiver.url)
         assert "ops works" in arbor("contact", "channel", "test", "ops").out
         assert b"Arbor tries this channel" in receiver.requests[0].body
