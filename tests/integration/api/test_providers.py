@@ -1,4 +1,4 @@
-"""A tenant's keys of model providers over the API: tried, never answered back, seen by their tenant only."""
+"""A tenant's keys of model providers over the API: tried, never returned, visible to their tenant only."""
 
 from __future__ import annotations
 
