@@ -9,7 +9,7 @@ import click
 import pytest
 
 from tests.command_tree import commands
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 _RESOLVED = {
     path: command
@@ -121,10 +121,10 @@ def test_a_memory_is_added_with_all_its_parts(arbor: Arbor, vega: str) -> None:
         if row["statement"] == "The ferry is safe."
     )
     facts = ("--context", "ice", "--done", "waited", "--result", "late", "--feeling", "worry")
-    event = added(arbor, "The ferry stopped.", "episodic", *facts)
-    fact = added(arbor, "It held.", "semantic", "--category", "ferry", "--supports-belief", belief)
+    event = add_memory(arbor, "The ferry stopped.", "episodic", *facts)
+    fact = add_memory(arbor, "It held.", "semantic", "--category", "ferry", "--supports-belief", belief)
     lesson = ("--pattern", "ice, then delay", "--evidence", "May", "--applies-to", "spring")
-    plan = added(arbor, "Leave early.", "strategic", *lesson)
+    plan = add_memory(arbor, "Leave early.", "strategic", *lesson)
     detail = arbor("memory", "show", vega, event, "--json").json["detail"]
     assert (detail["context"], detail["action"], detail["result"]) == ("ice", "waited", "late")
     shown = arbor("memory", "show", vega, fact, "--json").json

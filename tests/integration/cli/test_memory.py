@@ -18,16 +18,16 @@ from arbor.ids import uuid7
 from config.cli.kit.output import short
 from tests.factories.memories import MemoryFactory, PracticeFactory
 from tests.factories.selves import IdentityAspectFactory
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 # --- list and show -----------------------------------------------------------------------------------
 
 
 def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
-    quince = added(
+    quince = add_memory(
         arbor, "The quince was planted in May.", "semantic", "--importance", "0.9", "--concept", "garden"
     )
-    added(arbor, "Prune in winter.", "procedural", "--step", "Wait for frost", "--importance", "0.2")
+    add_memory(arbor, "Prune in winter.", "procedural", "--step", "Wait for frost", "--importance", "0.2")
 
     def ids(*options: str) -> list[str]:
         return [row["id"] for row in arbor("memory", "list", vega, "--json", *options).json["memories"]]
@@ -47,7 +47,7 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
-    quince = added(arbor, "The quince was planted in May.", "semantic")
+    quince = add_memory(arbor, "The quince was planted in May.", "semantic")
     why = arbor("memory", "why", vega, "When was the quince planted?", "--memory", quince[-8:], "--json").json
     assert (why["memory_id"], why["recalled"], why["reasons"]) == (
         quince,
@@ -84,7 +84,7 @@ def test_a_foreign_memory_is_explained_like_an_unknown_one(
 
 
 def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:
-    chosen = added(
+    chosen = add_memory(
         arbor,
         "We decided to read the gauge at slack water.",
         "procedural",
@@ -97,7 +97,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
         "--concept",
         "tide",
     )
-    other = added(arbor, "Slack water is short.")
+    other = add_memory(arbor, "Slack water is short.")
     assert (
         arbor("memory", "graph", "relate", vega, chosen, "requires", other, "--note", "by the log").code == 0
     )
@@ -125,7 +125,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
 
 
 def test_a_memory_is_shown_with_its_resonance(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "I waited for the last passenger.")
+    chosen = add_memory(arbor, "I waited for the last passenger.")
     assert arbor("memory", "show", vega, chosen, "--json").json["resonance"] == {"score": 0.0, "aspects": []}
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
@@ -147,15 +147,15 @@ def test_an_unknown_id_says_what_would_be_right(arbor: Arbor, vega: str, wrong: 
 
 
 def test_another_agents_memory_is_not_found(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "Mine alone.")
+    chosen = add_memory(arbor, "Mine alone.")
     assert arbor("agent", "create", "Rigel", "--template", "Scout").code == 0
     assert arbor("memory", "show", "Rigel", chosen).code == 1
     assert arbor("memory", "archive", "Rigel", chosen, "--reason", "x").code == 1
 
 
 def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
-    ice = added(arbor, "The river froze.", "episodic")
-    added(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
+    ice = add_memory(arbor, "The river froze.", "episodic")
+    add_memory(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
     similar = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
     assert [(memory["id"], memory["type"]) for memory in similar] == [(ice, "episodic")]
     assert similar[0]["similarity"] > 0.2
@@ -172,8 +172,8 @@ def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
 
 def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbor, vega: str) -> None:
     belief = arbor("self", "belief", "add", vega, "Ice holds.", "--confidence", "0.5", "--json").json["id"]
-    old = added(arbor, "The ice held all winter.", "semantic", "--source", "person:Ana@0.5")
-    new = added(
+    old = add_memory(arbor, "The ice held all winter.", "semantic", "--source", "person:Ana@0.5")
+    new = add_memory(
         arbor,
         "The ice broke in March.",
         "semantic",
@@ -246,13 +246,13 @@ def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
 
 
 def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str) -> None:
-    gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
+    gauge = add_memory(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     assert arbor("memory", "practise", vega, gauge, "--success", "--json").json["success_rate"] == 1.0
     assert "worked out 1 of 2 times" in arbor("memory", "practise", vega, gauge, "--failure").out
     practice = arbor("memory", "show", vega, gauge, "--json").json["practice"]
     assert practice == {"successes": 1, "failures": 1}
     assert arbor("memory", "practise", vega, gauge).code == 2
-    fact = added(arbor, "The tide turns.")
+    fact = add_memory(arbor, "The tide turns.")
     refused = arbor("memory", "practise", vega, fact, "--success")
     assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -279,7 +279,7 @@ def test_a_recalled_procedure_is_shown_with_its_steps(arbor: Arbor, vega: str) -
 
 
 def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> None:
-    fact = added(arbor, "The quay was dredged.", "semantic", "--source", "person:Ana@0.5")
+    fact = add_memory(arbor, "The quay was dredged.", "semantic", "--source", "person:Ana@0.5")
     before = arbor("memory", "show", vega, fact, "--json").json["trust"]
     log = ("memory", "source", vega, fact, "--kind", "document", "--reference", "harbour-log")
     raised = arbor(*log, "--trust", "0.9", "--json").json["trust"]
@@ -288,7 +288,7 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     shown = arbor("memory", "show", vega, fact, "--json").json
     assert [source["reference"] for source in shown["detail"]["sources"]] == ["Ana", "harbour-log"]
     assert arbor(*log, "--trust", "7").code == 2
-    gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
+    gauge = add_memory(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")
     assert (refused.code, "only a semantic memory has sources" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):

@@ -22,7 +22,7 @@ from tests.factories.memories import (
     ConceptFactory,
     MemoryConceptFactory,
 )
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes, in a boot.\n"
 
@@ -49,7 +49,7 @@ def test_an_episode_is_listed_and_shown_with_its_members_in_order(
 
 
 def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The quince was planted in May.")
+    chosen = add_memory(arbor, "The quince was planted in May.")
     with tenant_transaction(tenant_by_slug("acme").id):
         memory_row = Memory.objects.get(id=chosen)
         theme = ClusterFactory(agent=memory_row.agent, name="garden")
@@ -65,7 +65,7 @@ def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str)
 
 
 def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The tide turned.")
+    chosen = add_memory(arbor, "The tide turned.")
     with tenant_transaction(tenant_by_slug("acme").id):
         row = Memory.objects.get(id=chosen)
         water = ConceptFactory(agent=row.agent, name="water")
@@ -86,7 +86,7 @@ def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
 
 def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
     frost, ice, ferry = (
-        added(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
+        add_memory(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
     )
     for cause, effect in ((frost, ice), (ice, ferry)):
         assert arbor("memory", "graph", "relate", vega, cause, "causes", effect, "--weight", "0.8").code == 0
@@ -117,7 +117,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
 
 
 def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
-    frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
+    frost, ice = add_memory(arbor, "Frost came."), add_memory(arbor, "The river froze.")
     for relation in ("causes", "supports"):
         arbor("memory", "graph", "relate", vega, frost, relation, ice)
     only = arbor("memory", "graph", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
@@ -130,7 +130,7 @@ def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
 
 
 def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: str) -> None:
-    ice = added(arbor, "The river froze.")
+    ice = add_memory(arbor, "The river froze.")
     assert "Nothing" in arbor("memory", "mind", "active", vega).out
     arbor("recall", vega, "the river")
     assert arbor("memory", "mind", "active", vega, "--json").json["memories"] == []
@@ -146,7 +146,7 @@ def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: 
 
 @pytest.mark.parametrize("relation", ["causes", "adores"])
 def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: str) -> None:
-    chosen = added(arbor, "Alone.")
+    chosen = add_memory(arbor, "Alone.")
     assert arbor("memory", "graph", "relate", vega, chosen, relation, chosen).code == (
         1 if relation == "causes" else 2
     )
@@ -155,7 +155,7 @@ def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: st
 
 
 def test_evidence_by_a_person_is_proposed_and_taken_back(arbor: Arbor, vega: str) -> None:
-    frost = added(arbor, "Frost in May is rare.")
+    frost = add_memory(arbor, "Frost in May is rare.")
     believed = arbor(
         "self", "belief", "add", vega, "Frost comes in May.", "--confidence", "0.6", "--json"
     ).json

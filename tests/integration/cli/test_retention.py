@@ -14,13 +14,13 @@ from tests.factories.memories import (
     BufferItemFactory,
     MemoryAccessFactory,
 )
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 # --- archive, restore, purge, forget -----------------------------------------------------------------
 
 
 def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The gate code is 4711.")
+    chosen = add_memory(arbor, "The gate code is 4711.")
     assert arbor("memory", "archive", vega, chosen, "--reason", "old").out == "1 memory archived.\n"
     again = arbor("memory", "archive", vega, chosen, "--reason", "old")
     assert "0 memories archived; 1 was archived already" in again.out
@@ -42,7 +42,7 @@ def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor
 
 
 def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The gate code is 4711.")
+    chosen = add_memory(arbor, "The gate code is 4711.")
     assert arbor("memory", "pin", vega, chosen, "--reason", "house rule").out == "1 memory pinned.\n"
     assert "0 memories pinned; 1 was pinned already" in arbor("memory", "pin", vega, chosen).out
     assert [row["id"] for row in arbor("memory", "list", vega, "--pinned", "--json").json["memories"]] == [
@@ -60,7 +60,7 @@ def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None
 
 def test_candidates_show_what_a_fact_lacks(arbor: Arbor, vega: str) -> None:
     assert "has recalled no fact yet" in arbor("memory", "candidates", vega).out
-    chosen = added(arbor, "The gate code is 4711.")
+    chosen = add_memory(arbor, "The gate code is 4711.")
     with tenant_transaction(tenant_by_slug("acme").id):
         MemoryAccessFactory.create(memory=Memory.objects.get(id=chosen), count=1)
     (candidate,) = arbor("memory", "candidates", vega, "-k", "3", "--json").json["candidates"]
@@ -70,14 +70,14 @@ def test_candidates_show_what_a_fact_lacks(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "Something.")
+    chosen = add_memory(arbor, "Something.")
     for verb in ("archive", "restore", "purge"):
         assert arbor("memory", verb, vega, chosen).code == 2
     assert arbor("memory", "archive", vega, chosen, "--reason", " ").code == 1
 
 
 def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "A passing thing.", "episodic", "--importance", "0.01")
+    chosen = add_memory(arbor, "A passing thing.", "episodic", "--importance", "0.01")
     with tenant_transaction(tenant_by_slug("acme").id):
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
         Memory.objects.filter(id=chosen).update(created_at=long_ago, occurred_at=long_ago)
