@@ -1,4 +1,4 @@
-"""Options that no other test uses: each reaches its command."""
+"""Options that no other test uses, each of which must reach its command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.command_tree import commands
 from tests.integration.cli.conftest import Arbor, add_memory
 
-_RESOLVED = {
+_TENANT_COMMANDS = {
     path: command
     for path, command in commands().items()
     if any("--tenant" in param.opts for param in command.params) and path != ("demo",)
@@ -44,11 +44,11 @@ def _value(param: click.Parameter, file: Path) -> str:
 def test_every_command_resolves_its_tenant(
     arbor: Arbor, one_tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # `arbor mcp` sets it for its own process.
+    # `arbor mcp` sets this variable in its process, which is that of the test.
     monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
     file = tmp_path / "file.txt"
     file.write_text("Ann: Hello.")
-    for path, command in _RESOLVED.items():
+    for path, command in _TENANT_COMMANDS.items():
         extra_of: dict[tuple[str, ...], tuple[str, ...]] = {
             ("tenant", "user", "create"): ("--generate", "--password-file", str(tmp_path / "new")),
             ("contact", "hook", "try"): ("--hook", "x"),
@@ -74,18 +74,20 @@ def test_every_command_resolves_its_tenant(
         (("goal", "list", "Vega", "--all"), "goal"),
         (
             (
-                "goal",
-                "add",
-                "Vega",
-                "Row",
-                "--state",
-                "queued",
-                "--blocked-by",
+                *[
+                    "goal",
+                    "add",
+                    "Vega",
+                    "Row",
+                    "--state",
+                    "queued",
+                    "--type",
+                    "explore",
+                    "--priority",
+                    "80",
+                    "--blocked-by",
+                ],
                 "the tide",
-                "--type",
-                "explore",
-                "--priority",
-                "80",
             ),
             "is queued",
         ),

@@ -9,7 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Edge, Memory, MemoryAccess
-from apps.memories.services.store import create as teach
+from apps.memories.services.store import create
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -48,13 +48,15 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
 
 def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
     quince = add_memory(arbor, "The quince was planted in May.", "semantic")
-    why = arbor("memory", "why", vega, "When was the quince planted?", "--memory", quince[-8:], "--json").json
-    assert (why["memory_id"], why["recalled"], why["reasons"]) == (
+    explained = arbor(
+        "memory", "why", vega, "When was the quince planted?", "--memory", quince[-8:], "--json"
+    ).json
+    assert (explained["memory_id"], explained["recalled"], explained["reasons"]) == (
         quince,
         True,
         ["it is recalled, as number 1"],
     )
-    assert why["terms"]["words"] > 0
+    assert explained["terms"]["words"] > 0
     shown = arbor("memory", "why", vega, "quince", "--memory", quince, "--type", "episodic").out
     assert "It is semantic, and the filter asks for episodic." in shown
     filtered = arbor(
@@ -83,19 +85,13 @@ def test_a_foreign_memory_is_explained_like_an_unknown_one(
     assert "has no memory 'ID'" in errors.pop()
 
 
-def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:
+def test_a_memory_is_shown_in_full_without_an_access(arbor: Arbor, vega: str) -> None:
     chosen = add_memory(
         arbor,
         "We decided to read the gauge at slack water.",
         "procedural",
-        "--step",
-        "Wait for slack water",
-        "--step",
-        "Note the tide",
-        "--needs",
-        "a gauge",
-        "--concept",
-        "tide",
+        *("--step", "Wait for slack water", "--step", "Note the tide"),
+        *("--needs", "a gauge", "--concept", "tide"),
     )
     other = add_memory(arbor, "Slack water is short.")
     assert (
@@ -111,7 +107,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
     (relation,) = shown["relations"]
     assert (relation["from"], relation["relation"], relation["note"]) == ("this", "requires", "by the log")
     assert shown["neighborhood"]["stale"] is True
-    people = arbor("memory", "show", vega, chosen).out
+    printed = arbor("memory", "show", vega, chosen).out
     for words in (
         "1. Wait for slack water",
         "2. Note the tide",
@@ -119,7 +115,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
         "Slack water is short.",
         "3 of 4",
     ):
-        assert words in people, words
+        assert words in printed, words
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not MemoryAccess.objects.exists()
 
@@ -139,21 +135,21 @@ def test_a_memory_is_shown_with_its_resonance(arbor: Arbor, vega: str) -> None:
     assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
 
 
-@pytest.mark.parametrize("wrong", ["", "zzzz", "12345678", "01990000-0000-7000-8000-00000000abcd"])
-def test_an_unknown_id_says_what_would_be_right(arbor: Arbor, vega: str, wrong: str) -> None:
-    ran = arbor("memory", "show", vega, wrong)
+@pytest.mark.parametrize("unknown", ["", "zzzz", "12345678", "01990000-0000-7000-8000-00000000abcd"])
+def test_an_unknown_id_names_the_valid_forms(arbor: Arbor, vega: str, unknown: str) -> None:
+    ran = arbor("memory", "show", vega, unknown)
     assert ran.code == 1
     assert "its last 8 characters" in ran.err
 
 
-def test_another_agents_memory_is_not_found(arbor: Arbor, vega: str) -> None:
+def test_a_memory_of_another_agent_is_not_found(arbor: Arbor, vega: str) -> None:
     chosen = add_memory(arbor, "Mine alone.")
     assert arbor("agent", "create", "Rigel", "--template", "Scout").code == 0
     assert arbor("memory", "show", "Rigel", chosen).code == 1
     assert arbor("memory", "archive", "Rigel", chosen, "--reason", "x").code == 1
 
 
-def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
+def test_the_most_similar_memories_are_shown(arbor: Arbor, vega: str) -> None:
     ice = add_memory(arbor, "The river froze.", "episodic")
     add_memory(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
     similar = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
@@ -177,12 +173,7 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
         arbor,
         "The ice broke in March.",
         "semantic",
-        "--source",
-        "document:log@0.9",
-        "--contradicts",
-        old,
-        "--against-belief",
-        belief,
+        *("--source", "document:log@0.9", "--contradicts", old, "--against-belief", belief),
     )
     shown = arbor("memory", "show", vega, new, "--json").json
     assert shown["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
@@ -225,13 +216,13 @@ def test_an_invalid_memory_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("kind", ["add", "remember"])
-def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
+def test_a_memory_that_cannot_be_audited_is_not_stored(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def fail(**_: Any) -> None:
         raise Invalid("the audit is full")
 
-    monkeypatch.setattr(teach, "record", fail)
+    monkeypatch.setattr(create, "record", fail)
     if kind == "add":
         belief = arbor("self", "belief", "add", vega, "Ice holds.", "--json").json["id"]
         ran = arbor(
@@ -261,18 +252,7 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
 
 
 def test_a_recalled_procedure_is_shown_with_its_steps(arbor: Arbor, vega: str) -> None:
-    arbor(
-        "memory",
-        "add",
-        vega,
-        "How to tie up",
-        "--type",
-        "procedural",
-        "--step",
-        "Pass the line",
-        "--step",
-        "Tie it",
-    )
+    add_memory(arbor, "How to tie up", "procedural", "--step", "Pass the line", "--step", "Tie it")
     found, *_ = arbor("recall", vega, "How do I tie up?", "--json").json["results"]
     assert found["details"] == ["steps: 1. Pass the line; 2. Tie it", "not tried yet"]
     assert "1. Pass the line" in arbor("recall", vega, "How do I tie up?").out

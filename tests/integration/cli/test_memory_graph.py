@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -31,20 +32,20 @@ TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes,
 
 
 def test_an_episode_is_listed_and_shown_with_its_members_in_order(
-    arbor: Arbor, vega: str, tmp_path: pytest.TempPathFactory
+    arbor: Arbor, vega: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "talk.txt"  # type: ignore[operator]
+    path = tmp_path / "talk.txt"
     path.write_text(TALK, encoding="utf-8")
     arbor("memory", "ingest", str(path), "--agent", vega)
     (row,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
     assert row["size"] == 3
     with tenant_transaction(tenant_by_slug("acme").id):
         Episode.objects.update(summary="Nora planted [bold]quinces[/bold].", ended_at=datetime.now(UTC))
-    one = arbor("memory", "episodes", vega, short(row["id"]), "--json").json
-    assert [memory["role"] for memory in one["memories"]] == ["Nora", "Ilja", "Nora"]
-    people = arbor("memory", "episodes", vega, row["id"]).out
-    assert "Nora planted [bold]quinces[/bold]." in people
-    assert "By the south wall?" in people
+    shown = arbor("memory", "episodes", vega, short(row["id"]), "--json").json
+    assert [memory["role"] for memory in shown["memories"]] == ["Nora", "Ilja", "Nora"]
+    printed = arbor("memory", "episodes", vega, row["id"]).out
+    assert "Nora planted [bold]quinces[/bold]." in printed
+    assert "By the south wall?" in printed
     assert "Nora planted" in arbor("memory", "episodes", vega).out
 
 
@@ -52,16 +53,16 @@ def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str)
     chosen = add_memory(arbor, "The quince was planted in May.")
     with tenant_transaction(tenant_by_slug("acme").id):
         memory_row = Memory.objects.get(id=chosen)
-        theme = ClusterFactory(agent=memory_row.agent, name="garden")
-        ClusterMemberFactory(cluster=theme, memory=memory_row)
-        ClusterRelationFactory(source=theme, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
+        cluster = ClusterFactory(agent=memory_row.agent, name="garden")
+        ClusterMemberFactory(cluster=cluster, memory=memory_row)
+        ClusterRelationFactory(source=cluster, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
         assert Cluster.objects.count() == 2
     names = [row["name"] for row in arbor("memory", "theme", "list", vega, "--json").json["themes"]]
     assert set(names) == {"garden", "kitchen"}
-    one = arbor("memory", "theme", "show", vega, short(theme.id), "-k", "5", "--json").json
-    assert [memory["id"] for memory in one["memories"]] == [chosen]
-    assert [row["name"] for row in one["related"]] == ["kitchen"]
-    assert "The quince was planted" in arbor("memory", "theme", "show", vega, str(theme.id)).out
+    shown = arbor("memory", "theme", "show", vega, short(cluster.id), "-k", "5", "--json").json
+    assert [memory["id"] for memory in shown["memories"]] == [chosen]
+    assert [row["name"] for row in shown["related"]] == ["kitchen"]
+    assert "The quince was planted" in arbor("memory", "theme", "show", vega, str(cluster.id)).out
 
 
 def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
@@ -84,7 +85,7 @@ def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
 # --- the graph ---------------------------------------------------------------------------------------
 
 
-def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
+def test_the_graph_is_queried(arbor: Arbor, vega: str) -> None:
     frost, ice, ferry = (
         add_memory(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
     )
@@ -154,7 +155,7 @@ def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: st
     assert arbor("memory", "graph", "causes", vega, chosen, "--hops", "99").code == 2
 
 
-def test_evidence_by_a_person_is_proposed_and_taken_back(arbor: Arbor, vega: str) -> None:
+def test_evidence_by_a_person_is_proposed_and_removed(arbor: Arbor, vega: str) -> None:
     frost = add_memory(arbor, "Frost in May is rare.")
     believed = arbor(
         "self", "belief", "add", vega, "Frost comes in May.", "--confidence", "0.6", "--json"
@@ -168,16 +169,6 @@ def test_evidence_by_a_person_is_proposed_and_taken_back(arbor: Arbor, vega: str
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not BeliefEvidence.objects.exists()
 
-    fact = arbor(
-        "memory",
-        "add",
-        vega,
-        "It froze in May.",
-        "--type",
-        "semantic",
-        "--supports-belief",
-        believed["id"],
-        "--json",
-    ).json
+    fact = add_memory(arbor, "It froze in May.", "semantic", "--supports-belief", believed["id"])
     with tenant_transaction(tenant_by_slug("acme").id):
-        assert BeliefEvidence.objects.get(memory_id=fact["id"]).supports
+        assert BeliefEvidence.objects.get(memory_id=fact).supports

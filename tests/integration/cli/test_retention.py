@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import BufferItem, Memory
 from apps.tenants.scope import tenant_transaction
@@ -19,11 +20,11 @@ from tests.integration.cli.conftest import Arbor, add_memory
 # --- archive, restore, purge, forget -----------------------------------------------------------------
 
 
-def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor, vega: str) -> None:
+def test_a_memory_is_archived_restored_and_purged(arbor: Arbor, vega: str) -> None:
     chosen = add_memory(arbor, "The gate code is 4711.")
     assert arbor("memory", "archive", vega, chosen, "--reason", "old").out == "1 memory archived.\n"
-    again = arbor("memory", "archive", vega, chosen, "--reason", "old")
-    assert "0 memories archived; 1 was archived already" in again.out
+    repeated = arbor("memory", "archive", vega, chosen, "--reason", "old")
+    assert "0 memories archived; 1 was archived already" in repeated.out
     assert arbor("memory", "list", vega, "--status", "archived", "--json").json["memories"][0]["id"] == chosen
     assert "1 memory restored." in arbor("memory", "restore", vega, chosen, "--reason", "needed").out
     refused = arbor("memory", "purge", vega, chosen, "--reason", "asked", "--yes")
@@ -58,7 +59,7 @@ def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None
     assert "1 was not pinned" in arbor("memory", "unpin", vega, chosen).out
 
 
-def test_candidates_show_what_a_fact_lacks(arbor: Arbor, vega: str) -> None:
+def test_candidates_show_the_missing_conditions_of_a_fact(arbor: Arbor, vega: str) -> None:
     assert "has recalled no fact yet" in arbor("memory", "candidates", vega).out
     chosen = add_memory(arbor, "The gate code is 4711.")
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -76,7 +77,7 @@ def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:
     assert arbor("memory", "archive", vega, chosen, "--reason", " ").code == 1
 
 
-def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, vega: str) -> None:
+def test_a_dry_run_of_forgetting_archives_nothing(arbor: Arbor, vega: str) -> None:
     chosen = add_memory(arbor, "A passing thing.", "episodic", "--importance", "0.01")
     with tenant_transaction(tenant_by_slug("acme").id):
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
@@ -95,8 +96,7 @@ def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, veg
 
 def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
     with tenant_transaction(tenant_by_slug("acme").id):
-        agent = Memory.objects.first().agent  # type: ignore[union-attr]
-        BufferItemFactory(agent=agent, content="The ferryman coughed.")
+        BufferItemFactory(agent=Agent.objects.get(name=vega), content="The ferryman coughed.")
         assert BufferItem.objects.count() == 1
     assert [item["content"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
         "The ferryman coughed."
@@ -105,18 +105,8 @@ def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_buffer_item_is_added_found_and_promoted(arbor: Arbor, vega: str) -> None:
-    cough = arbor(
-        "memory",
-        "buffer",
-        "add",
-        vega,
-        "The ferryman coughed.",
-        "--for",
-        "2d",
-        "--importance",
-        "0.2",
-        "--json",
-    ).json["id"]
+    options = ("--for", "2d", "--importance", "0.2", "--json")
+    cough = arbor("memory", "buffer", "add", vega, "The ferryman coughed.", *options).json["id"]
     assert (
         "Vega keeps it in the buffer for 1d."
         in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out

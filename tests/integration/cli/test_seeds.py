@@ -9,7 +9,7 @@ from config.cli.commands.seed import GROUPS
 from tests.integration.cli.conftest import Arbor, add_memory
 
 
-def test_the_parts_to_skip_are_those_of_seeds() -> None:
+def test_the_commands_offer_all_groups_of_seeds() -> None:
     assert set(GROUPS) == set(SeedGroup)
 
 
@@ -22,8 +22,8 @@ def test_an_agent_is_exported_verified_and_restored(arbor: Arbor, vega: str, tmp
     assert verified["own_installation"] is True
     add_memory(arbor, "The lamp is broken.")
 
-    differences = arbor("seed", "save", vega, "--json").json
-    assert "1 added" in arbor("seed", "diff", file, differences["id"]).out
+    saved = arbor("seed", "save", vega, "--json").json
+    assert "1 added" in arbor("seed", "diff", file, saved["id"]).out
     assert "Would restore" in arbor("seed", "restore", vega, file, "--dry-run").out
     restored = arbor("seed", "restore", vega, file, "--skip", "goals", "--json").json
 
