@@ -14,7 +14,7 @@ from apps.tenants.services import add_member
 from tests.factories.users import UserFactory
 from tests.support.console import World, sign_in
 
-#: As they stand in an address or in the body of a form.
+#: Values, as written in an address or in the body of a form.
 HOSTILE = ("a%00b", "%ED%A0%80", "9" * 30, "-1", "99999-99-99", "NaN", "x" * 20_000)
 
 #: The query of Django's redirect from a filter that it cannot read.
@@ -49,7 +49,7 @@ def lists() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("value", HOSTILE[:-1])
-def test_no_list_fails_on_what_its_address_says(chief: Client, world: World, value: str) -> None:
+def test_no_list_fails_on_a_hostile_address(chief: Client, world: World, value: str) -> None:
     index = reverse("admin:index")
     for page, names in lists().items():
         for address in (
@@ -60,7 +60,7 @@ def test_no_list_fails_on_what_its_address_says(chief: Client, world: World, val
         ):
             answer = chief.get(address)
             assert answer.status_code < 500, address
-            # The first page shows the messages; the next test opens the others.
+            # The first page shows the messages; the next test opens the lists that refused a filter.
             assert answer.get("Location", index) in (index, f"{page}?{REFUSED}"), address
     assert chief.get(index).status_code == 200
 
@@ -71,7 +71,7 @@ def test_every_list_opens_when_its_filter_is_refused(chief: Client, world: World
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str) -> None:
+def test_no_form_fails_on_hostile_values(chief: Client, world: World, value: str) -> None:
     user = User.objects.get(username="chief")
     fields = {
         reverse("admin:agents_agent_add"): "name={0}&template=Scout&interval_s={0}&model={0}",

@@ -1,4 +1,4 @@
-"""A new tenant shows the steps to a talking agent; a member's access and sessions end from one page."""
+"""The first steps of a new tenant, and the end of a member's access and sessions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def steps(client: Client, page: str = "admin:index") -> dict[str, bool]:
 UNDONE = ("processes", "model", "agent", "talk", "heartbeat")
 
 
-def test_a_newcomer_is_led_to_a_talking_agent(operator: Client, tenant: Tenant) -> None:
+def test_the_first_steps_lead_to_a_conversation(operator: Client, tenant: Tenant) -> None:
     assert steps(operator) == {"sign-in": True} | dict.fromkeys(UNDONE, False)
     ProcessFactory(kind="worker", queues="heartbeat,llm", model="openai/gpt-5-mini")
     ProcessFactory(kind="scheduler", queues="")
@@ -52,10 +52,10 @@ def test_a_newcomer_is_led_to_a_talking_agent(operator: Client, tenant: Tenant) 
         run_heartbeat_now(agent_id=agent.id, tenant_id=tenant.id)
     assert steps(operator) == {}
     assert 'id="onboarding"' not in operator.get(reverse("admin:index")).content.decode()
-    assert all(steps(operator, "admin:first-steps").values()), "the page of its own stays"
+    assert all(steps(operator, "admin:first-steps").values()), "the page of the first steps stays"
 
 
-def test_steps_that_others_do_are_no_links(viewer: Client, tenant: Tenant) -> None:
+def test_steps_of_other_roles_have_no_link(viewer: Client, tenant: Tenant) -> None:
     text = viewer.get(reverse("admin:first-steps")).content.decode()
     for words in ("an owner does it", "an operator does it"):
         assert words in text, words
@@ -70,8 +70,8 @@ def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:
     member = Membership.own.using(OPS).get(tenant__slug="acme-sohne")
     assert member.role == Role.OWNER
     assert "model" in steps(root)
-    again = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
-    assert "there is a tenant &#x27;acme-sohne&#x27; already" in again.content.decode()
+    repeated = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
+    assert "there is a tenant &#x27;acme-sohne&#x27; already" in repeated.content.decode()
 
 
 def test_only_superusers_create_tenants(owner: Client, tenant: Tenant) -> None:
@@ -123,7 +123,7 @@ def test_an_owner_keeps_the_session_of_the_request(owner: Client, world: World) 
     assert owner.get(world.agents_page).status_code == 200
 
 
-def test_others_neither_read_nor_end_sessions(operator: Client, world: World, ann: User) -> None:
+def test_an_operator_neither_reads_nor_ends_sessions(operator: Client, world: World, ann: User) -> None:
     sign_in_with_password("ann")
     member = Membership.own.using(OPS).get(user_id=ann.pk)
     page = operator.get(reverse("admin:tenants_membership_change", args=[member.id])).content.decode()

@@ -45,7 +45,7 @@ def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
     return fake
 
 
-def carry_after(monkeypatch: pytest.MonkeyPatch, act: Callable[[DeliverableMessage], object]) -> None:
+def carry_after(monkeypatch: pytest.MonkeyPatch, act: Callable[[DeliverableMessage], None]) -> None:
     """Replace all carriers by one that calls `act` before it carries a message."""
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=act))
 

@@ -75,7 +75,7 @@ def test_waiting_requests_are_answered_when_loading_fails(
     async def use() -> tuple[list[int], int]:
         endpoint = http.McpEndpoint()
         async with endpoint.running():
-            waiting = await asyncio.gather(status_of(endpoint), status_of(endpoint))
+            waiting = list(await asyncio.gather(status_of(endpoint), status_of(endpoint)))
             return waiting, await status_of(endpoint)
 
     # Both waiting requests are refused; the next request loads the servers.
