@@ -71,6 +71,14 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
     return "Vega"
 
 
+@pytest.fixture
+def active_vega(arbor: Arbor, one_tenant: str) -> str:
+    """Create the agent Vega and start it; return its name."""
+    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
+    assert ran.code == 0, ran.err
+    return "Vega"
+
+
 def add_memory(arbor: Arbor, text: str, kind: str = "semantic", *more: str) -> str:
     """Add a memory of Vega; return its id."""
     ran = arbor("memory", "add", "Vega", text, "--type", kind, *more, "--json")

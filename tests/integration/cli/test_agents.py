@@ -12,13 +12,9 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.agents import lifecycle
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
 
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
-    assert ran.code == 0, ran.err
-    return "Vega"
+__all__ = ["vega"]
 
 
 def test_a_repeated_creation_returns_the_same_agent(arbor: Arbor, one_tenant: str) -> None:

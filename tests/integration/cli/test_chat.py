@@ -10,13 +10,9 @@ from apps.heartbeats.services.calls import calls
 from arbor.errors import ModelUnavailable
 from arbor.models.ports import ScriptedModel, ScriptedStream
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
 
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    """Create an active agent; return its name."""
-    assert arbor("agent", "create", "Vega", "--template", "Scout", "--start").code == 0
-    return "Vega"
+__all__ = ["vega"]
 
 
 def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None:

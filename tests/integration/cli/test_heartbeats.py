@@ -24,13 +24,9 @@ from apps.tenants.services import tenant_by_slug
 from arbor.errors import TransitionIllegal
 from tests.factories.heartbeats import ProcessFactory
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
 
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
-    assert ran.code == 0, ran.err
-    return "Vega"
+__all__ = ["vega"]
 
 
 def report_workers(*queues: str, minutes_ago: int = 0) -> None:

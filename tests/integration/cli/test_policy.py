@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
 
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
-    assert ran.code == 0, ran.err
-    return "Vega"
+__all__ = ["vega"]
 
 
 def test_an_agent_perceives(arbor: Arbor, vega: str) -> None:

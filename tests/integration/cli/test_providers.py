@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.integration.cli.conftest import Arbor
-from tests.support.provider_server import KEY, ProviderServer, provider_server
-
-
-@pytest.fixture
-def provider(settings: Any) -> Iterator[ProviderServer]:
-    settings.ARBOR_MODEL_ALLOW_PRIVATE = True
-    with provider_server() as server:
-        yield server
+from tests.support.provider_server import KEY, ProviderServer
 
 
 def test_a_key_in_a_file_is_entered_and_removed(

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.tenants.models import Role, Tenant
+from apps.tenants.models import Role, Tenant, User
 from apps.tenants.services import add_member
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.users import UserFactory
@@ -74,6 +74,22 @@ def owner(as_role: Callable[[Role], Client]) -> Client:
 def root(database: None) -> Client:
     """Sign in a user who runs the installation and is a member of no tenant."""
     return sign_in(UserFactory(username="root", is_superuser=True))
+
+
+@pytest.fixture
+def ann(world: World) -> User:
+    """Return a viewer of the tenant, who is not signed in."""
+    user: User = UserFactory(username="ann")
+    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
+    return user
+
+
+@pytest.fixture
+def chief(world: World) -> Client:
+    """Sign in an owner of the tenant who runs the installation too."""
+    user = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
+    return sign_in(user)
 
 
 @pytest.fixture(scope="session")

@@ -26,13 +26,6 @@ LOGIN = "/admin/login/"
 NEW_PASSWORD = "a longer river to the sea"
 
 
-@pytest.fixture
-def ann(world: World) -> User:
-    user: User = UserFactory(username="ann")
-    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
-    return user
-
-
 def post_login(client: Client, username: str = "ann", password: str = PASSWORD, **extra: str) -> Any:
     return client.post(LOGIN, {"username": username, "password": password}, headers=extra)
 

@@ -9,24 +9,14 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from apps.tenants.models import Role, User
-from apps.tenants.services import add_member
-from tests.factories.users import UserFactory
-from tests.support.console import World, sign_in
+from apps.tenants.models import User
+from tests.support.console import World
 
 #: Values, as written in an address or in the body of a form.
 HOSTILE = ("a%00b", "%ED%A0%80", "9" * 30, "-1", "99999-99-99", "NaN", "x" * 20_000)
 
 #: The query of Django's redirect from a filter that it cannot read.
 REFUSED = "e=1"
-
-
-@pytest.fixture
-def chief(world: World) -> Client:
-    """Sign in an owner of the tenant who runs the installation too."""
-    user = UserFactory(username="chief", is_superuser=True)
-    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
-    return sign_in(user)
 
 
 def post(client: Client, address: str, fields: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,16 +24,9 @@ from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.support import provider_server as provider_server_module
-from tests.support.provider_server import KEY, ProviderServer, provider_server
+from tests.support.provider_server import KEY, ProviderServer
 
 CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture
-def provider(settings: Any) -> Iterator[ProviderServer]:
-    settings.ARBOR_MODEL_ALLOW_PRIVATE = True
-    with provider_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -10,10 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.console.navigation import SECTIONS
-from apps.tenants.models import Role, User
-from apps.tenants.services import add_member
-from tests.factories.users import UserFactory
-from tests.support.console import PLATFORM, World, sign_in
+from tests.support.console import PLATFORM, World
 
 ENTRIES_AT_MOST = 12
 
@@ -39,13 +36,6 @@ def links_on(client: Client, address: str) -> set[str]:
 def entries(client: Client) -> list[str]:
     groups = client.get(reverse("admin:index")).context["sidebar_navigation"]
     return [item["link"] for group in groups for item in group["items"] if item["has_permission"]]
-
-
-@pytest.fixture
-def chief(world: World) -> Client:
-    user: User = UserFactory(username="chief", is_superuser=True)
-    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
-    return sign_in(user)
 
 
 def test_the_sidebar_has_at_most_a_dozen_entries(chief: Client, viewer: Client) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -15,9 +14,8 @@ from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
-from apps.tenants.services import add_member
 from tests.factories.heartbeats import ProcessFactory
-from tests.factories.users import PASSWORD, UserFactory
+from tests.factories.users import PASSWORD
 from tests.support.console import World
 
 
@@ -77,13 +75,6 @@ def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:
 def test_only_superusers_create_tenants(owner: Client, tenant: Tenant) -> None:
     assert owner.post(reverse("admin:tenant-create"), {"name": "Mine"}).status_code == 403
     assert not Tenant.objects.using(OPS).filter(slug="mine").exists()
-
-
-@pytest.fixture
-def ann(world: World) -> User:
-    user: User = UserFactory(username="ann")
-    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
-    return user
 
 
 def sign_in_with_password(username: str) -> Client:
