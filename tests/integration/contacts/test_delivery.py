@@ -12,7 +12,7 @@ import structlog
 from django.db import connection
 
 from apps.agents.models import Agent, Percept, PerceptKind
-from apps.contacts.models import OutboxMessage
+from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services import delivery
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.delivery import deliver
@@ -35,6 +35,13 @@ from tests.integration.contacts.conftest import (
     time_until_due,
     write_message,
 )
+
+
+@pytest.fixture(autouse=True)
+def channel(agent: Agent) -> Channel:
+    """Open an email channel of the agent's tenant."""
+    channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    return channel
 
 
 @pytest.fixture
@@ -62,7 +69,6 @@ def fail_deliveries(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> No
 def test_a_doubled_hint_delivers_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     write_message(agent)
     messages *= 3
     assert run_workers(messages) == [True, False, False]
@@ -80,7 +86,6 @@ def test_no_transaction_is_open_while_a_message_is_carried(
         observed.append((connection.in_atomic_block, status))
 
     carry_after(monkeypatch, observe)
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     write_message(agent)
     run_workers(messages)
     assert observed == [(False, DeliveryStatus.SENDING)]
@@ -89,7 +94,6 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 def test_a_killed_delivery_is_repeated_with_the_same_key(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
 
     def die(*_: Any, **__: Any) -> int:
@@ -117,7 +121,6 @@ def test_a_killed_delivery_is_repeated_with_the_same_key(
 def test_a_confirmation_counts_after_the_lease_expired(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
 
     def outlast_the_lease(_: DeliverableMessage) -> None:
@@ -132,7 +135,6 @@ def test_a_confirmation_counts_after_the_lease_expired(
 def test_a_lost_hint_is_repeated_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     messages.clear()
     assert sweep_outbox().enqueued == 0
@@ -146,7 +148,6 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_deliveries(monkeypatch, DeliveryFailed("the line is dead\0"))
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent, "Ice.", subject="Ice")
     waits = []
     for _ in range(MAX_TRIES):
@@ -180,7 +181,6 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
 def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent, "Ice.", subject="Ice")
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(attempts=MAX_TRIES - 1)
@@ -209,7 +209,6 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
             retry_message(message_id=message.id, actor="test")
 
     carry_after(monkeypatch, retry_meanwhile)
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     assert run_workers(messages) == [True]
     assert reload(message).status == DeliveryStatus.SENT
@@ -218,7 +217,6 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
 def test_a_late_worker_does_not_end_the_try_of_another(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     observed: list[tuple[str, int, str]] = []
 
@@ -247,7 +245,6 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     fail_deliveries(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
@@ -266,9 +263,8 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_a_message_whose_channel_is_removed_or_disabled_fails(
-    removed: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
+    removed: bool, channel: Channel, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     with tenant_transaction(agent.tenant_id):
         if removed:
@@ -285,7 +281,6 @@ def test_a_message_whose_channel_is_removed_or_disabled_fails(
 def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     with tenant_transaction(agent.tenant_id):
         cancel_message(message_id=message.id, actor="test")
@@ -302,7 +297,6 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
 
 
 def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list[TaskMessage]) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
 
     def fail_after_writing() -> None:
         with tenant_transaction(agent.tenant_id):
@@ -319,7 +313,6 @@ def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list
 def test_an_action_executed_twice_writes_one_message(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     heartbeat = uuid7()
     for _ in range(2):
         write_message(agent, heartbeat_id=heartbeat)
@@ -332,7 +325,6 @@ def test_an_action_executed_twice_writes_one_message(
 def test_another_tenants_hint_finds_nothing(
     agent: Agent, other_tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     assert not deliver(message_id=message.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
@@ -347,7 +339,6 @@ def test_another_tenants_hint_finds_nothing(
 def test_messages_of_a_suspended_tenant_wait(
     agent: Agent, tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
     assert run_workers(messages) == [False], "a hint that was queued before sends no message"
@@ -359,7 +350,6 @@ def test_messages_of_a_suspended_tenant_wait(
 
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent, "secret words")
     (hint,) = messages
     assert hint.task is Task.DELIVER
