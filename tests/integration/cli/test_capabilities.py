@@ -6,7 +6,7 @@ from tests.integration.cli.conftest import Arbor
 
 #: Limits of every kind.
 LIMITS = (
-    *["--from", "2026-01-01", "--expires", "30d", "--uses", "9", "--rate-uses", "5", "--rate-period", "1h"],
+    *("--from", "2026-01-01", "--expires", "30d", "--uses", "9", "--rate-uses", "5", "--rate-period", "1h"),
     *("--hours", "09:00-17:00 mon,fri", "--time-zone", "Europe/Berlin", "--depth", "2"),
 )
 

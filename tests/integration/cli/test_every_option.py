@@ -74,20 +74,8 @@ def test_every_command_resolves_its_tenant(
         (("goal", "list", "Vega", "--all"), "goal"),
         (
             (
-                *[
-                    "goal",
-                    "add",
-                    "Vega",
-                    "Row",
-                    "--state",
-                    "queued",
-                    "--type",
-                    "explore",
-                    "--priority",
-                    "80",
-                    "--blocked-by",
-                ],
-                "the tide",
+                *("goal", "add", "Vega", "Row", "--state", "queued", "--blocked-by", "the tide"),
+                *("--type", "explore", "--priority", "80"),
             ),
             "is queued",
         ),
@@ -109,10 +97,12 @@ def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ..
     assert shown in ran.out
 
 
-@pytest.mark.parametrize("verb", ["resume", "sleep"])
-def test_a_refused_act_prints_no_json(arbor: Arbor, vega: str, verb: str) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("agent", "resume", "Vega", "--json"), ("agent", "sleep", "Vega", "--json")]
+)
+def test_a_refused_act_prints_no_json(arbor: Arbor, vega: str, arguments: tuple[str, ...]) -> None:
     # The agent was never started.
-    ran = arbor("agent", verb, vega, "--json")
+    ran = arbor(*arguments)
     assert (ran.code, ran.out) == (1, "")
 
 
