@@ -215,9 +215,10 @@ def store_equal_turns(agent: Agent, count: int, content: str) -> ChatMessage:
 
 @pytest.mark.parametrize(("count", "statements"), [(0, 1), (6, 1), (20, 2), (60, 3), (240, 4)])
 def test_earlier_turns_are_read_in_few_statements(agent: Agent, count: int, statements: int) -> None:
-    turn = store_equal_turns(agent, count + 1, "Hello.")
-    with tenant_transaction(agent.tenant_id), CaptureQueriesContext(connection) as queries:
-        earlier = turns_before(turn, count=len)
+    with tenant_transaction(agent.tenant_id):
+        turn = store_equal_turns(agent, count + 1, "Hello.")
+        with CaptureQueriesContext(connection) as queries:
+            earlier = turns_before(turn, count=len)
 
     assert len(queries) == statements
     assert (len(earlier.shown), earlier.not_shown) == (min(count, 20), max(count - 20, 0))
