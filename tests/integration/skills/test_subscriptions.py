@@ -34,7 +34,7 @@ from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.batch import counted_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.workflows.workflow_setup import defined, started
+from tests.integration.workflows.workflow_setup import start_new_workflow
 
 ACTOR = "user:nora"
 
@@ -149,7 +149,7 @@ def test_the_runs_of_a_workflow_reach_subscribers(
     wanted = NewSubscription(names=["workflow.started"], source=SignalSource.SHARED)
     with tenant_transaction(tenant.id):
         subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
-    started(defined(tenant, 'a [type=note, text="x"]; start -> a -> done', agent=peer))
+    start_new_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done', agent=peer)
     heartbeat = run(fleet, agent)
     assert signals_of(heartbeat) == [("workflow.started", "", 1)]
     assert heartbeat.situation["signals"][0]["subjects"] == ["report"]
