@@ -29,7 +29,6 @@ from arbor.telemetry import (
     HeartbeatRecord,
     Span,
     SpanExporter,
-    StepTiming,
     heartbeat_spans,
 )
 
@@ -162,17 +161,7 @@ def _record_of(heartbeat: Heartbeat, slug: str, calls: Sequence[CallTiming]) -> 
         model=heartbeat.model,
         started_at=heartbeat.started_at,
         ended_at=heartbeat.ended_at,
-        steps=[
-            StepTiming(
-                sequence=step.sequence,
-                node=step.node,
-                handler=step.handler,
-                outcome=step.outcome,
-                started_at=step.started_at,
-                duration_ms=step.duration_ms,
-            )
-            for step in steps_of(heartbeat)
-        ],
+        steps=steps_of(heartbeat),
         calls=calls,
         actions=[
             ExecutedAction(
