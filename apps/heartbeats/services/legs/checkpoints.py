@@ -122,6 +122,8 @@ class _Ending:
 
     member: LeasedHeartbeat
     status: HeartbeatStatus
+    #: None for a heartbeat that was not loaded.
+    heartbeat: HeartbeatState | None
     reason: str = ""
 
 
@@ -135,7 +137,6 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     signaled = signal_values(members, signals, last=[step_signal(member) for member in members])
     calls, requests, sections, messages = [], [], [], []
     for member in members:
-        assert member.progress is not None
         suspension = member.progress.suspension
         assert suspension is not None
         question: Question = suspension.payload
@@ -155,7 +156,12 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
         messages.append(
             execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
-    rows = _rows([_Ending(member=member, status=HeartbeatStatus.WAITING) for member in members])
+    rows = _rows(
+        [
+            _Ending(member=member, status=HeartbeatStatus.WAITING, heartbeat=member.heartbeat)
+            for member in members
+        ]
+    )
     values = {
         "agents": [member.agent.id for member in members],
         "calls": to_json(calls),
@@ -176,10 +182,10 @@ def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]], signals: li
     if not ended:
         return
     endings = [
-        _Ending(member=member, status=status, reason=_reason(member, status)) for member, status in ended
+        _Ending(member=member, status=status, heartbeat=member.heartbeat, reason=_reason(member, status))
+        for member, status in ended
     ]
-    signaled = _signals_of_end(endings, signals)
-    _release(endings, signaled, rows=_rows(endings), written=len(endings))
+    _release(endings, _signals_of_end(endings, signals), rows=_rows(endings), written=len(endings))
 
 
 def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
@@ -209,7 +215,7 @@ def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
         heartbeat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
         if not heartbeat.update(step=member.step + 1, epoch=member.epoch, **values):
             raise StaleLease
-    ending = _Ending(member=member, status=HeartbeatStatus.FAILED, reason=why)
+    ending = _Ending(member=member, status=HeartbeatStatus.FAILED, heartbeat=None, reason=why)
     _release([ending], _signals_of_end([ending], []), rows=_NO_ROWS, written=0)
 
 
@@ -227,7 +233,7 @@ def _release(
             "trigger": after.trigger if after else "timer",
         }
         for ending in endings
-        for after in [ending.member.heartbeat.next if ending.member.heartbeat else None]
+        for after in [ending.heartbeat.next if ending.heartbeat else None]
     ]
     values = {
         "agents": agents,
@@ -244,27 +250,25 @@ def _release(
             agent=member.agent.name,
             status=str(ending.status),
             heartbeat_id=str(member.heartbeat_id),
-            mode=member.heartbeat.mode if member.heartbeat else "",
+            mode=ending.heartbeat.mode if ending.heartbeat else "",
             own_ms=round(member.own_ms, 1),
             **({"reason": ending.reason} if ending.reason else {}),
         )
 
 
 def _signals_of_end(endings: Sequence[_Ending], signals: list[Signal]) -> dict[str, Any]:
-    ends = [end_signal(ending.member, ending.status) for ending in endings]
+    ends = [end_signal(ending.member, ending.status, ending.heartbeat) for ending in endings]
     skipped = {ending.member.agent.id for ending in endings if ending.status is HeartbeatStatus.SKIPPED}
     return signal_values([ending.member for ending in endings], signals, last=ends, without_start=skipped)
 
 
 def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
-    heartbeat, progress = member.heartbeat, member.progress
-    assert heartbeat is not None
-    assert progress is not None
+    heartbeat = member.heartbeat
     if status == HeartbeatStatus.DONE:
         return ""
     if status == HeartbeatStatus.SKIPPED:
         return heartbeat.idle
-    why = progress.fault or heartbeat.failure
+    why = member.progress.fault or heartbeat.failure
     return f"{why} ({ACTIONS_COMMITTED})" if heartbeat.has_acted else why
 
 
@@ -281,10 +285,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     for ending in endings:
         member = ending.member
         over = ending.status is not HeartbeatStatus.WAITING
-        heartbeat, progress = member.heartbeat, member.progress
-        assert heartbeat is not None
-        assert progress is not None
-        known = member.step is not None
+        heartbeat, step = member.heartbeat, 0 if member.step is None else member.step + 1
         whole = heartbeat.whole
         rows.append(
             {
@@ -293,9 +294,9 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
                 "slot_at": member.slot_at,
                 "trigger": member.trigger,
                 "epoch": member.epoch,
-                "known": known,
+                "known": member.step is not None,
                 "status": ending.status.value,
-                "step": 0 if member.step is None else member.step + 1,
+                "step": step,
                 "reason": ending.reason,
                 "own_ms": member.own_ms,
                 "elapsed_ms": member.elapsed_ms,
@@ -305,7 +306,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
             }
         )
         columns = {
-            "checkpoint": _NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)),
+            "checkpoint": _NOTHING if over else pack_text(checkpoint_json(member.progress.checkpoint)),
             # The situation of a skipped heartbeat is not stored.
             "situation": _NOTHING if heartbeat.idle else _situation(member, heartbeat),
             "trace": pack([step_json(step) for step in member.steps]),
@@ -315,7 +316,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
         for name, column in columns.items():
             packed[name].append(column)
         member.steps.clear()
-        member.step = 0 if member.step is None else member.step + 1
+        member.step = step
     return {
         "rows": to_json(rows),
         "ids": [ending.member.heartbeat_id for ending in endings],

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from apps.calls.services.usage import budget_status
+from apps.heartbeats.services.situations.offers import AgentTools
 from apps.heartbeats.services.situations.recent_activity import (
     exhausted_heartbeats_of,
     limits_of,
@@ -16,7 +17,6 @@ from apps.heartbeats.services.situations.recent_activity import (
     used_of,
 )
 from apps.heartbeats.services.situations.self_situation import view_self, with_identity
-from apps.heartbeats.services.situations.tools import AgentTools
 from apps.tenants.packing import unpack_in_json
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
