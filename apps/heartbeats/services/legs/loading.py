@@ -155,8 +155,8 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     agent, authority = member.agent, member.agent.authority
     percepts, refused = open_percepts(columns["percepts"], receiver=columns["public_id"])
-    waiting = columns["pulse"]["percepts"] - len(refused)
-    columns = {**columns, "percepts": percepts, "pulse": {**columns["pulse"], "percepts": waiting}}
+    waiting = columns["activity"]["percepts"] - len(refused)
+    columns = {**columns, "percepts": percepts, "activity": {**columns["activity"], "percepts": waiting}}
     budget = _budget(columns, member.trigger)
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
@@ -187,7 +187,7 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
         effects=_refusals(refused),
         selfhood=_selfhood(columns),
         found=_found_state(columns, ticks=situation.energy if situation.energy_unit == "ticks" else 0),
-        rhythm=schedule_policy_of(columns["pulse"]),
+        rhythm=schedule_policy_of(columns["activity"]),
         embedding_model=model,
         signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
@@ -205,7 +205,7 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
         voices=columns["voices"] or 0,
         character=character,
         model=handle,
-        nops=columns["pulse"]["nops"],
+        nops=columns["activity"]["nops"],
     )
 
 
@@ -216,7 +216,7 @@ def _refusals(refused: Sequence[RefusedMessage]) -> Effects:
         audit=tuple(
             AuditNote(
                 action=AuditAction.MESSAGE_REFUSED,
-                message=f"refused a message of {message.sender or 'an agent that is no more'}: {message.reason}",
+                message=f"refused a message of {message.sender or 'an agent that no longer exists'}: {message.reason}",
                 detail={"percept_id": str(message.percept_id)},
             )
             for message in refused
@@ -227,7 +227,7 @@ def _refusals(refused: Sequence[RefusedMessage]) -> Effects:
 def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
     energy = energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])
     if trigger == Trigger.CYCLE:
-        # The ticks of a cycle are allocated to it, and are no more once they are used up.
+        # The ticks of a cycle are allocated to it, and not renewed once they are used up.
         return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=0, energy=energy)
     if not columns["budget"] and energy is None:
         return None
