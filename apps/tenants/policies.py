@@ -25,7 +25,7 @@ ALL_ROWS = sql.SQL("true")
 
 
 class StatementBatch:
-    """StatementBatch that are sent in one round trip: protecting an installation takes eight hundred."""
+    """Statements that are sent in one round trip: protecting an installation takes eight hundred."""
 
     def __init__(self) -> None:
         self._all: list[sql.Composable] = []

@@ -18,6 +18,7 @@ from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
 from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.policies import (
+    ALL_ROWS,
     OWN_MEMBERSHIPS,
     SCOPED_TENANT,
     RowPolicy,
@@ -79,7 +80,7 @@ def _create_roles(cursor: Any) -> None:
                 sql.Literal(scram_verifier(connections[OWNER].connection, name, password)),
             )
         )
-        # A statement that never ends, and a transaction that was forgotten, would hold their locks for ever.
+        # A statement that never ends, and a transaction that was forgotten, would keep their locks for ever.
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             cursor.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(
@@ -192,7 +193,7 @@ def _isolate(statements: StatementBatch, model: type[models.Model]) -> None:
     force_row_security(statements, table)
     match = sql.SQL("tenant_id = {}").format(SCOPED_TENANT)
     create_policy(statements, table, RowPolicy(name="tenant_isolation", role=role_of(APP), using=match))
-    create_policy(statements, table, RowPolicy(name="operations", role=role_of(OPS), using=sql.SQL("true")))
+    create_policy(statements, table, RowPolicy(name="operations", role=role_of(OPS), using=ALL_ROWS))
     limit_deletion(statements, model)
     if table == "tenants_membership":
         policy = RowPolicy(name="own_memberships", role=role_of(APP), using=OWN_MEMBERSHIPS, command="SELECT")
