@@ -127,7 +127,7 @@ def _to(audience: Audience) -> str:
 def _carriers(messages: list[OutboxMessage]) -> str:
     kinds = [message.kind for message in messages if message.kind != ChannelKind.PEER]
     peers = len(messages) - len(kinds)
-    named = f", {peers} named agent{'s' if peers != 1 else ''} will hear it" if peers else ""
+    named = f", {peers} named agent{'s' if peers != 1 else ''} will receive it" if peers else ""
     return f"(by {', '.join(dict.fromkeys(kinds))}{named})"
 
 

@@ -32,7 +32,7 @@ from arbor.signals import Signal
 log = structlog.get_logger(__name__)
 
 #: Added to the reason of a heartbeat that failed after its actions.
-ACTIONS_COMMITTED = "what it did before stands"
+ACTIONS_COMMITTED = "its earlier actions remain"
 
 _COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch bigint, status text, step int, number bigint,
     mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,

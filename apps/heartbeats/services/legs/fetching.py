@@ -48,7 +48,8 @@ from arbor.quotations import shorten
 
 log = structlog.get_logger(__name__)
 
-_LINE = 120
+#: Characters of a proposal in the summary of its decision.
+_SUMMARY_LENGTH = 120
 #: The position of each kind in the order of answers.
 _POSITION: Mapping[type, int] = MappingProxyType(
     {kind: position for position, kind in enumerate(needs.ORDER)}
@@ -72,8 +73,8 @@ class Fetcher:
         self.writer = MemoryWriter()
         #: The heartbeats of the batch.
         self.members: Sequence[LeasedHeartbeat] = ()
-        #: Whether the transaction has locked or written rows.
-        self.is_committed_to = False
+        #: Whether the open transaction has locked or written rows.
+        self.has_locks = False
 
     def answer(self, kind: type, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         """Return the answers to needs of one kind, in order, in the open transaction; a domain error is returned as an answer."""
@@ -83,7 +84,7 @@ class Fetcher:
         if kind in _USING_ROWS:
             self._flush()
         answers = _ANSWERS[kind](self, members)
-        self.is_committed_to = self.is_committed_to or kind in _COMMITTING
+        self.has_locks = self.has_locks or kind in _LOCKING
         return answers
 
     def _flush(self) -> None:
@@ -196,16 +197,14 @@ class Fetcher:
 
     def _decide(self, member: LeasedHeartbeat) -> str:
         need: needs.DecideProposal = member.need
-        proposal = _CHOICES[need.choice.decision](
+        proposal = _PROPOSAL_DECISIONS[need.choice.decision](
             proposal_id=need.proposal_id,
             agent_id=member.agent.id,
             decided_by=member.source,
             reason=need.choice.reason,
             now=self._now,
         )
-        return (
-            f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _LINE)} ({proposal.reason})"
-        )
+        return f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _SUMMARY_LENGTH)} ({proposal.reason})"
 
     def _record_meetings(self, member: LeasedHeartbeat) -> Any:
         need: needs.Meetings = member.need
@@ -299,7 +298,7 @@ def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0)
     )
 
 
-_CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
+_PROPOSAL_DECISIONS: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
     {
         ProposalChoice.ACCEPT: proposals.accept,
         ProposalChoice.REJECT: proposals.reject,
@@ -336,7 +335,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[LeasedHeartbeat]], list[Any]
 _USING_ROWS = frozenset({needs.DecideProposal, needs.Service})
 _WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
 #: Kinds whose answers lock or write rows.
-_COMMITTING = frozenset(
+_LOCKING = frozenset(
     {
         needs.BufferItems,
         needs.OpenBacklog,

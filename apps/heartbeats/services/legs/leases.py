@@ -44,7 +44,7 @@ ORDER BY s.agent_id FOR UPDATE OF s
 """
 # A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent
 # has one open heartbeat; LIMIT 1 makes the planner read it by its key instead of all heartbeats of the tenant.
-_AGENTS_AND_BEATS = f"""
+_AGENTS_AND_HEARTBEATS = f"""
 SELECT a.id, a.name, a.status, a.pipeline, a.public_id, {IDENTITY_COLUMN}, {GRANTS_COLUMN}, {TRUST_COLUMN}, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
     h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
 FROM agents_agent a
@@ -123,17 +123,18 @@ def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
     current = [member for member in members if member.agent.id in locked]
     if not current:
         return []
-    open_beats = {
-        beat_id: position for beat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
+    open_heartbeats = {
+        heartbeat_id: position
+        for heartbeat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
     }
-    begun = {agent_id for _, _, agent_id in open_beats.values()}
+    begun = {agent_id for _, _, agent_id in open_heartbeats.values()}
     return [
         member
         for member in current
         if (
             member.agent.id not in begun
             if member.step is None
-            else open_beats.get(member.heartbeat_id) == [member.epoch, member.step, member.agent.id]
+            else open_heartbeats.get(member.heartbeat_id) == [member.epoch, member.step, member.agent.id]
         )
     ]
 
@@ -149,7 +150,7 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
     tenant_id = current_tenant()
     tenant = str(tenant_id)
     for agent_id, name, status, pipeline, public_id, identity_text, grants, trust, *rest in fetch(
-        _AGENTS_AND_BEATS, agents=list(agent_ids)
+        _AGENTS_AND_HEARTBEATS, agents=list(agent_ids)
     ):
         identity = parse_identity(identity_text, public_id=public_id, tenant_id=tenant)
         agent = LeasedAgent(

@@ -28,11 +28,11 @@ RELEVANT_ENOUGH = 0.5
 #: The most of each in one run, so that one run does not fill the queue.
 MOST_PROMOTED = 3
 MOST_PATTERNS = 2
-# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the
-# heartbeats looked back, and the most in one run.
-THEME_SIZE = 10
+# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the number of
+# latest heartbeats in which they were activated, and the most in one run.
+CLUSTER_SIZE = 10
 MOST_INSIGHTS = 5
-LOOKBACK_BEATS = 5
+LOOKBACK_HEARTBEATS = 5
 MOST_PRECONSCIOUS = 3
 #: The most proposals of traits and capabilities in one run.
 MOST_TENDENCIES = 2
@@ -98,18 +98,18 @@ SELECT
     (SELECT coalesce(json_agg(p.change->>'pattern'), '[]') FROM selves_proposal p
         WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
     (SELECT count(*) FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS experiences,
-    (SELECT coalesce(json_agg(theme), '[]') FROM (
+    (SELECT coalesce(json_agg(cluster), '[]') FROM (
         SELECT t.id, t.name, t.size, (SELECT coalesce(json_agg(member.memory_id), '[]') FROM (
             SELECT c.memory_id FROM memories_clustermember c WHERE c.tenant_id = t.tenant_id AND c.cluster_id = t.id
             ORDER BY c.strength DESC, c.memory_id LIMIT %(most_evidence)s
         ) member) AS members
         FROM memories_cluster t
         WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
-            AND 1 - %(theme_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
+            AND 1 - %(cluster_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND p.change->>'theme' = t.id::text)
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
-    ) theme) AS themes,
+    ) cluster) AS clusters,
     (SELECT coalesce(json_agg(edge), '[]') FROM (
         SELECT m.id, m.content, x.level FROM memories_activation x
         JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.agent_id = x.agent_id AND m.id = x.memory_id
@@ -210,10 +210,10 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
         agent=agent_id,
         most=MOST_PROMOTED,
         max_actions=MAX_ACTIONS_READ,
-        theme_size=THEME_SIZE,
+        cluster_size=CLUSTER_SIZE,
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MOST_INSIGHTS,
-        lookback=LOOKBACK_BEATS,
+        lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
         most_preconscious=MOST_PRECONSCIOUS,
         pending_for=PENDING_FOR,
@@ -285,7 +285,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
         kind=ProposalKind.INSIGHT,
         content=f"My memories gather around {cluster['name']}: {cluster['size']} of them belong to it.",
         # 0.5 for the smallest cluster, towards 1 for large ones.
-        confidence=round(1 - THEME_SIZE / 2 / cluster["size"], 3),
+        confidence=round(1 - CLUSTER_SIZE / 2 / cluster["size"], 3),
         source=SOURCE,
         change={"theme": cluster["id"]},
         evidence=cluster["members"],

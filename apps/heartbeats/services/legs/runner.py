@@ -224,7 +224,7 @@ class _Leg:
             answers: Sequence[Any]
             if kind is not Embedding or not embeds_elsewhere(asking):
                 answers = self._fetcher.answer(kind, asking)
-            elif self._fetcher.is_committed_to:
+            elif self._fetcher.has_locks:
                 # Locks must not wait for the network: fall back to words; maintenance embeds new memories.
                 log.warning("embedding_skipped", reason="a transaction is open", heartbeats=len(asking))
                 answers = [{} for _ in asking]

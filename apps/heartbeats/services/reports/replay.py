@@ -65,7 +65,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
         _read_only()
         heartbeat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
         if heartbeat is None:
-            raise NotFound(_missing(heartbeat_id))
+            raise NotFound(_missing_message(heartbeat_id))
         if not heartbeat.situation:
             why = f": {heartbeat.reason}" if heartbeat.reason else ""
             raise Invalid(
@@ -82,7 +82,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
                 heartbeat_id=heartbeat.id, purpose__in=_REPLAYED, status=CallStatus.COMPLETE
             ).order_by("requested_at", "id")
         )
-        return _found(heartbeat, situation, calls)
+        return _replay_input(heartbeat, situation, calls)
 
 
 def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
@@ -113,7 +113,7 @@ def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
     return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.heartbeat, reply.text))
 
 
-def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> ReplayInput:
+def _replay_input(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> ReplayInput:
     first_call = calls[0] if calls else None
     is_stored = first_call is not None and bool(first_call.request)
     sections = (
@@ -167,7 +167,7 @@ def _with_skills(situation: Situation) -> Situation:
     return situation.model_copy(update={"skills": with_texts(situation.skills)})
 
 
-def _missing(heartbeat_id: UUID) -> str:
+def _missing_message(heartbeat_id: UUID) -> str:
     age = settings.ARBOR_HISTORY_AGES[Record.HEARTBEATS]
     text = f"there is no heartbeat {heartbeat_id} in this tenant"
     if age is None:
