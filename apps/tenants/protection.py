@@ -126,9 +126,7 @@ def _key_with_tenant(statements: StatementBatch, model: type[models.Model], exis
             return False
         if kind == "p":
             statements.add(
-                sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}, ADD PRIMARY KEY (tenant_id, {})").format(
-                    sql.Identifier(table), sql.Identifier(name), sql.Identifier(key)
-                )
+                "ALTER TABLE {} DROP CONSTRAINT {}, ADD PRIMARY KEY (tenant_id, {})", table, name, key
             )
     return True
 
@@ -151,16 +149,13 @@ def _reference_within_tenant(
             else sql.SQL("CASCADE")
         )
         statements.add(
-            sql.SQL(
-                "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY (tenant_id, {}) REFERENCES {} (tenant_id, {}) ON DELETE {}"
-            ).format(
-                sql.Identifier(table),
-                sql.Identifier(name),
-                sql.Identifier(field.column),
-                sql.Identifier(target.db_table),
-                sql.Identifier(str(target.pk.column)),
-                deleting,
-            )
+            "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY (tenant_id, {}) REFERENCES {} (tenant_id, {}) ON DELETE {}",
+            table,
+            name,
+            field.column,
+            target.db_table,
+            str(target.pk.column),
+            deleting,
         )
 
 
@@ -181,11 +176,7 @@ def _drop_implied_reference(
     table = model._meta.db_table
     for name, (kind, columns) in existing.items():
         if kind == "f" and columns == ["tenant_id"]:
-            statements.add(
-                sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(
-                    sql.Identifier(table), sql.Identifier(name)
-                )
-            )
+            statements.add("ALTER TABLE {} DROP CONSTRAINT {}", table, name)
 
 
 def _isolate(statements: StatementBatch, model: type[models.Model]) -> None:
