@@ -20,7 +20,13 @@ from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.legs.checkpoints import end_unknown, waiting_lease
-from apps.heartbeats.services.legs.members import Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
+from apps.heartbeats.services.legs.members import (
+    Lease,
+    LeasedAgent,
+    LeasedHeartbeat,
+    LeaseToken,
+    OpenHeartbeat,
+)
 from apps.queues import enqueue
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
@@ -73,7 +79,7 @@ CROSS JOIN LATERAL (
 
 
 def resolve(
-    leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()
+    leases: Sequence[LeaseToken], *, clock: Clock, running: Collection[UUID] = ()
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and return the heartbeats to start or resume under them, in the order of agents.
 
@@ -109,7 +115,7 @@ def run(agent_ids: Collection[UUID]) -> None:
     change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
 
 
-def run_queued(leases: Sequence[tuple[UUID, int]]) -> set[UUID]:
+def run_queued(leases: Sequence[LeaseToken]) -> set[UUID]:
     """Set the queued ones of these leases to running; return their agents."""
     queued = {lease.agent_id for lease in _lock(leases) if lease.state == ScheduleState.QUEUED}
     if queued:
@@ -139,7 +145,7 @@ def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
     ]
 
 
-def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
+def _lock(leases: Sequence[LeaseToken]) -> list[Lease]:
     agents, epochs = zip(*leases, strict=True)
     return [Lease(*row) for row in fetch(_LOCK, agents=list(agents), epochs=list(epochs))]
 

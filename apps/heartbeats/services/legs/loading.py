@@ -19,7 +19,7 @@ from apps.audit.models import AuditAction
 from apps.authority.services.reflexes import reflex_terms
 from apps.default_model import default_model
 from apps.heartbeats.services.legs.leases import resolve
-from apps.heartbeats.services.legs.members import LeasedAgent, LeasedHeartbeat, OpenHeartbeat
+from apps.heartbeats.services.legs.members import LeasedAgent, LeasedHeartbeat, LeaseToken, OpenHeartbeat
 from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.situations.offers import startable, tools_of, with_startable
 from apps.heartbeats.services.situations.opening import opening_of, situation_of
@@ -71,7 +71,7 @@ type _Columns = Mapping[str, Any]
 
 
 def load_batch(
-    leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()
+    leases: Sequence[LeaseToken], *, clock: Clock, running: Collection[UUID] = ()
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 

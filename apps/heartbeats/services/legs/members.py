@@ -19,6 +19,9 @@ from arbor.pipeline.engine import Checkpoint, NodeOutcome, Progress, ProgressSta
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.values import Graph
 
+#: An agent, and the epoch of its lease.
+type LeaseToken = tuple[UUID, int]
+
 _ENDED = {
     NodeOutcome.SUCCESS: HeartbeatStatus.DONE,
     NodeOutcome.PARTIAL: HeartbeatStatus.DONE,

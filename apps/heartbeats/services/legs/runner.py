@@ -19,7 +19,7 @@ from apps.heartbeats.services.legs.committing import commit, fail
 from apps.heartbeats.services.legs.fetching import Fetcher, embeds_elsewhere, next_kind
 from apps.heartbeats.services.legs.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.legs.loading import load_batch
-from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.members import LeasedHeartbeat, LeaseToken
 from apps.providers import token_counters
 from apps.queues import MAX_BATCH_SIZE
 from apps.signals.services.emission import collected_signals
@@ -32,8 +32,6 @@ from arbor.pipeline.engine import advance
 from arbor.signals import Signal
 
 log = structlog.get_logger(__name__)
-
-type LeaseToken = tuple[UUID, int]
 
 _DATABASE_ERRORS = (OperationalError, InterfaceError)
 #: Milliseconds of a leg, about: its locks block others.

@@ -114,11 +114,8 @@ def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
 
 
 def _replay_input(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> ReplayInput:
-    first_call = calls[0] if calls else None
-    is_stored = first_call is not None and bool(first_call.request)
-    sections = (
-        sections_of(first_call.sections, first_call.request) if first_call is not None and is_stored else []
-    )
+    first = calls[0] if calls and calls[0].request else None
+    sections = sections_of(first.sections, first.request) if first is not None else []
     assert situation.terms is not None
     return ReplayInput(
         id=heartbeat.id,
@@ -136,14 +133,14 @@ def _replay_input(heartbeat: Heartbeat, situation: Situation, calls: list[Extern
             repairs=heartbeat.repairs,
             window=situation.terms.window
             or window_of(
-                first_call.model if first_call else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
+                calls[0].model if calls else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
             ),
             reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
             count=token_counters().get(situation.terms.tokenizer, estimate_tokens),
             boundaries=boundaries_in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),
-        request=request_of(first_call.request) if first_call is not None and is_stored else None,
+        request=request_of(first.request) if first is not None else None,
     )
 
 
