@@ -58,6 +58,11 @@ class Data:
             text = text.replace(self._nonce, "")
         return f"<data-{self._nonce}>\n{text}\n</data-{self._nonce}>"
 
+    def section(self, heading: str, lines: Iterable[str], *, otherwise: str = "") -> str:
+        """Return a heading with the lines in a block below it, or the other text where there are no lines."""
+        written = [*lines]
+        return f"{heading}\n{self.block(written)}" if written else otherwise
+
 
 def line(text: str, longest: int = LINE_LENGTH) -> str:
     """Return a text as one entry of a list: cut if too long, with further lines indented, so that they cannot pass for entries."""

@@ -23,7 +23,7 @@ import psutil
 from django.db import connections
 
 from apps.access.services import create_token
-from apps.memories.services.recall.mind_cache import MEMORIES_A_RECALL
+from apps.memories.services.recall.mind_cache import MEMORIES_PER_RECALL
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction
@@ -114,7 +114,7 @@ def _overhead(
     connection = served.connect()
     # Both processes cache minds that have been recalled often enough.
     for agent in population:
-        for number in range(_WARM_UP + memories // MEMORIES_A_RECALL):
+        for number in range(_WARM_UP + memories // MEMORIES_PER_RECALL):
             _recall_here(agent, asked[number % len(asked)])
             _recall_over_http(connection, served, agent, asked[number % len(asked)])
     over_http, here = [], []

@@ -23,7 +23,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.graph.relations import connect
-from apps.memories.services.recall.recaller import Recaller, consider, recall
+from apps.memories.services.recall.recaller import Recaller, find_candidates, recall
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall.candidates import ids_of_halves
@@ -158,7 +158,7 @@ def _considered(agent: BenchAgent, question: Question, names: dict[Any, str]) ->
         (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)])
     (vector,) = embed_query(tenant_id=agent.tenant_id, texts=[meaning])
     with tenant_transaction(agent.tenant_id):
-        query, found = consider(
+        query, found = find_candidates(
             RecallRequest(
                 agent_id=agent.agent_id,
                 text=question.text,

@@ -19,7 +19,7 @@ import psycopg
 from django.conf import settings
 from django.db import connections
 
-from apps.memories.services.recall.mind_cache import MEMORIES_A_RECALL, MINDS
+from apps.memories.services.recall.mind_cache import MEMORIES_PER_RECALL, MINDS
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP
 from arbor.memory.recall.recall_request import RecallRequest
@@ -113,7 +113,7 @@ def _load(population: Sequence[BenchAgent], asked: Sequence[str], memories: int)
     MINDS.clear()
     loads = []
     for agent in population:
-        for number in range(memories // MEMORIES_A_RECALL):
+        for number in range(memories // MEMORIES_PER_RECALL):
             _recall(agent, asked[number % len(asked)])
         before = len(MINDS)
         started = time.perf_counter()

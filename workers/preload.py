@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from celery.signals import worker_init
 
-from apps.memories.services.embedding.embedding import ask, embedder
+from apps.memories.services.embedding.embedding import call_embedder, embedder
 from apps.providers import token_counters
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
@@ -37,7 +37,7 @@ def _preload(sender: Any, **_: Any) -> None:
     try:
         connected = embedder()
         if connected.in_process:
-            ask(connected, ["warm"])
+            call_embedder(connected, ["warm"])
     except (ConfigurationInvalid, EmbeddingFailed) as error:
         # Each heartbeat records this error itself.
         log.warning("embedder_load_failed", error=str(error))

@@ -28,7 +28,7 @@ class PositionField(models.BigIntegerField):  # type: ignore[type-arg]
     The role of accounts may add records of the installation and read none, so a returned value would be refused.
     """
 
-    #: Of Django: the database alone computes the value.
+    #: Django's mark of a column whose value the database alone computes.
     generated = True
     db_returning = False
     expression = AuditPosition()
@@ -132,7 +132,7 @@ class AbstractAuditEvent(models.Model):
     #: What the act changed: the changed fields with their values before and after it; empty where nothing was changed.
     before = models.JSONField(default=dict)
     after = models.JSONField(default=dict)
-    #: Filled by the database. Seals follow it, up to `audit_horizon`: see decision 0037.
+    #: Filled by the database. Records are sealed in the order of this number, up to `audit_horizon`: see decision 0037.
     position = PositionField()
 
     class Meta:

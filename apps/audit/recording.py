@@ -15,8 +15,8 @@ from apps.tenants.scope import OPS, current_tenant, ops_scope
 from arbor.audit.changes import AuditChange
 from arbor.audit.levels import AuditLevel, level_of
 
-#: The first word of the message of a view of all tenants that looks up one name or id.
-LOOKING_FOR = "finding"
+#: The first word of the audit message where a view of all tenants looks up one name or id.
+LOOKUP_VERB = "finding"
 
 
 def build_event(
@@ -30,7 +30,7 @@ def build_event(
     change: AuditChange | None = None,
     level: AuditLevel | None = None,
 ) -> AuditEvent:
-    """Return a record of an act, not stored yet; without a level, that of the kind of act."""
+    """Return an unsaved record of an act; without `level`, it has the level of its kind of act."""
     return AuditEvent(
         tenant_id=tenant_id,
         agent_id=agent_id,
@@ -91,11 +91,9 @@ def record_for_both(
     event = build_event(
         tenant_id=tenant_id, action=action, actor=actor, message=message, detail=detail, change=change
     )
-    # Through the operations role, whatever the current tenant is.
-    rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
     with transaction.atomic(using=OPS):
         record_platform(action=action, actor=actor, message=message, detail=detail, change=change)
-        rows.bulk_create([event])
+        _insert_through_operations(event)
 
 
 def record_refusal(
@@ -110,9 +108,13 @@ def record_refusal(
         agent_id=agent_id,
         detail=detail,
     )
+    _insert_through_operations(event)
+
+
+def _insert_through_operations(event: AuditEvent) -> None:
+    """Insert a record through the operations role, whatever the current tenant is."""
     rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
-    with transaction.atomic(using=OPS):
-        rows.bulk_create([event])
+    rows.bulk_create([event])
 
 
 def _columns(
@@ -136,7 +138,7 @@ def _columns(
 
 @contextmanager
 def across_tenants(*, actor: str, reason: str) -> Iterator[None]:
-    """Open a view of all tenants through the operations role; the view is recorded before anything is read."""
+    """Open a view of all tenants through the operations role; the audit log records the view before anything is read."""
     record_platform(action=AuditAction.CROSS_TENANT_VIEW, actor=actor, message=reason)
     with ops_scope():
         yield

@@ -1,4 +1,4 @@
-"""The operator's console: Django's admin with the Unfold theme."""
+"""The operator's console: Django's admin with Unfold."""
 
 from __future__ import annotations
 

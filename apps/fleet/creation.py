@@ -26,7 +26,7 @@ from apps.knowledge.services.active_skills import create_skills
 from apps.knowledge.services.subscriptions import create_subscriptions
 from apps.memories.services.embedding.embedding import embed_for_storage, embeds_here
 from apps.memories.services.embedding.minds import installation_model
-from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.placement import StoreRequest
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services.birth import SelfAtBirth, create_selves
 from apps.signals.services.emission import emit
@@ -266,7 +266,7 @@ def _create_minds(built: Sequence[_BuiltAgent], actor: str, now: datetime) -> di
     return {agent_id: mind.shortened for agent_id, mind in minds.items()}
 
 
-def _first_memories(made: _BuiltAgent, now: datetime) -> ToRemember:
+def _first_memories(made: _BuiltAgent, now: datetime) -> StoreRequest:
     memories = first_knowledge(made.template.spec, now=now)
     model = installation_model()
     texts = [memory.content for memory in memories]
@@ -276,7 +276,7 @@ def _first_memories(made: _BuiltAgent, now: datetime) -> ToRemember:
         if embeds_here(model)
         else None
     )
-    return ToRemember(agent_id=made.agent.id, memories=memories, vectors=vectors, model=model)
+    return StoreRequest(agent_id=made.agent.id, memories=memories, vectors=vectors, model=model)
 
 
 def _state(agent: Agent, mind: WorkingMemoryDraft, now: datetime) -> AgentState:

@@ -56,7 +56,7 @@ class Heartbeat(TenantModel):
     epoch = models.BigIntegerField()
     #: The number of checkpoints so far: a write from an earlier step matches no row.
     step = models.IntegerField(default=0)
-    #: `arbor.pipeline.progress.Checkpoint` as JSON; empty after the end.
+    #: `arbor.pipeline.engine.Checkpoint` as JSON; empty after the end.
     checkpoint = PackedJSON(default=dict)
     energy_start = models.FloatField(null=True)
     energy_end = models.FloatField(null=True)

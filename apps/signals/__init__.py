@@ -1,1 +1,1 @@
-"""Signals: what changed about an agent, in the order in which it was committed."""
+"""Signals: state changes of agents and of what a tenant's agents share, in the order of their commits."""

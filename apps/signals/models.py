@@ -14,8 +14,8 @@ from arbor.history import Record
 class SignalBatch(TenantModel):
     """The signals of one agent, or of what the tenant's agents share, that one transaction committed, in order; written once, deleted only by age.
 
-    The id is the position: the number of the transaction, then the time in the process that wrote the row. It is made by
-    the database (`signals_row_id`), and readers stay below `signals_horizon`: see decision 0021.
+    The id is the position: the number of the transaction, then the time in the process that wrote the row. The database makes
+    the id (`signals_row_id`), and readers stay below `signals_horizon`: see decision 0021.
     """
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
@@ -32,7 +32,7 @@ class SignalBatch(TenantModel):
         related_name="+",
         editable=False,
     )
-    #: No reference: signals outlive their agent. Empty: about what the agents share, such as documents.
+    #: No reference, because signals outlive their agent. Empty: the signals are about what the agents share, such as documents.
     agent_id = models.UUIDField(null=True)
     heartbeat_id = models.UUIDField(null=True)
     at = models.DateTimeField()

@@ -18,7 +18,7 @@ from arbor.workflows.values import (
 
 
 class Workflow(TenantModel):
-    """A named sequence of steps, in versions; runs use the latest one."""
+    """A named graph of steps, in versions; new runs use the latest one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: Unique in the tenant, and a segment of `arbor://workflows/execute/NAME`.
@@ -105,20 +105,20 @@ class WorkflowRun(TenantModel):
     )
     #: Who started it, as an actor of the audit log.
     started_by = models.CharField(max_length=200)
-    #: The agent that started it. No reference: the deletion of an agent, which holds its schedule, would wait for the run,
-    #: while a leg of the run waits for the schedule.
+    #: The agent that started it. No reference: the deletion of an agent, which has locked the schedule, would wait for the run,
+    #: while a leg, which has locked the run, waits for the schedule.
     agent_id = models.UUIDField(null=True)
     #: Identifies the start among those of its starter: the slot of a schedule, the action of a heartbeat, the request of a
     #: program. Empty: none.
     key = models.CharField(max_length=200, blank=True, default="")
     input = models.JSONField(default=dict)
-    #: `arbor.pipeline.progress.Checkpoint.position()`; empty before the first leg.
+    #: `arbor.pipeline.engine.Checkpoint.position()`; empty before the first leg.
     position = models.JSONField(default=dict)
-    #: Counts the legs: a fencing token of all that walks the run.
+    #: The number of legs so far; a failed leg counts only if no other has succeeded since.
     leg = models.PositiveIntegerField(default=0)
     #: The legs in a row that have raised; the sweep walks the run again at `due_at`.
     failed_legs = models.PositiveSmallIntegerField(default=0, db_default=0)
-    #: When a run that no worker has walked is enqueued again, a retry begins, a time has passed or ran out.
+    #: When the sweep walks the run: its message may be lost, a retry is due, or the time of its step is over.
     due_at = models.DateTimeField(null=True)
     #: The name of the exit, and why the run failed or was canceled.
     exit = models.CharField(max_length=NAME_LENGTH, blank=True)
@@ -190,10 +190,10 @@ class WorkflowStep(TenantModel):
     error = models.TextField(blank=True)
     #: Who approved, denied or completed it, as an actor of the audit log.
     decided_by = models.CharField(max_length=200, blank=True)
-    #: The goal of the agent that the step was delegated to; no reference, because goals are above deletion by age.
+    #: The goal of the agent that the step was delegated to; no reference, because the step outlives the goals of a deleted agent.
     goal_id = models.UUIDField(null=True)
     started_at = models.DateTimeField()
-    #: When the time for the answer, or the delay before the next try, is over; of an answered step, when the sweep walks its run.
+    #: When the time for the answer, or the delay before the next try, is over; for an answered step, when the sweep walks its run.
     due_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from arbor.contacts.chat_view import ChatView
 from arbor.errors import ContextTooLarge
-from arbor.heartbeat.prompts.cuts import CutContext, without_room
+from arbor.heartbeat.prompts.fitting import CutContext, without_room
 from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room
 from arbor.models.handles import is_reflex

@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.situation import MemoryView
-from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PassageViews, PreferenceView, SkillViews
+from arbor.heartbeat.views import (
+    AspectView,
+    BeliefView,
+    MoodView,
+    PassageView,
+    PreferenceView,
+    SkillView,
+    Sparse,
+)
 from arbor.heartbeat.working_memory import WorkingMemory
 
 
@@ -76,7 +84,7 @@ class ChatView(PromptPart):
     now: datetime
     hours_since_user: float | None = None
     #: The agent's active skills, in order.
-    skills: SkillViews = []
+    skills: Sparse[SkillView] = []
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []
     preferences: list[PreferenceView] = []
@@ -85,7 +93,7 @@ class ChatView(PromptPart):
     #: Memories recalled for the message, best first.
     relevant: list[MemoryView] = []
     #: Passages of documents, the most similar first.
-    passages: PassageViews = []
+    passages: Sparse[PassageView] = []
     #: Sources that were not searched, or only in part, and why.
     search_faults: Annotated[list[str], Field(exclude_if=not_)] = []
     code: list[CodeView] = []

@@ -9,6 +9,8 @@ from arbor.errors import ConfigurationInvalid
 
 #: The length of the rows' column of model names, less the prefix and suffix that the rows add.
 NAME_LENGTH = 80
+#: The prefix of the model's name in a row whose text the model could not embed, though it embeds other texts.
+REFUSED = "refused: "
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,9 @@ from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.heartbeat.params.memory import (
     ActionParams,
     ConnectParams,
-    ObserveParams,
     RecallParams,
     ReflectParams,
     RememberParams,
-    RestParams,
-    ReviewGoalsParams,
     SearchParams,
     SynthesizeParams,
 )
@@ -49,13 +46,8 @@ class ActionSpec:
 
     def offer(self) -> ActionOffer:
         """Return the action's entry in a situation."""
-        fields = self.params.model_fields
-        return ActionOffer(
-            name=self.name,
-            cost=self.cost,
-            summary=self.summary,
-            params={name: field.description or "" for name, field in fields.items()},
-        )
+        params = {name: field.description or "" for name, field in self.params.model_fields.items()}
+        return ActionOffer(name=self.name, cost=self.cost, summary=self.summary, params=params)
 
 
 class ActionRegistry(Mapping[str, ActionSpec]):
@@ -91,8 +83,8 @@ class ActionRegistry(Mapping[str, ActionSpec]):
 
 # Seed 004, 2.4 and 3, in its order.
 _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
-    ("observe", 0, "look once more at your environment and yourself", ObserveParams),
-    ("review_goals", 0, "look through all your goals for what is blocked, stale or due", ReviewGoalsParams),
+    ("observe", 0, "look once more at your environment and yourself", ActionParams),
+    ("review_goals", 0, "look through all your goals for what is blocked, stale or due", ActionParams),
     ("recall", 1, "search your memory, and read", RecallParams),
     (SEARCH_MY_MEMORIES, 1, "search all that you may know", SearchParams),
     (SEARCH_KNOWLEDGE, 1, "documents only", SearchParams),
@@ -101,7 +93,7 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     (
         "maintain",
         2,
-        "look at a memory, belief or theme again, and keep, revise, doubt or retire it",
+        "look at a memory, belief or cluster again, and keep, revise, doubt or retire it",
         MaintainParams,
     ),
     ("reflect", 2, "notice a pattern or draw a lesson, and keep it", ReflectParams),
@@ -125,7 +117,7 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     ),
     (START_WORKFLOW, 2, "start a workflow of your organization", StartWorkflowParams),
     (COMPLETE_STEP, 0, "answer a step of a workflow that is delegated to you", CompleteStepParams),
-    ("rest", 0, "do nothing", RestParams),
+    ("rest", 0, "do nothing", ActionParams),
 )
 
 ACTIONS = ActionRegistry(

@@ -66,12 +66,7 @@ class Budget(ABC):
         return self.begin(balance)
 
     def price(self, spec: ActionSpec) -> int:
-        """Return the price of an action."""
         return 0 if spec.name in FREE_ACTIONS else 1
-
-    def can_pay(self, amount: float, cost: float) -> bool:
-        """Return whether the amount covers the cost."""
-        return amount >= cost
 
     def spend(self, amount: float, cost: float) -> float:
         """Return the remainder; raises ValueError for a cost that is negative or not covered."""
@@ -94,11 +89,7 @@ class EnergyBudget(Budget):
         return self.maximum
 
     def begin(self, balance: BudgetBalance) -> float:
-        return self.regenerate(balance.energy)
-
-    def regenerate(self, energy: float) -> float:
-        """Return the energy at the start of a heartbeat, from 0 to the maximum; the previous remainder carries over."""
-        return min(max(energy, 0.0) + self.regeneration, self.maximum)
+        return min(max(balance.energy, 0.0) + self.regeneration, self.maximum)
 
     def price(self, spec: ActionSpec) -> int:
         return self.costs.get(spec.name, spec.cost)

@@ -14,24 +14,18 @@ from arbor.errors import CheckpointInvalid
 from arbor.heartbeat.inputs import Moment
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
-from arbor.pipeline.progress import Checkpoint
+from arbor.pipeline.engine import Checkpoint
 
 #: Fields that are set anew for each leg, committed with the leg, or stored in a column of their own (the situation).
-_NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})
-
-
-def _defaults() -> dict[str, Any]:
-    defaults = {}
-    for column in fields(HeartbeatState):
-        if column.name in _NOT_STORED:
-            continue
-        default = column.default_factory() if column.default_factory is not MISSING else column.default
-        defaults[column.name] = default
-    return defaults
+_NOT_STORED = frozenset({"moment", "situation", "opening", "focus", "prompt", "effects", "character"})
 
 
 #: The stored fields with their defaults; a field at its default is not written.
-_DEFAULTS: Mapping[str, Any] = _defaults()
+_DEFAULTS: Mapping[str, Any] = {
+    column.name: column.default if column.default_factory is MISSING else column.default_factory()
+    for column in fields(HeartbeatState)
+    if column.name not in _NOT_STORED
+}
 _HINTS = {name: hint for name, hint in get_type_hints(HeartbeatState).items() if name in _DEFAULTS}
 #: Typed as Any: the class is built at run time, and the type checker cannot know its keys.
 _typed_dict: Any = TypedDict
@@ -58,4 +52,4 @@ def read_checkpoint(
         raise CheckpointInvalid("an older version of Arbor stored this heartbeat; it cannot go on")
     known = _STORED.validate_python(written["beat"])
     moment = moment_of(known.get("embedding_model"))
-    return Checkpoint.at(written, HeartbeatState(**known, view=situation, moment=moment))
+    return Checkpoint.at(written, HeartbeatState(**known, situation=situation, moment=moment))

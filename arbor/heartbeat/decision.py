@@ -35,6 +35,14 @@ OUTWARD = frozenset(
 )
 # The depth to which parameters are searched for texts: deeper than those of any action.
 _MAX_DEPTH = ARGUMENTS_DEPTH + 1
+# The parameter that is a query, and the parameter that becomes a memory, by action.
+_SEARCHED = {
+    "recall": "query",
+    SEARCH_MY_MEMORIES: "query",
+    SEARCH_KNOWLEDGE: "query",
+    "inquire_deep": "question",
+}
+_STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
 class DecisionVerdict(StrEnum):
@@ -136,13 +144,9 @@ def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[
     for place, action in enumerate(proposed):
         by_approval = place < len(limits.approved)
         decision = Decision(
+            **dict(action),
             index=limits.first + place,
-            action=action.action,
-            params=action.params,
             verdict=DecisionVerdict.RUN,
-            reasoning=action.reasoning,
-            goal_id=action.goal_id,
-            intent_id=action.intent_id,
             approval_id=limits.approved[place] if by_approval else "",
             by_approval=by_approval,
         )
@@ -177,20 +181,16 @@ def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
     )
 
 
-def texts_of(params: dict[str, Any]) -> Iterator[str]:
-    """Yield every text in an action's parameters."""
-    yield from _texts(params, _MAX_DEPTH)
-
-
 def texts_to_guard(decision: Decision) -> Iterator[str]:
     """Yield every text of a decision that boundaries are compared with: of a tool's arguments the names too.
 
     A tool may take arguments of any name, so a name can carry what the agent says.
     """
-    yield from _texts(decision.params, _MAX_DEPTH, names=is_tool_action(decision.action))
+    yield from texts_of(decision.params, names=is_tool_action(decision.action))
 
 
-def _texts(value: Any, depth: int, *, names: bool = False) -> Iterator[str]:
+def texts_of(value: Any, *, names: bool = False, depth: int = _MAX_DEPTH) -> Iterator[str]:
+    """Yield every text in an action's parameters, with `names` those of the parameters too."""
     if isinstance(value, str):
         if value.strip():
             yield value
@@ -198,10 +198,10 @@ def _texts(value: Any, depth: int, *, names: bool = False) -> Iterator[str]:
         for name, item in value.items():
             if names and name.strip():
                 yield name
-            yield from _texts(item, depth - 1, names=names)
+            yield from texts_of(item, names=names, depth=depth - 1)
     elif depth and isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item, depth - 1, names=names)
+            yield from texts_of(item, names=names, depth=depth - 1)
 
 
 def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str]:
@@ -210,23 +210,6 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
         for decision in decisions
         if decision.runs and decision.action in names and decision.params[names[decision.action]] is not None
     ]
-
-
-# The parameter that is a query, and the parameter that becomes a memory, by action.
-_SEARCHED = {
-    "recall": "query",
-    SEARCH_MY_MEMORIES: "query",
-    SEARCH_KNOWLEDGE: "query",
-    "inquire_deep": "question",
-}
-_STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
-
-
-# --- Checks --------------------------------------------------------------------------------------------
-
-
-def _check_reflexes(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
-    return limits.reflexes(decision)
 
 
 def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
@@ -239,7 +222,6 @@ def _check_known(decision: Decision, limits: DecisionLimits, _: Sequence[Decisio
 
 
 def _check_authorized(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
-    """Refuse an action that no grant covers now."""
     name = decision.action
     if limits.authorization is None:
         if name in limits.allowed:
@@ -283,7 +265,6 @@ def _check_parameters(decision: Decision, limits: DecisionLimits, _: Sequence[De
 
 
 def _check_tool(decision: Decision, offer: ActionOffer) -> Decision:
-    """Check the arguments of a tool by its schema."""
     assert offer.tool is not None
     try:
         arguments = read_arguments(decision.params, offer.tool.arguments)
@@ -294,18 +275,13 @@ def _check_tool(decision: Decision, offer: ActionOffer) -> Decision:
     return decision.model_copy(update={"params": arguments, "cost": offer.cost})
 
 
-def _check_boundaries(decision: Decision, limits: DecisionLimits, _: Sequence[Decision]) -> Decision:
-    return limits.boundaries(decision)
-
-
-def _check_trust(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
-    return limits.trust(decision, earlier)
-
-
 def _check_cooling(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
-    if reason := limits.cooling.get(decision.action) or _repetition_reason(decision.action, earlier):
-        return refuse(decision, DecisionVerdict.TOO_SOON, reason)
-    return decision
+    name = decision.action
+    reason = limits.cooling.get(name)
+    if not reason and name == REACH_OUT_USER:
+        repeated = any(previous.runs and previous.action == name for previous in earlier)
+        reason = "one message to your user is enough for one heartbeat" if repeated else ""
+    return refuse(decision, DecisionVerdict.TOO_SOON, reason) if reason else decision
 
 
 def _check_number(decision: Decision, limits: DecisionLimits, earlier: Sequence[Decision]) -> Decision:
@@ -320,7 +296,7 @@ def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[
     energy, budget = limits.energy, limits.budget
     for previous in earlier:
         energy = budget.spend(energy, previous.cost) if previous.runs else energy
-    if budget.can_pay(energy, decision.cost):
+    if energy >= decision.cost:
         return decision
     reason = f"{decision.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
     return refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
@@ -330,13 +306,13 @@ def _check_energy(decision: Decision, limits: DecisionLimits, earlier: Sequence[
 type Check = Callable[[Decision, DecisionLimits, Sequence[Decision]], Decision]
 #: In this order; no further check sees a refused decision.
 CHECKS: tuple[Check, ...] = (
-    _check_reflexes,
+    lambda decision, limits, _: limits.reflexes(decision),
     _check_known,
     _check_authorized,
     _check_available,
     _check_parameters,
-    _check_boundaries,
-    _check_trust,
+    lambda decision, limits, _: limits.boundaries(decision),
+    lambda decision, limits, earlier: limits.trust(decision, earlier),
     _check_cooling,
     _check_number,
     _check_energy,
@@ -347,13 +323,6 @@ def _possible(limits: DecisionLimits) -> str:
     known = (*ACTIONS, *limits.tools)
     names = [name for name in known if name in limits.allowed and name not in limits.missing]
     return ", ".join(names) or "none"
-
-
-def _repetition_reason(action: str, decisions: Sequence[Decision]) -> str:
-    """Return why the action may not run again in this heartbeat; empty if it may."""
-    if action == REACH_OUT_USER and any(earlier.runs and earlier.action == action for earlier in decisions):
-        return "one message to your user is enough for one heartbeat"
-    return ""
 
 
 def refuse(decision: Decision, verdict: DecisionVerdict, reason: str) -> Decision:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -28,12 +27,14 @@ VOICE_TEMPERATURE = 0.5
 IRREVERSIBLE = frozenset({"reach_out_public"})
 #: Proposals whose acceptance changes who the agent is.
 _OF_SELF = frozenset({ProposalKind.IDENTITY, ProposalKind.BELIEF, ProposalKind.PREFERENCE})
+#: The advice of a voice: carry the decision out as it is, change it, or leave it.
+_ADVICE = ["carry_out", "change", "leave"]
 #: The JSON schema of a voice's reply.
 VOICE_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "view": {"type": "string"},
-        "advice": {"type": "string", "enum": ["carry_out", "change", "leave"]},
+        "advice": {"type": "string", "enum": _ADVICE},
     },
     "required": ["view", "advice"],
     "additionalProperties": False,
@@ -48,17 +49,6 @@ VOICES: Mapping[str, str] = {
 }
 
 
-class VoiceAdvice(StrEnum):
-    """The advice of a voice."""
-
-    #: Carry it out as it is.
-    CARRY_OUT = "carry_out"
-    #: Carry it out otherwise.
-    CHANGE = "change"
-    #: Leave it.
-    LEAVE = "leave"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VoiceView:
     """The view of one voice; an empty text: its call or its reply failed, for the reason in `fault`."""
@@ -69,17 +59,8 @@ class VoiceView:
     fault: str = ""
 
 
-def hard_decisions(reply: Reply, situation: Situation) -> list[str]:
-    """Return the hard decisions of a reply, in words: what cannot be taken back, or changes the self or a goal for good."""
-    return list(_hard(reply, situation))
-
-
-def is_hard(reply: Reply, situation: Situation) -> bool:
-    """Return whether a reply has a hard decision."""
-    return next(_hard(reply, situation), None) is not None
-
-
-def _hard(reply: Reply, situation: Situation) -> Iterator[str]:
+def hard_decisions(reply: Reply, situation: Situation) -> Iterator[str]:
+    """Yield the hard decisions of a reply, in words: what cannot be taken back, or changes the self or a goal for good."""
     for action in reply.actions:
         if action.action in IRREVERSIBLE or is_tool_action(action.action):
             yield f"the action {action.action}"
@@ -114,7 +95,7 @@ def read_view(voice: str, text: str) -> VoiceView:
             return VoiceView(
                 voice=voice,
                 view=storable(view.strip())[:VIEW_LENGTH],
-                advice=advice if advice in list(VoiceAdvice) else "",
+                advice=advice if advice in _ADVICE else "",
             )
     raise ReplyInvalid('it has no JSON object with "view"')
 

@@ -10,8 +10,8 @@ from arbor.clock import SystemClock
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.situation import Mode
-from arbor.pipeline.engine import Handler, NodeOutcome, NodeResult, advance, begin, run_alone
-from arbor.pipeline.values import Graph
+from arbor.pipeline.engine import NodeOutcome, NodeResult, StepRecord, advance, begin, run_alone
+from arbor.pipeline.values import Graph, PipelineNode
 
 #: The default context for the conditions on edges.
 _DEFAULT_CONTEXT: Mapping[str, Any] = {
@@ -37,20 +37,10 @@ class Script:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VisitedNode:
-    """A visited node, its outcome and notes."""
-
-    node: str
-    handler: str
-    outcome: NodeOutcome
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DryRun:
     """The path of a dry run. `exit` is empty if none was reached; `fault` says why."""
 
-    passed: Sequence[VisitedNode]
+    passed: Sequence[StepRecord]
     outcome: NodeOutcome
     exit: str
     fault: str
@@ -59,25 +49,15 @@ class DryRun:
 
 def dry_run(graph: Graph, script: Script) -> DryRun:
     """Run the graph by the script, without any side effect."""
-    handlers = {
-        node.name: _handler_of(node.handler, node.name, script)
-        for node in graph.nodes.values()
-        if node.handler
-    }
+    handlers = {node.name: _Handler(node, script) for node in graph.nodes.values() if node.handler}
     # Each node gets a handler of its own, because several nodes may share a handler's name.
     nodes = {
         name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
     }
     scripted = replace(graph, nodes=nodes)
     context = _initial_context(script.context)
-    run = advance(scripted, begin(scripted, context), handlers, clock=SystemClock())
-    progress = run_alone(run)
-    passed = [
-        VisitedNode(
-            node=step.node, handler=graph.nodes[step.node].handler, outcome=step.outcome, notes=step.changed
-        )
-        for step in progress.steps
-    ]
+    progress = run_alone(advance(scripted, begin(scripted, context), handlers, clock=SystemClock()))
+    passed = [replace(step, handler=graph.nodes[step.node].handler) for step in progress.steps]
     visited = {step.node for step in passed}
     return DryRun(
         passed=passed,
@@ -102,27 +82,27 @@ def _initial_context(context: Mapping[str, Any]) -> _Context:
 
 
 class _Handler:
-    """Ends with the scripted outcome."""
+    """Ends with the scripted outcome; the handlers around the model also read the scripted replies."""
 
-    def __init__(self, node: str, script: Script) -> None:
-        self._outcomes = list(script.outcomes.get(node, ()))
-        self._preferred = script.preferred.get(node, "")
+    def __init__(self, node: PipelineNode, script: Script) -> None:
+        self._kind = node.handler
+        self._outcomes = list(script.outcomes.get(node.name, ()))
+        self._preferred = script.preferred.get(node.name, "")
+        self._replies = list(script.replies) if node.handler == "parse" else []
 
     def __call__(self, context: _Context) -> NodeResult[_Context]:
+        if self._replies:
+            return self._parse(context)
         outcome = self._outcomes.pop(0) if self._outcomes else NodeOutcome.SUCCESS
-        return NodeResult(state=context, outcome=outcome, preferred=self._preferred)
+        result = NodeResult(state=context, outcome=outcome, preferred=self._preferred)
+        match self._kind:
+            case "think":
+                return replace(result, state={**context, "lost": outcome is NodeOutcome.FAILURE})
+            case "follow_up":
+                return _follow_up(result)
+        return result
 
-
-class _Parse(_Handler):
-    """Parses the scripted replies."""
-
-    def __init__(self, node: str, script: Script) -> None:
-        super().__init__(node, script)
-        self._replies = list(script.replies)
-
-    def __call__(self, context: _Context) -> NodeResult[_Context]:
-        if not self._replies:
-            return super().__call__(context)
+    def _parse(self, context: _Context) -> NodeResult[_Context]:
         left = len(self._replies) - 1
         try:
             parsed = parse_reply(self._replies.pop(0))
@@ -142,27 +122,12 @@ class _Parse(_Handler):
         return NodeResult(state={**context, "invalid_replies": 0, "replies_left": left}, changed=notes)
 
 
-class _Think(_Handler):
-    """Fails like a model without a reply."""
-
-    def __call__(self, context: _Context) -> NodeResult[_Context]:
-        result = super().__call__(context)
-        return replace(result, state={**context, "lost": result.outcome is NodeOutcome.FAILURE})
-
-
-class _FollowUp(_Handler):
-    """Goes on while there are replies, unless this round trip failed."""
-
-    def __call__(self, context: _Context) -> NodeResult[_Context]:
-        result = super().__call__(context)
-        if context.get("lost") or context["invalid_replies"] or not context.get("replies_left"):
-            ended = {"goes_on": False} if "replies_left" in context else {}
-            return replace(result, state={**context, **ended})
-        turn = context["turn"] + 1
-        changed = (f"goes on to turn {turn}",)
-        return replace(result, state={**context, "goes_on": True, "turn": turn}, changed=changed)
-
-
-def _handler_of(handler: str, node: str, script: Script) -> Handler[_Context]:
-    kinds: Mapping[str, type[_Handler]] = {"think": _Think, "parse": _Parse, "follow_up": _FollowUp}
-    return kinds.get(handler, _Handler)(node, script)
+def _follow_up(result: NodeResult[_Context]) -> NodeResult[_Context]:
+    """Go on while there are replies, unless this round trip failed."""
+    context = result.state
+    if context.get("lost") or context["invalid_replies"] or not context.get("replies_left"):
+        ended = {"goes_on": False} if "replies_left" in context else {}
+        return replace(result, state={**context, **ended})
+    turn = context["turn"] + 1
+    changed = (f"goes on to turn {turn}",)
+    return replace(result, state={**context, "goes_on": True, "turn": turn}, changed=changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -39,7 +39,7 @@ PENDING_INTENTS = 10
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.narrative`).
+#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.records`).
 _FRAME = frozenset(
     map(
         term_of,
@@ -49,6 +49,12 @@ _FRAME = frozenset(
         ),
     )
 )
+_DONE_AT_LEVEL = {
+    Degradation.CONSERVATION: "you think once per heartbeat, and more cheaply",
+    Degradation.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
+    Degradation.END_TIMES: "only users who wait are answered",
+    Degradation.HALT: "nothing is done before the next day",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,28 +109,62 @@ class RecentActivity:
 
 def notices_of(recent: RecentActivity) -> list[Notice]:
     """Return the problems, each kind at most once, in the order of `NoticeKind`."""
-    texts = {
-        NoticeKind.STAGNATION: _stagnation(recent),
-        NoticeKind.HOARDING: _hoarding(recent.energy, recent.regeneration),
-        NoticeKind.REACH_OUT_SPAM: _spam(recent.reached_out),
-        NoticeKind.LOOP: _loop(recent.heartbeats),
-        NoticeKind.WORKER_FAILURE: _workers(recent),
-        NoticeKind.REFUSALS: _refusals(recent.heartbeats),
-        NoticeKind.INVALID_REPLIES: _invalid(recent.nops),
-        NoticeKind.PILE_UP: _pile_up(recent),
-        NoticeKind.STUCK_INTENTS: _stuck(recent.stuck_intents),
-        NoticeKind.BUDGET: _budget(recent.level, recent.scarcest),
-    }
-    return [Notice(kind=kind, text=text) for kind, text in texts.items() if text]
+    problems = (*_problems_of_conduct(recent), *_problems_of_work(recent))
+    return [Notice(kind=kind, text=text) for kind, text in problems if text]
 
 
-def _stagnation(recent: RecentActivity) -> str:
-    if not recent.stale_goals:
-        return ""
-    return (
-        f"You have made no progress for a week on: {'; '.join(recent.stale_goals)}. Look through all your goals"
-        " (review_goals): make some progress now, or queue, put back or abandon what you do not mean to do."
+def _problems_of_conduct(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]]:
+    if recent.stale_goals:
+        yield (
+            NoticeKind.STAGNATION,
+            f"You have made no progress for a week on: {'; '.join(recent.stale_goals)}. Look through all your goals"
+            " (review_goals): make some progress now, or queue, put back or abandon what you do not mean to do.",
+        )
+    yield NoticeKind.HOARDING, _hoarding(recent.energy, recent.regeneration)
+    if recent.reached_out >= MESSAGES_A_DAY:
+        yield (
+            NoticeKind.REACH_OUT_SPAM,
+            f"You have written to your users {recent.reached_out} times in the last 24 hours; fewer than {MESSAGES_A_DAY} is"
+            " usual. Write again only if it cannot wait.",
+        )
+    yield NoticeKind.LOOP, _loop(recent.heartbeats)
+
+
+def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]]:
+    behind = []
+    if recent.stale_neighborhoods >= STALE_NEIGHBORHOODS:
+        behind.append("what comes to mind with a memory may be out of date")
+    if recent.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
+        behind.append("episodes that have ended are not summed up yet")
+    if behind:
+        yield NoticeKind.WORKER_FAILURE, f"The upkeep of memory is behind: {', and '.join(behind)}."
+    refused = sum(
+        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused")
+        for heartbeat in recent.heartbeats
     )
+    if refused >= REFUSALS:
+        latest = f"In {refused} of your last {len(recent.heartbeats)} heartbeats"
+        yield NoticeKind.REFUSALS, f"{latest} the model declined to answer. Turn to something else."
+    if recent.nops:
+        times = "1 time" if recent.nops == 1 else f"{recent.nops} times"
+        text = f"Your answer could not be used {times} in a row. Keep to the format: one JSON object."
+        yield NoticeKind.INVALID_REPLIES, text
+    waiting = []
+    if recent.waiting_percepts >= WAITING_PERCEPTS:
+        waiting.append(f"{recent.waiting_percepts} percepts")
+    if recent.pending_intents >= PENDING_INTENTS:
+        waiting.append(f"{recent.pending_intents} intents")
+    if waiting:
+        text = f"{' and '.join(waiting)} are waiting for you: deal with what matters first."
+        yield NoticeKind.PILE_UP, text
+    if stuck := recent.stuck_intents:
+        steps = "is 1 step that was" if stuck == 1 else f"are {stuck} steps that were"
+        yield NoticeKind.STUCK_INTENTS, f"There {steps} taken up and never finished."
+    nearest = recent.scarcest
+    if recent.level is not Degradation.NORMAL and nearest is not None:
+        does = _DONE_AT_LEVEL[recent.level]
+        text = f"Of {nearest.whose} {nearest.what} for today {nearest.left:.0%} is left: {does}."
+        yield NoticeKind.BUDGET, text
 
 
 def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
@@ -138,15 +178,6 @@ def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
     return (
         f"In your last {len(unused)} heartbeats you left {average:.1f} of {regeneration:g} energy unused on average."
         " Reflect on what keeps you from acting, and on what would be worth it."
-    )
-
-
-def _spam(reached_out: int) -> str:
-    if reached_out < MESSAGES_A_DAY:
-        return ""
-    return (
-        f"You have written to your users {reached_out} times in the last 24 hours; fewer than {MESSAGES_A_DAY} is"
-        " usual. Write again only if it cannot wait."
     )
 
 
@@ -165,17 +196,12 @@ def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
 
 def _recurring_topic(done: Sequence[RecentHeartbeat]) -> tuple[str, int]:
     """Return the topic with the longest run of heartbeats up to the latest, and its length."""
-    best, most = "", 0
+    runs = []
     for topic in done[0].topics if done else ():
         wanted = words_of(topic)
-        times = 0
-        for heartbeat in done:
-            if not any(words_of(other) == wanted for other in heartbeat.topics):
-                break
-            times += 1
-        if wanted and times > most:
-            best, most = topic, times
-    return best, most
+        repeats = [any(words_of(other) == wanted for other in heartbeat.topics) for heartbeat in done]
+        runs.append((topic, [*repeats, False].index(False) if wanted else 0))
+    return max(runs, key=lambda run: run[1], default=("", 0))
 
 
 def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:
@@ -184,15 +210,17 @@ def _shared_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int] | None:
         return None
     stems_by_heartbeat = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
     counts = [
-        sum(any(_is_same_topic(wanted, topic) for topic in others) for others in stems_by_heartbeat)
+        sum(
+            any(
+                wanted and 2 * len(wanted & topic) / (len(wanted) + len(topic)) > SAME_TOPIC
+                for topic in others
+            )
+            for others in stems_by_heartbeat
+        )
         for wanted in stems_by_heartbeat[0]
     ]
     most = max(counts, default=0)
     return (latest[0].topics[counts.index(most)], most) if most >= HEARTBEATS_OF_A_TOPIC else None
-
-
-def _is_same_topic(first: frozenset[str], second: frozenset[str]) -> bool:
-    return bool(first) and 2 * len(first & second) / (len(first) + len(second)) > SAME_TOPIC
 
 
 def _same_story(narratives: Sequence[frozenset[str]]) -> str:
@@ -239,58 +267,3 @@ def similarity(first: frozenset[str], second: frozenset[str]) -> float:
     """Return the Jaccard index of two sets of words, 0 to 1."""
     together = first | second
     return len(first & second) / len(together) if together else 0.0
-
-
-def _workers(recent: RecentActivity) -> str:
-    problems = []
-    if recent.stale_neighborhoods >= STALE_NEIGHBORHOODS:
-        problems.append("what comes to mind with a memory may be out of date")
-    if recent.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
-        problems.append("episodes that have ended are not summed up yet")
-    return f"The upkeep of memory is behind: {', and '.join(problems)}." if problems else ""
-
-
-def _refusals(heartbeats: Sequence[RecentHeartbeat]) -> str:
-    count = sum(
-        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused")
-        for heartbeat in heartbeats
-    )
-    if count < REFUSALS:
-        return ""
-    return f"In {count} of your last {len(heartbeats)} heartbeats the model declined to answer. Turn to something else."
-
-
-def _invalid(nops: int) -> str:
-    if not nops:
-        return ""
-    times = "time" if nops == 1 else "times"
-    return f"Your answer could not be used {nops} {times} in a row. Keep to the format: one JSON object."
-
-
-def _pile_up(recent: RecentActivity) -> str:
-    waiting = []
-    if recent.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{recent.waiting_percepts} percepts")
-    if recent.pending_intents >= PENDING_INTENTS:
-        waiting.append(f"{recent.pending_intents} intents")
-    return f"{' and '.join(waiting)} are waiting for you: deal with what matters first." if waiting else ""
-
-
-def _stuck(count: int) -> str:
-    if not count:
-        return ""
-    if count == 1:
-        return "There is 1 step that was taken up and never finished."
-    return f"There are {count} steps that were taken up and never finished."
-
-
-def _budget(level: Degradation, nearest: NearestLimit | None) -> str:
-    if level is Degradation.NORMAL or nearest is None:
-        return ""
-    does = {
-        Degradation.CONSERVATION: "you think once per heartbeat, and more cheaply",
-        Degradation.DEGRADATION: "only what serves a goal or was asked for is done, as cheaply as possible",
-        Degradation.END_TIMES: "only users who wait are answered",
-        Degradation.HALT: "nothing is done before the next day",
-    }[level]
-    return f"Of {nearest.whose} {nearest.what} for today {nearest.left:.0%} is left: {does}."

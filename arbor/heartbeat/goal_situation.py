@@ -6,7 +6,7 @@ The rows have the columns of `apps.heartbeats.services.situations.goal_situation
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -44,9 +44,10 @@ def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: d
     }
     pairs = [_view_goal(row, priority_inputs, waiting) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
-    issues = review(
-        [reviewed for _, reviewed in pairs], cluster_names=_texts_of(columns.get("themes", ())), now=now
-    )
+    clusters = [
+        " ".join([cluster["name"], *cluster.get("keywords", ())]) for cluster in columns.get("clusters", ())
+    ]
+    issues = review([reviewed for _, reviewed in pairs], cluster_names=clusters, now=now)
     return GoalFields(
         goals=[view for view, _ in pairs],
         # The steps of a plan wait with it.
@@ -61,7 +62,6 @@ def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: d
 
 
 def view_plans(columns: Mapping[str, Any]) -> list[PlanView]:
-    """Return the active plans and drafts."""
     return [PlanView.model_validate(row) for row in columns.get("plans", ())]
 
 
@@ -156,16 +156,6 @@ def _view_intent(row: Mapping[str, Any], now: datetime) -> IntentView:
         if is_stale_lock(locked_at, now=now, holder_runs=row["held"]):
             row = {**row, "status": IntentStatus.PENDING}
     conditions = {name: row.get(name) or "" for name in ("precondition", "postcondition")}
-    return IntentView.model_validate({**row, **conditions, "procedure": _procedure(row.get("procedure"))})
-
-
-def _procedure(found: tuple[str, Mapping[str, Any]] | None) -> list[str]:
-    """Return the lines of the procedure that an intent follows: its text, steps and outcomes."""
-    if found is None:
-        return []
-    content, detail = found
-    return [content, *detail_lines(MemoryType.PROCEDURAL, detail)]
-
-
-def _texts_of(clusters: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [" ".join([cluster["name"], *cluster.get("keywords", ())]) for cluster in clusters]
+    content, detail = row.get("procedure") or ("", {})
+    procedure = [content, *detail_lines(MemoryType.PROCEDURAL, detail)] if row.get("procedure") else []
+    return IntentView.model_validate({**row, **conditions, "procedure": procedure})

@@ -5,6 +5,7 @@ The situation's statement reads the latest candidates; likeness is the overlap i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,15 +18,15 @@ from arbor.contacts.values import DeliveryStatus
 from arbor.goals.satisfaction import GoalOutcome
 from arbor.goals.values import GoalLayer
 from arbor.heartbeat.focus import focus_text
-from arbor.heartbeat.influence_views import (
-    ActionTally,
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
+from arbor.heartbeat.views import (
     AttemptView,
+    CapabilityView,
+    ExperienceView,
     PrecedentView,
     PublicationView,
     StepHandlerView,
 )
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, PerceptView, Situation
-from arbor.heartbeat.views import ExperienceView
 from arbor.memory.text.overlap import LIKE_FROM, likeness
 from arbor.selves.experiences import ExperienceOutcome
 from arbor.workflows.values import START_WORKFLOW
@@ -38,7 +39,7 @@ PUBLICATIONS_SHOWN = 4
 HANDLERS_SHOWN = 4
 #: Intents whose texts and actions count as the work at hand.
 _INTENTS_READ = 3
-_FAILURES_FIRST = {GoalOutcome.FAILURE: 0, GoalOutcome.PARTIAL: 1, GoalOutcome.SUCCESS: 3}
+_FAILURES_FIRST: Mapping[str, int] = {GoalOutcome.FAILURE: 0, GoalOutcome.PARTIAL: 1, GoalOutcome.SUCCESS: 3}
 #: A goal that is still open, after plans or steps of it failed.
 _OPEN_RANK = 2
 _MESSAGES = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK})
@@ -91,23 +92,25 @@ def influence_of(situation: Situation, past: PastConduct) -> dict[str, Any]:
         "tallies": tally(past.experiences, work),
         "precedents": choose_precedents(situation, past.decisions, work),
         "publications": choose_publications(past.publications, work) if writes_for_people(situation) else [],
-        "handlers": rank_handlers(past.delegations, work) if may_delegate(situation) else [],
+        "handlers": rank_handlers(past.delegations, work)
+        if any(offer.name in _DELEGATING for offer in situation.actions)
+        else [],
     }
 
 
 def task_texts(situation: Situation) -> list[str]:
     """Return the texts of the tasks that have just arrived: messages, steps of workflows, active goals without a heartbeat of work."""
-    percepts = (percept.content for percept in situation.percepts if _is_task(percept))
+    percepts = (
+        percept.content
+        for percept in situation.percepts
+        if percept.kind in _MESSAGES or WORKFLOW_STEP in percept.detail
+    )
     goals = (
         f"{goal.title} {goal.description}"
         for goal in situation.active_goals
         if not goal.effort and goal.layer is not GoalLayer.ASPIRATION
     )
     return [text for text in (*percepts, *goals) if text.strip()]
-
-
-def _is_task(percept: PerceptView) -> bool:
-    return percept.kind in _MESSAGES or WORKFLOW_STEP in percept.detail
 
 
 def work_texts(situation: Situation) -> list[str]:
@@ -124,11 +127,6 @@ def writes_for_people(situation: Situation) -> bool:
     return REACH_OUT_PUBLIC in offered or bool(_TO_PEOPLE & offered & planned)
 
 
-def may_delegate(situation: Situation) -> bool:
-    """Return whether the agent can give work to another one."""
-    return any(offer.name in _DELEGATING for offer in situation.actions)
-
-
 def choose_attempts(attempts: Iterable[PastAttempt], tasks: Sequence[str]) -> list[AttemptView]:
     """Return the attempts at tasks like these, failed ones first, then the most alike; each title once."""
     found: dict[str, tuple[int, float, AttemptView]] = {}
@@ -136,7 +134,7 @@ def choose_attempts(attempts: Iterable[PastAttempt], tasks: Sequence[str]) -> li
         view = attempt.view
         fit = max(_fit(view.title, tasks), _fit(f"{view.title} {attempt.description}", tasks))
         if fit >= LIKE_FROM and view.title not in found:
-            found[view.title] = (_rank(view.outcome), -fit, view)
+            found[view.title] = (_FAILURES_FIRST.get(view.outcome, _OPEN_RANK), -fit, view)
     ranked = sorted(found.values(), key=lambda entry: entry[:2])
     return [view for *_, view in ranked[:ATTEMPTS_SHOWN]]
 
@@ -154,17 +152,16 @@ def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = 
     return lessons[:EXPERIENCES_SHOWN]
 
 
-def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[ActionTally]:
+def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[CapabilityView]:
     """Return what succeeded and failed in situations like this one, by action, the most often tried first."""
-    counts: dict[str, list[int]] = {}
-    for experience in experiences:
-        if _is_like(experience, work):
-            count = counts.setdefault(experience.action, [0, 0])
-            count[0] += 1
-            count[1] += experience.outcome == ExperienceOutcome.SUCCESS
+    alike = [experience for experience in experiences if _is_like(experience, work)]
+    attempts = Counter(experience.action for experience in alike)
+    successes = Counter(
+        experience.action for experience in alike if experience.outcome == ExperienceOutcome.SUCCESS
+    )
     tallies = [
-        ActionTally(action=action, attempts=attempts, successes=successes)
-        for action, (attempts, successes) in counts.items()
+        CapabilityView(action=action, attempts=count, successes=successes[action])
+        for action, count in attempts.items()
     ]
     tallies.sort(key=lambda entry: (-entry.attempts, entry.action))
     return tallies[:TALLIES_SHOWN]
@@ -189,7 +186,14 @@ def choose_precedents(
     found: dict[str, PrecedentView] = {}
     for action, about in wanted:
         for precedent in precedents_for(action=action, about=about, decided=others):
-            found.setdefault(str(precedent.id), _view_precedent(precedent))
+            view = PrecedentView(
+                action=precedent.action,
+                about=precedent.about,
+                approved=precedent.approved,
+                reason=precedent.reason,
+                at=precedent.decided_at,
+            )
+            found.setdefault(str(precedent.id), view)
     return sorted(found.values(), key=lambda view: view.approved)[:PRECEDENTS_SHOWN]
 
 
@@ -227,29 +231,12 @@ def _view_handler(name: str, given: Sequence[DelegatedStep]) -> StepHandlerView:
     )
 
 
-def _view_precedent(precedent: Precedent) -> PrecedentView:
-    return PrecedentView(
-        action=precedent.action,
-        about=precedent.about,
-        approved=precedent.approved,
-        reason=precedent.reason,
-        at=precedent.decided_at,
-    )
-
-
 def _fit(text: str, texts: Iterable[str]) -> float:
     return max((likeness(text, other) for other in texts), default=0.0)
 
 
 def _is_like(experience: ExperienceView, work: Sequence[str]) -> bool:
     return _fit(experience.about, work) >= LIKE_FROM
-
-
-def _rank(outcome: str) -> int:
-    return _FAILURES_FIRST[GoalOutcome(outcome)] if outcome in _FAILURES_FIRST else _OPEN_RANK
-
-
-# --- Reading the columns of the situation's statement --------------------------------------------------
 
 
 def read_past(columns: Mapping[str, Any]) -> PastConduct:

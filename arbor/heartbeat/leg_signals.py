@@ -8,7 +8,6 @@ from typing import Any
 
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.results import ActionOutcome, ActionRecord
-from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.signals import Signal, SignalName, memory_data, signal
@@ -29,8 +28,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
     def signaled(name: SignalName, /, **data: Any) -> Signal:
         return signal(name, after.agent_id, after.heartbeat_id, **data)
 
-    recalled = [*chain.from_iterable(effects.recalls)]
-    if recalled:
+    if recalled := [*chain.from_iterable(effects.recalls)]:
         yield signaled(SignalName.RECALLED, **memory_data(recalled))
     thinking = len(after.whole.reasoning) - len(before.whole.reasoning)
     if thinking > 0:
@@ -49,9 +47,8 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
         )
     for experience in effects.experiences:
         if experience.lesson:
-            yield signaled(
-                SignalName.LESSON_EXTRACTED, action=experience.action, outcome=experience.outcome.value
-            )
+            outcome = experience.outcome.value
+            yield signaled(SignalName.LESSON_EXTRACTED, action=experience.action, outcome=outcome)
     if effects.learned:
         yield signaled(SignalName.LEARNING_EXTRACTED, **memory_data(effects.learned))
     if effects.level is not None and level_changed:
@@ -60,7 +57,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
         )
     if effects.nop:
         yield signaled(SignalName.REPLY_UNUSABLE, in_a_row=after.nops)
-    yield from _of_working_memory(after.view, effects, signaled)
+    yield from _of_working_memory(after.situation.working_memory, effects, signaled)
 
 
 def new_actions(before: Sequence[ActionRecord], after: Sequence[ActionRecord]) -> list[ActionRecord]:
@@ -73,10 +70,9 @@ def new_actions(before: Sequence[ActionRecord], after: Sequence[ActionRecord]) -
     ]
 
 
-def _of_working_memory(view: Situation | None, effects: Effects, signaled: Any) -> Iterator[Signal]:
+def _of_working_memory(former: WorkingMemory, effects: Effects, signaled: Any) -> Iterator[Signal]:
     if effects.afterwards is None:
         return
-    former = view.working_memory if view is not None else WorkingMemory()
     memory = effects.afterwards.working_memory
     yield signaled(
         SignalName.WORKING_MEMORY_SAVED,

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replies.reply import PeerNote, ProposalDecision
 from arbor.heartbeat.situation import Situation
@@ -24,8 +23,6 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
 from arbor.models.ports import PromptMessage
 from arbor.selves.proposals import NewProposal
-
-__all__ = ["LinkKind", "RecallRequest"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,7 +43,9 @@ def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> li
 
     What does not fit the query at all, and only fills the limit, comes last, the latest first.
     """
-    fillers = sorted((memory for memory in found if not _fits(memory)), key=_latest_first)
+    fillers = sorted(
+        (memory for memory in found if not _fits(memory)), key=lambda memory: -memory.occurred_at.timestamp()
+    )
     in_order = [*filter(_fits, found), *fillers]
     own = set(_own_heartbeats(in_order, most=max(1, limit // 2), situation=situation))
     return [memory for memory in in_order if memory.session != HEARTBEATS_SESSION or memory.id in own][:limit]
@@ -54,7 +56,9 @@ def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situatio
     narratives = [memory for memory in found if memory.session == HEARTBEATS_SESSION]
     if not narratives:
         return
-    known = [words_of(text) for text in _shown(situation)]
+    known = [words_of(memory.content) for memory in situation.recent]
+    if situation.last_beat is not None:
+        known.append(words_of(situation.last_beat.narrative))
     for memory in narratives:
         words = words_of(memory.content)
         if not any(are_alike(words, other) for other in known):
@@ -68,13 +72,3 @@ def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situatio
 def _fits(memory: Recalled) -> bool:
     terms = memory.terms
     return any((terms.meaning, terms.words, terms.neighbours, terms.association, terms.speaker, terms.time))
-
-
-def _latest_first(memory: Recalled) -> float:
-    return -memory.occurred_at.timestamp()
-
-
-def _shown(situation: Situation) -> Iterator[str]:
-    yield from (memory.content for memory in situation.recent)
-    if situation.last_beat is not None:
-        yield situation.last_beat.narrative

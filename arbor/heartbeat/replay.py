@@ -6,23 +6,27 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
-from typing import Any
+from itertools import takewhile, zip_longest
+from typing import Any, NamedTuple
 
 from arbor.agents.energy import EnergyTerms
 from arbor.authority.reflexes import DEFAULT_TERMS, ReflexTerms
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
-from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, budget_of
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide, refuse
 from arbor.heartbeat.focus import consolidation_refusals
+from arbor.heartbeat.guards import (
+    apply_boundaries,
+    apply_boundaries_to_reply,
+    apply_reflexes,
+    dropped_at_boundaries,
+)
 from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
-from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import ProposedAction, Reply
 from arbor.heartbeat.replies.turns import merge_replies, within_heartbeat
-from arbor.heartbeat.situation import Environment, Situation, Terms
+from arbor.heartbeat.situation import Environment, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
 from arbor.selves.boundaries import BoundaryRule
@@ -60,8 +64,7 @@ class RecordedHeartbeat:
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(NamedTuple):
     """A difference between record and replay."""
 
     #: `prompt: NAME`, `action 2: verdict`, `dropped`, `repairs`, `replies`.
@@ -89,7 +92,6 @@ class Replay:
 
     @property
     def is_same(self) -> bool:
-        """Return whether there is no difference."""
         return not self.differences
 
 
@@ -105,13 +107,13 @@ def replay(heartbeat: RecordedHeartbeat) -> Replay:
     newly_dropped = [item for item in dropped if item not in heartbeat.dropped]
     dropped_later = [item for item in heartbeat.dropped if item not in dropped]
     if newly_dropped:
-        differences.append(_difference("dropped", _format_items(heartbeat.dropped), _format_items(dropped)))
+        differences.append(Difference("dropped", _format_items(heartbeat.dropped), _format_items(dropped)))
     elif dropped_later:
         notes.append(
             f"{len(dropped_later)} items were set aside after the reply was read; that is not replayed"
         )
     if list(heartbeat.repairs) != repairs:
-        differences.append(_difference("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
+        differences.append(Difference("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
     return Replay(differences=differences, decisions=decisions, notes=notes)
 
 
@@ -157,7 +159,7 @@ def _compare_prompt(heartbeat: RecordedHeartbeat, notes: list[str]) -> list[Diff
     recorded = dict(heartbeat.sections)
     built = {section.name: section.text for section in prompt.sections}
     return [
-        _difference(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
+        Difference(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
         for name in dict.fromkeys([*recorded, *built])
         if recorded.get(name, "") != built.get(name, "")
     ]
@@ -197,26 +199,21 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
         recorded = heartbeat.actions[len(decisions) :]
         # Actions that people had approved came before those of the reply.
         approved = [*takewhile(lambda entry: entry.get("by_approval"), recorded)]
-        proposed = [*map(_approved_action, approved), *reply.actions]
+        names = ProposedAction.model_fields
+        proposed = [
+            *(ProposedAction(**{name: entry[name] for name in names if name in entry}) for entry in approved),
+            *reply.actions,
+        ]
         entries = recorded[: len(proposed)]
         decided = _decide(heartbeat, proposed, left, entries=entries)
-        if any(
+        matched = any(
             decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in decided
-        ) and _any_boundary_verdict(entries):
+        )
+        if matched and any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries):
             notes.append("a boundary matched by meaning is repeated as recorded: nothing is embedded here")
         decisions += decided
         left = max(0.0, left - sum(float(entry.get("cost") or 0) for entry in entries))
     return decisions
-
-
-def _approved_action(entry: Mapping[str, Any]) -> ProposedAction:
-    return ProposedAction(**{name: entry[name] for name in ProposedAction.model_fields if name in entry})
-
-
-def _budget(terms: Terms | None) -> Budget:
-    if terms is None:
-        return DEFAULT_BUDGET
-    return budget_of(terms.budget, terms.allowance, EnergyTerms(costs=terms.costs))
 
 
 def _decide(
@@ -227,10 +224,13 @@ def _decide(
     entries: Sequence[Mapping[str, Any]],
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
+    budget = (
+        budget_of(terms.budget, terms.allowance, EnergyTerms(costs=terms.costs)) if terms else DEFAULT_BUDGET
+    )
     limits = DecisionLimits(
         allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
-        budget=_budget(terms),
+        budget=budget,
         missing=terms.missing if terms else {},
         tools=heartbeat.situation.tools,
         cooling={
@@ -261,31 +261,23 @@ def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     return decision
 
 
-def _any_boundary_verdict(entries: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries)
-
-
 def _compare_decisions(
     recorded: Sequence[Mapping[str, Any]], decisions: Sequence[Decision]
 ) -> list[Difference]:
     differences = []
-    for index in range(max(len(recorded), len(decisions))):
-        if index >= len(recorded):
-            differences.append(_difference(f"action {index + 1}", "", decisions[index].action))
-        elif index >= len(decisions):
-            differences.append(_difference(f"action {index + 1}", str(recorded[index].get("action")), ""))
-        else:
-            decided = decisions[index].model_dump(mode="json")
-            differences += [
-                _difference(f"action {index + 1}: {name}", _text(recorded[index][name]), _text(decided[name]))
-                for name in _COMPARED
-                if name in recorded[index] and recorded[index][name] != decided[name]
-            ]
+    for number, (entry, decision) in enumerate(zip_longest(recorded, decisions), start=1):
+        if entry is None or decision is None:
+            recorded_action = "" if entry is None else str(entry.get("action"))
+            decided_action = "" if decision is None else decision.action
+            differences.append(Difference(f"action {number}", recorded_action, decided_action))
+            continue
+        decided = decision.model_dump(mode="json")
+        differences += [
+            Difference(f"action {number}: {name}", _text(entry[name]), _text(decided[name]))
+            for name in _COMPARED
+            if name in entry and entry[name] != decided[name]
+        ]
     return differences
-
-
-def _difference(where: str, recorded: str, replayed: str) -> Difference:
-    return Difference(where=where, recorded=recorded, replayed=replayed)
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,7 @@ from arbor.agents.energy import ALWAYS_FREE
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replies.items import Dropped
+from arbor.selves.emotions import Event
 
 
 class ActionOutcome(StrEnum):
@@ -49,11 +50,6 @@ class ActionResult(BaseModel):
     #: The full text for the next round trip; may be empty.
     brought: str = ""
 
-    @property
-    def to_read(self) -> bool:
-        """Return whether the next round trip reads a text of this action."""
-        return bool(self.brought)
-
 
 def is_effort(result: ActionResult) -> bool:
     """Return whether an action was work: it was paid for or a policy made it free, and is no rest, whatever its price."""
@@ -70,7 +66,6 @@ def action_result(
     *,
     brought: str = "",
 ) -> ActionResult:
-    """Return the result of an action."""
     return ActionResult(
         index=decision.index,
         action=decision.action,
@@ -85,7 +80,6 @@ def action_result(
 
 
 def blocked_result(decision: Decision) -> ActionResult:
-    """Return the result of an action that does not run."""
     free = decision.model_copy(update={"cost": 0})
     return action_result(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
 
@@ -126,26 +120,32 @@ class GoalChange(BaseModel):
     by_rule: bool = False
 
 
-_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = {
-    GoalChangeKind.CREATED: LinkKind.ORIGIN,
-    GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
-    GoalChangeKind.MOVED: LinkKind.PROGRESS,
-    GoalChangeKind.PLANNED: LinkKind.PROGRESS,
-    GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
-    GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
-    GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
+class ChangeMeaning(NamedTuple):
+    """The meaning of a kind of change: its words in a narrative, its event for the mood, its link to the memory."""
+
+    words: str
+    event: Event | None
+    link: LinkKind | None
+
+
+MEANINGS: Mapping[GoalChangeKind, ChangeMeaning] = {
+    GoalChangeKind.PROGRESSED: ChangeMeaning("went on", Event.GOAL_PROGRESSED, LinkKind.PROGRESS),
+    GoalChangeKind.CREATED: ChangeMeaning("is new", Event.GOAL_CREATED, LinkKind.ORIGIN),
+    GoalChangeKind.MOVED: ChangeMeaning("moved", None, LinkKind.PROGRESS),
+    GoalChangeKind.PLANNED: ChangeMeaning("has a plan", Event.GOAL_PLANNED, LinkKind.PROGRESS),
+    GoalChangeKind.BLOCKED: ChangeMeaning("is held up", Event.GOAL_BLOCKED, LinkKind.BLOCKER),
+    GoalChangeKind.COMPLETED: ChangeMeaning("is done", Event.GOAL_DONE, LinkKind.COMPLETION),
+    GoalChangeKind.ABANDONED: ChangeMeaning("is given up", Event.GOAL_ABANDONED, LinkKind.COMPLETION),
+    GoalChangeKind.REFUSED: ChangeMeaning("did not change as I wanted", Event.GOAL_REFUSED, None),
 }
 
 
 def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
     """Return the links from the heartbeat's memory to changed goals (seed 004, 7.4); refusals make none."""
-    return [
-        (change.goal_id, _LINK_OF_CHANGE[change.kind]) for change in changes if change.kind in _LINK_OF_CHANGE
-    ]
+    return [(change.goal_id, link) for change in changes if (link := MEANINGS[change.kind].link) is not None]
 
 
 def finished_or_moved_goals(changes: Iterable[GoalChange]) -> set[str]:
-    """Return the ids of goals that were completed, abandoned or moved."""
     kinds = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
     return {change.goal_id for change in changes if change.kind in kinds}
 
@@ -187,11 +187,7 @@ _OMITTED: Mapping[str, Any] = {
 def complete_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored entry of `Heartbeat.actions` with all of its keys, in the order in which `jsonb` has them."""
     missing = {name: copy(value) for name, value in _OMITTED.items() if name not in entry}
-    return dict(sorted({**entry, **missing}.items(), key=_jsonb_order))
-
-
-def _jsonb_order(item: tuple[str, Any]) -> tuple[int, str]:
-    return len(item[0]), item[0]
+    return dict(sorted({**entry, **missing}.items(), key=lambda item: (len(item[0]), item[0])))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +207,6 @@ class TurnRecord:
         return [record.result for record in self.action_records]
 
     def followed_by(self, later: TurnRecord) -> TurnRecord:
-        """Return both records joined."""
         return TurnRecord(
             action_records=[*self.action_records, *later.action_records],
             goal_changes=[*self.goal_changes, *later.goal_changes],

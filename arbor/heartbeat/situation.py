@@ -7,7 +7,7 @@ from enum import StrEnum
 from operator import not_
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from arbor.agents.energy import REGENERATION
 from arbor.authority.approvals import ApprovalStatus
@@ -15,16 +15,10 @@ from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.influence_views import (
-    ActionTallies,
-    AttemptViews,
-    PrecedentViews,
-    PublicationViews,
-    StepHandlerViews,
-)
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import (
     AspectView,
+    AttemptView,
     BeliefView,
     CapabilityView,
     ContradictionView,
@@ -37,14 +31,23 @@ from arbor.heartbeat.views import (
     MoodView,
     PeerView,
     PlanView,
+    PrecedentView,
     PreferenceView,
     ProposalView,
+    PublicationView,
     SituationPart,
-    SkillViews,
-    SubscribedSignals,
+    SkillView,
+    Sparse,
+    StepHandlerView,
+    SubscribedSignal,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
+
+#: `apps.heartbeats.models.PerceptKind`.
+USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
+WEBHOOK = "webhook"
 
 
 class Mode(StrEnum):
@@ -60,12 +63,6 @@ class Mode(StrEnum):
     GOAL_PURSUIT = "goal_pursuit"
     #: Nothing presses: think, and find something worth wanting.
     REFLECTION = "reflection"
-
-
-#: `apps.heartbeats.models.PerceptKind`.
-USER_MESSAGE = "user_message"
-PEER_MESSAGE = "peer_message"
-WEBHOOK = "webhook"
 
 
 class MemoryView(SituationPart):
@@ -264,7 +261,7 @@ class Situation(SituationPart):
     energy_unit: str = "energy"
     actions: list[ActionOffer]
     #: Its active skills, in order.
-    skills: SkillViews = []
+    skills: Sparse[SkillView] = []
     goals: list[GoalView] = []
     intents: list[IntentView] = []
     #: Active plans and drafts of the open goals.
@@ -282,15 +279,15 @@ class Situation(SituationPart):
     capabilities: list[CapabilityView] = []
     experiences: list[ExperienceView] = []
     #: What succeeded in situations like this one.
-    tallies: ActionTallies = []
+    tallies: Sparse[CapabilityView] = []
     #: Earlier attempts at tasks like the new ones, failed ones first.
-    attempts: AttemptViews = []
+    attempts: Sparse[AttemptView] = []
     #: Decisions of people about requests like those at hand, denials first.
-    precedents: PrecedentViews = []
+    precedents: Sparse[PrecedentView] = []
     #: What became of earlier texts for people.
-    publications: PublicationViews = []
+    publications: Sparse[PublicationView] = []
     #: Who was given work like this one.
-    handlers: StepHandlerViews = []
+    handlers: Sparse[StepHandlerView] = []
     preferences: list[PreferenceView] = []
     #: Peers who have just written come first.
     peers: list[PeerView] = []
@@ -307,12 +304,12 @@ class Situation(SituationPart):
     relevant: list[MemoryView] = []
     #: Memories that actions of this heartbeat recalled; empty in a stored situation (`HeartbeatState.recalled`).
     recalled: list[MemoryView] = []
-    #: Active clusters, the most active first.
-    themes: list[ClusterView] = []
+    #: Active clusters, the most active first. Older stored situations have the second name.
+    clusters: Annotated[list[ClusterView], Field(validation_alias=AliasChoices("clusters", "themes"))] = []
     #: Matching buffer items, best first.
     held: list[BufferItemView] = []
     #: Signals that it is subscribed to, those of the source that waits longest first.
-    signals: SubscribedSignals = []
+    signals: Sparse[SubscribedSignal] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     #: Percepts without room in the prompt, left for the next heartbeat.
@@ -361,19 +358,14 @@ class Situation(SituationPart):
             plan.goal_id for plan in self.plans if plan.status is PlanStatus.ACTIVE and plan.waits_for
         )
 
-    def plan_of(self, goal_id: str) -> PlanView | None:
-        """Return a goal's active plan, or else a draft."""
-        plans_of_goal = [plan for plan in self.plans if plan.goal_id == goal_id]
-        return next(
-            (plan for plan in plans_of_goal if plan.status is PlanStatus.ACTIVE),
-            plans_of_goal[0] if plans_of_goal else None,
-        )
-
     @property
     def shown_plan(self) -> PlanView | None:
-        """Return the plan of the most important active goal that has one."""
-        plans = (self.plan_of(goal.id) for goal in self.active_goals)
-        return next((plan for plan in plans if plan is not None), None)
+        """Return the plan of the most important active goal that has one: its active plan, or else a draft."""
+        for goal in self.active_goals:
+            plans = [plan for plan in self.plans if plan.goal_id == goal.id]
+            if plans:
+                return next((plan for plan in plans if plan.status is PlanStatus.ACTIVE), plans[0])
+        return None
 
     def goals_in(self, state: GoalState) -> list[GoalView]:
         """Return the goals in a state, most important first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,17 +10,20 @@ from uuid import UUID
 
 from arbor.authority.requests import SignedRequests
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.dialogue import VoiceView, is_hard
+from arbor.heartbeat.dialogue import VoiceView, hard_decisions
 from arbor.heartbeat.effects import Effects
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.pacing import NextHeartbeat, SchedulePolicy
+from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply
-from arbor.heartbeat.results import ActionRecord, TurnRecord
+from arbor.heartbeat.results import ActionRecord, ActionResult, TurnRecord
 from arbor.heartbeat.situation import MemoryView, Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
+from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
+from arbor.memory.values import Recalled
 from arbor.models.windows import PromptLimits
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
 from arbor.selves.boundary_check import Vector, boundaries_in_force
@@ -109,8 +112,8 @@ class HeartbeatState:
     """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
 
     #: Not in the checkpoint: set for each leg, or stored elsewhere.
-    moment: Moment | None = None
-    view: Situation | None = None
+    moment: Moment
+    situation: Situation
     opening: Opening | None = None
     focus: Focus | None = None
     prompt: PromptParts | None = None
@@ -210,13 +213,7 @@ class HeartbeatState:
     signal_positions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
-    def situation(self) -> Situation:
-        assert self.view is not None
-        return self.view
-
-    @property
     def energy(self) -> float:
-        """Return the current energy."""
         return self.situation.energy if self.energy_end is None else self.energy_end
 
     @property
@@ -227,22 +224,18 @@ class HeartbeatState:
 
     @property
     def now(self) -> datetime:
-        assert self.moment is not None
         return self.moment.now
 
     @property
     def rules(self) -> Rules:
-        assert self.moment is not None
         return self.moment.rules
 
     @property
     def nonce(self) -> str:
-        assert self.moment is not None
         return self.moment.nonce
 
     @property
     def reply_or_empty(self) -> Reply:
-        """Return the reply, or an empty one."""
         return self.reply or Reply()
 
     @property
@@ -261,7 +254,6 @@ class HeartbeatState:
 
     @property
     def has_acted(self) -> bool:
-        """Return whether any actions ran."""
         return self.energy_end is not None
 
     @property
@@ -276,7 +268,7 @@ class HeartbeatState:
             and self.deliberated < self.turn
             and not self.situation.model_is_reflex
             and self.situation.degradation.may_follow_up
-            and is_hard(self.reply_or_empty, self.situation)
+            and any(hard_decisions(self.reply_or_empty, self.situation))
         )
 
     @property
@@ -290,16 +282,25 @@ class HeartbeatState:
 
     @property
     def action_records(self) -> list[ActionRecord]:
-        """Return the actions of this round trip with their results."""
         return self.present.action_records
 
-    def with_view(self, **changes: Any) -> HeartbeatState:
+    def with_situation(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the situation."""
-        return replace(self, view=self.situation.model_copy(update=changes))
+        return replace(self, situation=self.situation.model_copy(update=changes))
 
     def with_present(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed fields of the current round trip."""
         return replace(self, present=replace(self.present, **changes))
+
+    def with_dropped(self, dropped: Iterable[Dropped]) -> HeartbeatState:
+        """Return a copy with further dropped items of the current round trip's reply."""
+        return self.with_present(dropped=[*self.present.dropped, *dropped])
+
+    def with_result(self, place: int, result: ActionResult) -> HeartbeatState:
+        """Return a copy with another result of an action of the current round trip."""
+        action_records = [*self.action_records]
+        action_records[place] = replace(action_records[place], result=result)
+        return self.with_present(action_records=action_records)
 
     def with_state(self, **changes: Any) -> HeartbeatState:
         """Return a copy with changed columns of the agent's state."""
@@ -308,6 +309,16 @@ class HeartbeatState:
     def bringing(self, **more: Any) -> HeartbeatState:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
+
+    def having_recalled(self, memories: Iterable[Recalled]) -> HeartbeatState:
+        """Return a copy with a recall of these memories as an effect, if there are any."""
+        scores = {memory.id: memory.score for memory in memories}
+        return self.bringing(recalls=(scores,)) if scores else self
+
+    def recall_of(self, text: str, *, limit: int, only: RecallFilter, **more: Any) -> RecallRequest:
+        """Return the request for a recall now, by the vector of the text if it is known."""
+        common = {"vector": self.vectors.get(text), "model": self.embedding_model, "now": self.now}
+        return RecallRequest(agent_id=self.agent_id, text=text, limit=limit, only=only, **{**common, **more})
 
     def with_decision_inputs(self, limits: PromptLimits | None = None) -> Situation:
         """Return the situation with its decision inputs, the limits of its prompt among them; unchanged if it has them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -22,6 +21,13 @@ COMPLEX_DEPTH = 8
 CHEAP_STEP = 2
 #: Actions that create something new.
 DESIGNING = frozenset({"brainstorm_goals", "synthesize"})
+_FENCE = re.compile(r"\s*(```|~~~)")
+# Patterns that are rare in prose: statements of common languages, brackets and semicolons at the end of a line.
+_CODE = re.compile(
+    r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
+    r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"
+    r"|[;{}]\s*$|\)\s*:\s*$|=>|::\w|\w\(\)"
+)
 
 
 class ThinkTier(StrEnum):
@@ -40,39 +46,34 @@ class ThinkTier(StrEnum):
         return tiers[min(tiers.index(self) + steps, len(tiers) - 1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ThinkContext:
-    """The inputs of the classification (seed 003, 3.12)."""
-
-    involves_new_design: bool = False
-    #: 0 to 1.
-    code_complexity: float = 0.0
-    is_routine: bool = False
-    is_simple_decision: bool = False
-
-
-def classify_think(context: ThinkContext) -> ThinkTier:
-    """Return the tier for a call (seed 003, 10.5)."""
-    if context.involves_new_design or context.code_complexity > COMPLEX_CODE:
+def classify_think(
+    *,
+    involves_new_design: bool = False,
+    code_complexity: float = 0.0,
+    is_routine: bool = False,
+    is_simple_decision: bool = False,
+) -> ThinkTier:
+    """Return the tier for a call (seed 003, 3.12 and 10.5); the complexity is 0 to 1."""
+    if involves_new_design or code_complexity > COMPLEX_CODE:
         return ThinkTier.STRATEGIC
-    if context.is_routine or context.is_simple_decision:
-        return ThinkTier.REFLEX
-    return ThinkTier.STANDARD
+    return ThinkTier.REFLEX if is_routine or is_simple_decision else ThinkTier.STANDARD
 
 
-def think_context(situation: Situation) -> ThinkContext:
-    """Classify the thinking that a situation requires.
+def tier_of(situation: Situation) -> ThinkTier:
+    """Return the tier of the thinking that a situation requires.
 
     Planning, and a step that creates something, is design. Consolidation, and a single cheap step, is routine. A
     reflection without percepts, goals or concerns is a simple decision.
     """
     steps = situation.pending_intents
     prices = {offer.name: offer.cost for offer in situation.actions}
-    pursuing = situation.mode is Mode.GOAL_PURSUIT
-    return ThinkContext(
+    pursuing, memory = situation.mode is Mode.GOAL_PURSUIT, situation.working_memory
+    goals = [text for goal in situation.active_goals for text in (goal.title, goal.description)]
+    pending = (situation.percepts, situation.goals, memory.concerns, memory.curiosity, situation.notices)
+    return classify_think(
         involves_new_design=situation.mode is Mode.PLAN_EXECUTION
         or (pursuing and any(step.action in DESIGNING for step in steps[:1])),
-        code_complexity=code_complexity(_texts(situation)),
+        code_complexity=code_complexity([*(percept.content for percept in situation.percepts), *goals]),
         is_routine=situation.mode is Mode.CONSOLIDATION
         or (
             pursuing
@@ -80,7 +81,7 @@ def think_context(situation: Situation) -> ThinkContext:
             and prices.get(steps[0].action, CHEAP_STEP + 1) <= CHEAP_STEP
             and not situation.percepts
         ),
-        is_simple_decision=situation.mode is Mode.REFLECTION and _nothing_pending(situation),
+        is_simple_decision=situation.mode is Mode.REFLECTION and not any(pending),
     )
 
 
@@ -94,7 +95,9 @@ def code_complexity(texts: Iterable[str]) -> float:
                 fenced = not fenced
             elif line.strip() and (fenced or _CODE.search(line)):
                 lines += 1
-                depth = max(depth, _indent(line))
+                # A level of nesting is four blanks or a tab.
+                blank = line[: len(line) - len(line.lstrip())].expandtabs(4)
+                depth = max(depth, len(blank) // 4)
     return min(1.0, max(lines / COMPLEX_LINES, lines and depth / COMPLEX_DEPTH))
 
 
@@ -121,30 +124,3 @@ def models_of(
     """Return the models of the agent's policy, else its own model, else the installation's, else the default, in order."""
     chosen = policy.get(tier) or (own and (own,)) or installed.get(tier) or (default,)
     return tuple(dict.fromkeys(chosen))
-
-
-def _texts(situation: Situation) -> list[str]:
-    goals = [text for goal in situation.active_goals for text in (goal.title, goal.description)]
-    return [*(percept.content for percept in situation.percepts), *goals]
-
-
-def _nothing_pending(situation: Situation) -> bool:
-    memory = situation.working_memory
-    return not (
-        situation.percepts or situation.goals or memory.concerns or memory.curiosity or situation.notices
-    )
-
-
-def _indent(line: str) -> int:
-    """Return the nesting of a line; a level is four blanks or a tab."""
-    blank = line[: len(line) - len(line.lstrip())].expandtabs(4)
-    return len(blank) // 4
-
-
-_FENCE = re.compile(r"\s*(```|~~~)")
-# Patterns that are rare in prose: statements of common languages, brackets and semicolons at the end of a line.
-_CODE = re.compile(
-    r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
-    r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"
-    r"|[;{}]\s*$|\)\s*:\s*$|=>|::\w|\w\(\)"
-)

@@ -1,4 +1,4 @@
-"""Daily limits and the budget level."""
+"""Daily limits: the budget level, and when a limit is reached."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
+
+#: The least part of the day that a pace is estimated from.
+LEAST_ELAPSED = timedelta(minutes=15)
 
 
 class Degradation(StrEnum):
@@ -74,19 +77,19 @@ class NearestLimit:
 
 def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> NearestLimit | None:
     """Return the nearest limit among (whose, limits, used); None without limits. A limit of 0 is used up."""
-    nearest: NearestLimit | None = None
-    for whose, limits, used in pairs:
+    limited = [
+        NearestLimit(
+            what=what, whose=whose, left=max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
+        )
+        for whose, limits, used in pairs
         for what, limit, spent in (
-            ("beats", limits.beats, used.beats),
+            ("heartbeats", limits.beats, used.beats),
             ("tokens", limits.tokens, used.tokens),
             ("US dollars", limits.usd, used.usd),
-        ):
-            if limit is None:
-                continue
-            left = max(0.0, 1 - float(spent or 0) / float(limit)) if limit > 0 else 0.0
-            if nearest is None or left < nearest.left:
-                nearest = NearestLimit(what=what, whose=whose, left=left)
-    return nearest
+        )
+        if limit is not None
+    ]
+    return min(limited, key=lambda nearest: nearest.left, default=None)
 
 
 def level_of(left: float | None) -> Degradation:
@@ -119,3 +122,18 @@ def limit_skip_reason(
 def renewed_at(now: datetime) -> datetime:
     """Return the beginning of the next UTC day."""
     return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+
+
+def used_up_at(*, used: float, limit: float, now: datetime) -> datetime | None:
+    """Return the time at which a limit of the UTC day is used up at the pace so far; None: not today.
+
+    A limit that is used up already returns `now`. The pace is that since midnight, of a quarter of an hour at least.
+    """
+    if used >= limit:
+        return now
+    if used <= 0:
+        return None
+    midnight = renewed_at(now)
+    elapsed = max(now - (midnight - timedelta(days=1)), LEAST_ELAPSED)
+    left = elapsed * ((limit - used) / used)
+    return now + left if left < midnight - now else None

@@ -1,10 +1,10 @@
-"""The parts of a situation about the self, and the base of all parts."""
+"""The parts of a situation about the self, its goals and its past, and the base of all parts."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from operator import not_
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -27,6 +27,11 @@ class SituationPart(BaseModel):
     """A part of a situation. Unknown keys are ignored: another version of Arbor may resume a heartbeat."""
 
     model_config = ConfigDict(frozen=True)
+
+
+_Part = TypeVar("_Part", bound=SituationPart)
+#: A list that is stored only if it has entries.
+Sparse = Annotated[list[_Part], Field(exclude_if=not_)]
 
 
 class SkillView(SituationPart):
@@ -61,12 +66,6 @@ class PassageView(SituationPart):
     text: str
     #: To what was searched for, 0 to 1.
     similarity: float = 0.0
-
-
-#: Stored only if there are any.
-SkillViews = Annotated[list[SkillView], Field(exclude_if=not_)]
-SubscribedSignals = Annotated[list[SubscribedSignal], Field(exclude_if=not_)]
-PassageViews = Annotated[list[PassageView], Field(exclude_if=not_)]
 
 
 class AspectView(SituationPart):
@@ -142,7 +141,7 @@ class PreferenceView(SituationPart):
 
 
 class CapabilityView(SituationPart):
-    """Attempts and successes of an action."""
+    """Attempts and successes of an action, ever or in situations like this one."""
 
     action: str
     attempts: int
@@ -273,3 +272,47 @@ class IssueView(SituationPart):
     advice: Advice
     text: str
     goal_id: str = ""
+
+
+class AttemptView(SituationPart):
+    """An earlier goal like the task at hand, with its outcome."""
+
+    title: str
+    #: An `arbor.goals.satisfaction.GoalOutcome`, or `open`.
+    outcome: str
+    at: datetime
+    #: Why it was abandoned, and why plans and steps of it failed.
+    reasons: list[str] = []
+
+
+class PrecedentView(SituationPart):
+    """A person's decision about an earlier request for approval."""
+
+    action: str
+    about: str = ""
+    approved: bool
+    reason: str = ""
+    at: datetime
+
+
+class PublicationView(SituationPart):
+    """A text that the agent sent to people, or a result that a workflow brought, and what became of it."""
+
+    #: `public`, `user`, or `workflow`.
+    audience: str
+    content: str
+    at: datetime
+    #: What became of it, in words.
+    outcome: str
+
+
+class StepHandlerView(SituationPart):
+    """An agent that was given steps of workflows like the task at hand."""
+
+    name: str
+    steps: int
+    completed: int
+    #: The mean number of tries of a step.
+    tries: float = 1.0
+    #: The error of the latest step that failed.
+    error: str = ""

@@ -101,16 +101,13 @@ class WorkingMemory(BaseModel):
             head += [f"working towards: {_entry(title)}" for title in self.active_goals]
         tail = [f"concern: {_entry(line)}" for line in self.concerns]
         tail += [f"curious about: {_entry(line)}" for line in self.curiosity]
-        room = max_tokens * CHARACTERS_PER_TOKEN
-        head = _first_fitting(head, room)
-        room -= _size(head)
-        tail = list(reversed(_first_fitting(reversed(tail), room)))
-        room -= _size(tail)
         thoughts = [
             f"thought at {format_time(thought.at)}: {_entry(thought.text)}" for thought in self.thoughts
         ]
-        fitting = list(reversed(_first_fitting(reversed(thoughts), room)))
-        return "\n".join([*head, *fitting, *tail])
+        head, room = _first_fitting(head, max_tokens * CHARACTERS_PER_TOKEN)
+        tail, room = _first_fitting(reversed(tail), room)
+        thoughts, _ = _first_fitting(reversed(thoughts), room)
+        return "\n".join([*head, *reversed(thoughts), *reversed(tail)])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,11 +165,12 @@ def initial_working_memory(
         if isinstance(event, PastHeartbeat):
             memory = after_heartbeat(memory, event)
             continue
+        talk = event.conversation
         memory = after_turn(
-            memory, thinking=event.thinking, human=event.human, conversation=event.conversation, now=event.at
+            memory, thinking=event.thinking, human=event.human, conversation=talk, now=event.at
         )
         if event.over:
-            memory = after_conversation(memory, conversation=event.conversation)
+            memory = after_conversation(memory, conversation=talk)
     return memory.model_copy(update={"active_goals": _titles(active_goals)})
 
 
@@ -254,19 +252,15 @@ def _entry(text: str) -> str:
     return "\n    ".join(text.strip().splitlines())
 
 
-def _first_fitting(lines: Iterable[str], room: int) -> list[str]:
-    """Return the first lines that fit into `room` characters together."""
+def _first_fitting(lines: Iterable[str], room: int) -> tuple[list[str], int]:
+    """Return the first lines that fit into `room` characters together, and the room that is left."""
     fitting: list[str] = []
     for line in lines:
-        room -= len(line) + 1
-        if room < 0:
+        if len(line) >= room:
             break
+        room -= len(line) + 1
         fitting.append(line)
-    return fitting
-
-
-def _size(lines: Iterable[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
+    return fitting, room
 
 
 def _migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,13 +292,11 @@ def _list(stored: Mapping[str, Any], *names: str) -> list[Any]:
 
 
 def _old_thought(thought: Any, started_at: Any) -> Any:
-    if isinstance(thought, Mapping):
-        text = thought.get("text", thought.get("content", ""))
-        return {
-            "text": str(text),
-            "at": thought.get("at") or thought.get("timestamp") or started_at or _LONG_AGO,
-        }
-    return thought if isinstance(thought, Thought) else {"text": str(thought), "at": started_at or _LONG_AGO}
+    if isinstance(thought, Thought):
+        return thought
+    written = thought if isinstance(thought, Mapping) else {"text": thought}
+    at = written.get("at") or written.get("timestamp") or started_at or _LONG_AGO
+    return {"text": str(written.get("text", written.get("content", ""))), "at": at}
 
 
 def _texts(lines: Iterable[Any]) -> list[str]:

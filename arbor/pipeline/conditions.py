@@ -1,4 +1,4 @@
-"""The condition language of edges, and the choice between edges.
+"""The condition language of edges, and the outcomes that conditions test.
 
     condition := clause *( "&&" clause )
     clause    := key ("=" | "!=" | ">=" | "<=" | ">" | "<") value
@@ -6,19 +6,17 @@
     value     := word | number | 'quoted' | "quoted"
 
 A missing key reads as empty. `=` and `!=` compare numbers when both sides are numbers, text otherwise; the four
-orderings are true between numbers only.
-"""
+orderings are true between numbers only."""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Protocol
-
-from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
+from typing import Any
 
 _CLAUSE = re.compile(
     r"""\s*(?P<key>outcome|context(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
@@ -32,6 +30,27 @@ _ORDERINGS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+
+
+class NodeOutcome(StrEnum):
+    """The outcomes of a node or a run."""
+
+    #: Everything was done.
+    SUCCESS = "success"
+    #: Only an edge for `outcome=failure` or a retry target leads on.
+    FAILURE = "failure"
+    #: An edge for `outcome=retry` or a retry target leads on.
+    RETRY = "retry"
+    #: A part was done; leads on like success.
+    PARTIAL = "partial"
+    #: Nothing to do: only of a run, at an exit with this outcome.
+    SKIPPED = "skipped"
+
+
+#: Outcomes of a node.
+NODE_OUTCOMES = (NodeOutcome.SUCCESS, NodeOutcome.FAILURE, NodeOutcome.RETRY, NodeOutcome.PARTIAL)
+#: Outcomes of an exit.
+EXIT_OUTCOMES = (NodeOutcome.SUCCESS, NodeOutcome.FAILURE, NodeOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,49 +101,6 @@ def parse_condition(text: str) -> Condition:
         if match.end() == len(text):
             return Condition(clauses=tuple(clauses))
         at = match.end() + len("&&")
-
-
-class Choosable(Protocol):
-    """The attributes of an edge that decide the choice."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def condition(self) -> Condition: ...
-    @property
-    def weight(self) -> int: ...
-    @property
-    def label(self) -> str: ...
-
-
-def choose_edge[E: Choosable](
-    edges: Iterable[E], outcome: NodeOutcome, context: Any, *, preferred: str = "", answered: bool = False
-) -> E | None:
-    """Choose an edge by a true condition, then the preferred label, the higher weight, the earlier name.
-
-    After a failure or retry, only an edge whose condition tests the outcome is followed; `answered`: such an edge was just
-    followed. None if there is no such edge.
-    """
-    went_well = answered or outcome in (NodeOutcome.SUCCESS, NodeOutcome.PARTIAL)
-    edges = tuple(edges)
-    if went_well and len(edges) == 1 and not edges[0].condition.clauses:
-        # Most nodes have one edge.
-        return edges[0]
-    open_edges = [
-        edge
-        for edge in edges
-        if edge.condition.is_true(outcome, context) and (went_well or edge.condition.tests_outcome)
-    ]
-    return min(
-        open_edges,
-        key=lambda edge: (
-            not edge.condition.clauses,
-            not preferred or edge.label != preferred,
-            -edge.weight,
-            edge.target,
-        ),
-        default=None,
-    )
 
 
 def _clause_error(text: str) -> ValueError:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from arbor.pipeline.conditions import parse_condition
-from arbor.pipeline.outcomes import EXIT_OUTCOMES, NodeOutcome
+from arbor.pipeline.conditions import EXIT_OUTCOMES, NodeOutcome, parse_condition
 from arbor.pipeline.values import ALWAYS, MAX_VISITS, PipelineEdge, PipelineNode, PipelineNodeKind
 
 # The default pipeline has 5,400 characters. The recursive parser needs up to 0.3 ms for a character, under a lock.

@@ -1,40 +1,93 @@
 """The pipeline engine: runs the handlers of a graph on a state until one suspends or the graph ends.
 
 A handler is a function of the state, or a generator that yields needs and receives their answers. A run is then a
-generator too, and its driver answers the needs of several runs together. Nothing here reads or writes.
-"""
+generator too, and its driver answers the needs of several runs together. Nothing here reads or writes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from arbor.clock import Clock
 from arbor.errors import CheckpointInvalid, PipelineInvalid
-from arbor.pipeline.conditions import choose_edge
-from arbor.pipeline.outcomes import NodeOutcome
-from arbor.pipeline.progress import Checkpoint, Progress, ProgressStatus, StepRecord, Suspension
-from arbor.pipeline.values import Graph, PipelineNode, PipelineNodeKind
+from arbor.pipeline.conditions import NodeOutcome as NodeOutcome
+from arbor.pipeline.values import Graph, PipelineEdge, PipelineNode, PipelineNodeKind
 
-__all__ = [
-    "Checkpoint",
-    "Handler",
-    "NodeOutcome",
-    "NodeResult",
-    "Progress",
-    "ProgressStatus",
-    "Resumable",
-    "Run",
-    "StepRecord",
-    "Steps",
-    "Suspension",
-    "Work",
-    "advance",
-    "begin",
-    "run_alone",
-]
+#: The fields of a checkpoint that are its position.
+_POSITION = ("cursor", "visits", "waiting", "steps")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspension:
+    """The call that a node waits for."""
+
+    kind: str
+    payload: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint[S]:
+    """The position and state of a run.
+
+    `cursor` is the next node, or, while `waiting`, the suspended one. `steps` counts the steps so far.
+    """
+
+    cursor: str
+    state: S
+    visits: Mapping[str, int] = field(default_factory=dict)
+    waiting: bool = False
+    steps: int = 0
+
+    def position(self) -> dict[str, Any]:
+        """Return everything but the state as a JSON object."""
+        return {**{name: getattr(self, name) for name in _POSITION}, "visits": dict(self.visits)}
+
+    @classmethod
+    def at(cls, position: Mapping[str, Any], state: S) -> Checkpoint[S]:
+        """Return the checkpoint at a stored position; raises CheckpointInvalid naming what is missing."""
+        if missing := [name for name in _POSITION if name not in position]:
+            raise CheckpointInvalid(f"a stored checkpoint needs {', '.join(missing)}")
+        return cls(state=state, **{name: position[name] for name in _POSITION})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepRecord:
+    """One line of the trace. A step that suspends has two: for its call and its continuation."""
+
+    seq: int
+    node: str
+    handler: str
+    started_at: datetime
+    duration_ms: float
+    outcome: NodeOutcome
+    suspended: bool
+    changed: tuple[str, ...]
+
+
+class ProgressStatus(StrEnum):
+    """The reasons why a run stopped."""
+
+    #: A node waits for an external call.
+    SUSPENDED = "suspended"
+    #: The run has ended.
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress[S]:
+    """The progress of a run; `exit` is the exit node, or empty with a `fault`."""
+
+    status: ProgressStatus
+    checkpoint: Checkpoint[S]
+    steps: tuple[StepRecord, ...]
+    suspension: Suspension | None = None
+    outcome: NodeOutcome | None = None
+    exit: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +154,41 @@ def advance[S](
     return _Run(graph, checkpoint, handlers, clock, observer).advance(resume_with)
 
 
+def choose_edge(
+    edges: Iterable[PipelineEdge],
+    outcome: NodeOutcome,
+    context: Any,
+    *,
+    preferred: str = "",
+    answered: bool = False,
+) -> PipelineEdge | None:
+    """Choose an edge by a true condition, then the preferred label, the higher weight, the earlier name.
+
+    After a failure or retry, only an edge whose condition tests the outcome is followed; `answered`: such an edge was just
+    followed. None if there is no such edge.
+    """
+    went_well = answered or outcome in (NodeOutcome.SUCCESS, NodeOutcome.PARTIAL)
+    edges = tuple(edges)
+    if went_well and len(edges) == 1 and not edges[0].condition.clauses:
+        # Most nodes have one edge.
+        return edges[0]
+    open_edges = [
+        edge
+        for edge in edges
+        if edge.condition.is_true(outcome, context) and (went_well or edge.condition.tests_outcome)
+    ]
+    return min(
+        open_edges,
+        key=lambda edge: (
+            not edge.condition.clauses,
+            not preferred or edge.label != preferred,
+            -edge.weight,
+            edge.target,
+        ),
+        default=None,
+    )
+
+
 def run_alone[R](run: Generator[Any, Any, R], answer: Callable[[Any], Any] | None = None) -> R:
     """Drive a single generator of needs; raises PipelineInvalid for a need without `answer`."""
     try:
@@ -140,17 +228,15 @@ class _Run[S]:
         while True:
             node = self._graph.nodes[self._cursor]
             if node.kind is PipelineNodeKind.EXIT:
-                return self._finish(node.exit_outcome, exit_node=node.name)
+                return self._stop(outcome=node.exit_outcome, exit=node.name)
             handler = self._handler(node)
             if resume_with is None and not self._visit(node):
-                return self._finish(
-                    NodeOutcome.FAILURE,
-                    fault=f"node {node.name} was visited {node.max_visits} times, its limit",
-                )
+                fault = f"node {node.name} was visited {node.max_visits} times, its limit"
+                return self._stop(outcome=NodeOutcome.FAILURE, fault=fault)
             if handler is not None:
                 result = yield from self._step(node, handler, resume_with)
                 if result.suspend is not None:
-                    return self._suspend(result.suspend)
+                    return self._stop(result.suspend)
                 resume_with, outcome, preferred, answered = None, result.outcome, result.preferred, False
             edge = choose_edge(
                 self._graph.edges_from(node.name),
@@ -161,9 +247,8 @@ class _Run[S]:
             )
             target = edge.target if edge is not None else self._retry_target(node, outcome)
             if not target:
-                return self._finish(
-                    NodeOutcome.FAILURE, fault=f"nothing leads on from node {node.name} after {outcome}"
-                )
+                fault = f"nothing leads on from node {node.name} after {outcome}"
+                return self._stop(outcome=NodeOutcome.FAILURE, fault=fault)
             # A branch decides by the outcome of the step before it, which the edge may have tested already.
             answered = answered or edge is None or edge.condition.tests_outcome
             self._cursor = target
@@ -226,27 +311,17 @@ class _Run[S]:
                 return name
         return ""
 
-    def _suspend(self, suspension: Suspension) -> Progress[S]:
+    def _stop(self, suspension: Suspension | None = None, **end: Any) -> Progress[S]:
+        """Return the progress of a run that waits for a call, or has come to this end."""
+        waiting = suspension is not None
         return Progress(
-            status=ProgressStatus.SUSPENDED,
-            checkpoint=self._checkpoint(waiting=True),
+            status=ProgressStatus.SUSPENDED if waiting else ProgressStatus.FINISHED,
+            checkpoint=Checkpoint(
+                cursor=self._cursor, state=self._state, visits=self._visits, waiting=waiting, steps=self._seq
+            ),
             steps=tuple(self._steps),
             suspension=suspension,
-        )
-
-    def _finish(self, outcome: NodeOutcome, *, exit_node: str = "", fault: str = "") -> Progress[S]:
-        return Progress(
-            status=ProgressStatus.FINISHED,
-            checkpoint=self._checkpoint(waiting=False),
-            steps=tuple(self._steps),
-            outcome=outcome,
-            exit=exit_node,
-            fault=fault,
-        )
-
-    def _checkpoint(self, *, waiting: bool) -> Checkpoint[S]:
-        return Checkpoint(
-            cursor=self._cursor, state=self._state, visits=self._visits, waiting=waiting, steps=self._seq
+            **end,
         )
 
 

@@ -9,12 +9,11 @@ attribute `type` names its handler. Further attributes: on a step `retry_target`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from arbor.errors import PipelineInvalid
-from arbor.pipeline.dot import read_dot
+from arbor.pipeline.dot import ReadGraph, read_dot
 from arbor.pipeline.values import Graph, PipelineEdge, PipelineNode, PipelineNodeKind
 
 # Parsed pipelines: the default one and those of templates.
@@ -29,11 +28,11 @@ def load_graph(text: str, *, handlers: Collection[str]) -> Graph:
     Raises PipelineInvalid with every fault: DOT syntax, one start, an exit, declared targets, conditions, every node
     reachable and able to reach an exit, every handler known.
     """
-    checked = _read(text)
-    faults = (*checked.faults, *find_unknown_handlers(checked.nodes.values(), handlers))
-    if checked.graph is None or faults:
+    reading, graph = _read(text)
+    faults = (*reading.faults, *find_unknown_handlers(reading.nodes.values(), handlers))
+    if graph is None or faults:
         raise PipelineInvalid(faults=faults)
-    return checked.graph
+    return graph
 
 
 @lru_cache(maxsize=1)
@@ -42,33 +41,23 @@ def heartbeat_text() -> str:
     return HEARTBEAT_DOT.read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _CheckedText:
-    """The parsed pipeline and its faults, apart from unknown handlers."""
-
-    nodes: Mapping[str, PipelineNode]
-    graph: Graph | None
-    faults: tuple[str, ...]
-
-
 @lru_cache(maxsize=CACHED_GRAPHS)
-def _read(text: str) -> _CheckedText:
+def _read(text: str) -> tuple[ReadGraph, Graph | None]:
+    """Return the parsed pipeline with its faults apart from unknown handlers, and the graph if there are none."""
     reading = read_dot(text)
-    faults = list(reading.faults)
     if reading.nodes:
-        faults += find_faults(reading.nodes, reading.edges)
-    elif not faults:
+        reading.faults += find_faults(reading.nodes, reading.edges)
+    elif not reading.faults:
         # DOT declares nodes by edges; a mistyped name would be a node.
         undeclared = "; declare each node, as `a [shape=Mdiamond]`: an edge alone makes none"
-        faults.append(f"the graph has no nodes{undeclared if reading.edges else ''}")
-    if faults:
-        return _CheckedText(nodes=reading.nodes, graph=None, faults=tuple(faults))
+        reading.faults.append(f"the graph has no nodes{undeclared if reading.edges else ''}")
+    if reading.faults:
+        return reading, None
     edges: dict[str, tuple[PipelineEdge, ...]] = {}
     for edge in reading.edges:
         edges[edge.source] = (*edges.get(edge.source, ()), edge)
     start = next(node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START)
-    graph = Graph(name=reading.name, nodes=reading.nodes, edges=edges, start=start)
-    return _CheckedText(nodes=reading.nodes, graph=graph, faults=())
+    return reading, Graph(name=reading.name, nodes=reading.nodes, edges=edges, start=start)
 
 
 def find_faults(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from arbor.pipeline.conditions import Condition
-from arbor.pipeline.outcomes import NodeOutcome
+from arbor.pipeline.conditions import Condition, NodeOutcome
 
 # The follow-up loop of a heartbeat has ten round trips (seed 000, 6), and two retries.
 MAX_VISITS = 12

@@ -35,7 +35,7 @@ MOST_EVIDENCE = 20
 DUPLICATE = 0.85
 #: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief, a
 #: trait or capability.
-_SUBJECTS = ("pattern", "theme", "preconscious", "belief", "tendency")
+_SUBJECTS = ("pattern", "cluster", "preconscious", "belief", "tendency")
 _QUALITY_KINDS = frozenset(kind.value for kind in QUALITIES)
 _NEGATIONS = frozenset({"no", "not", "never", "nobody", "none", "nor", "nothing", "neither", "without"})
 #: The characters of a text that are compared, which bounds the cost of long texts.

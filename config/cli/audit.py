@@ -67,7 +67,7 @@ def _page(
     wanted = _filter(agent, **filters)
     tenant = choose_tenant(tenant_slug)
     with tenant_transaction(tenant.id):
-        rows = wanted.applied(AuditEvent.objects.order_by("-at", "-id"))
+        rows = wanted.filter_rows(AuditEvent.objects.order_by("-at", "-id"))
         if before is not None:
             rows = older_than(rows, before)
         found = list(rows[:limit])

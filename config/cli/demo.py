@@ -149,7 +149,7 @@ class _DemoStory:
     def _run_maintenance(self) -> dict[str, Any]:
         self._print_heading(
             "What maintenance makes of it",
-            "Episodes form as they happen, themes in a periodic job; maintenance decides nothing.",
+            "Episodes form as they happen, clusters in a periodic job; maintenance decides nothing.",
         )
         maintain_clusters(self._agent)
         maintained = read_demo_maintenance(self._agent)
@@ -190,9 +190,9 @@ def _grid() -> Table:
 def _maintenance_lines(maintenance: DemoMaintenance) -> RenderableType:
     story = _grid()
     story.add_row("episodes", Text(f"{maintenance.episodes}, the longest of {maintenance.longest} memories"))
-    for theme in maintenance.themes:
-        clearest = shorten(theme.clearest, _MAX_LENGTH, placeholder=" …")
-        story.add_row("theme", Text(f"{theme.name}, {theme.size} memories; the clearest: {clearest}"))
+    for cluster in maintenance.clusters:
+        clearest = shorten(cluster.clearest, _MAX_LENGTH, placeholder=" …")
+        story.add_row("cluster", Text(f"{cluster.name}, {cluster.size} memories; the clearest: {clearest}"))
     return story
 
 

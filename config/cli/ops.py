@@ -20,8 +20,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.heartbeat.steps import HANDLERS
+from arbor.pipeline.conditions import NODE_OUTCOMES, NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 from config.cli.kit.columns import OutputColumn, listing
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import print_note
@@ -160,7 +160,7 @@ def _outcomes(value: str) -> list[NodeOutcome]:
 def _as_json(dry_run: DryRun) -> dict[str, Any]:
     return {
         "path": [
-            {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.notes)}
+            {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.changed)}
             for step in dry_run.passed
         ],
         "outcome": dry_run.outcome,
@@ -175,7 +175,7 @@ def _for_people(dry_run: DryRun) -> str:
     for number, step in enumerate(dry_run.passed, start=1):
         color = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
         lines.append(f"{number:>3}  {escape(step.node):<18} [{color}]{step.outcome}[/{color}]")
-        lines += [f"       [dim]{escape(line)}[/dim]" for line in step.notes]
+        lines += [f"       [dim]{escape(line)}[/dim]" for line in step.changed]
     end = f"exit {dry_run.exit}: {dry_run.outcome}" if dry_run.exit else dry_run.fault
     lines.append(f"     {escape(end)}")
     if dry_run.unvisited:

@@ -76,7 +76,7 @@ class DemoMaintenance:
     #: The number of memories of the longest episode.
     longest: int
     #: The clusters, the most important first.
-    themes: list[DemoCluster]
+    clusters: list[DemoCluster]
 
 
 def require_templates() -> None:
@@ -162,7 +162,7 @@ def read_demo_maintenance(agent: ChosenAgent) -> DemoMaintenance:
         return DemoMaintenance(
             episodes=episodes.count(),
             longest=longest.size if longest else 0,
-            themes=[
+            clusters=[
                 DemoCluster(
                     name=cluster.name,
                     size=cluster.size,

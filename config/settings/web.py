@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from apps.console.appearance import UNFOLD as CONSOLE_THEME
+from apps.console.appearance import UNFOLD as CONSOLE_APPEARANCE
 from arbor.errors import ConfigurationInvalid
 from config import applications
 from config.environment import env, whole_number
@@ -16,7 +16,7 @@ CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # --- Applications ---------------------------------------------------------------------------------------
 
 INSTALLED_APPS = applications.APPLICATIONS
-UNFOLD = CONSOLE_THEME
+UNFOLD = CONSOLE_APPEARANCE
 AUTH_USER_MODEL = "tenants.User"
 MIDDLEWARE = applications.MIDDLEWARE
 ROOT_URLCONF = "config.urls"

@@ -299,7 +299,7 @@ def test_the_page_of_a_memory_shows_related_rows(scene: Scene, tmp_path: Path) -
     browser.open(f"{scene.url}/memories/cluster/{cluster.id}/change/")
     assert browser.count("#members [data-member]") == 9
     assert "winter, ice, ferry" in browser.text("#related")
-    picture(browser, tmp_path, "theme")
+    picture(browser, tmp_path, "cluster")
     browser.open(f"{scene.url}/agents/agent/{scene.agent.id}/change/")
     assert "quay, tide, reading" in browser.text("#memory")
     picture(browser, tmp_path, "agent-memory")

@@ -324,7 +324,7 @@ def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
     """Create the rows that maintenance derives from a memory; return the ones that have a page."""
     agent = memory.agent
     near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
-    cluster = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
+    cluster = ClusterFactory(agent=agent, name=f"Cluster {text}", keywords=[text, "ford"])
     other = ClusterFactory(agent=agent, name=f"Other {text}")
     broad = ConceptFactory(agent=agent, name=f"Nature {text}"[:100])
     concept = ConceptFactory(

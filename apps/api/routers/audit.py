@@ -130,7 +130,7 @@ class HeadResource(Schema):
 @router.get("/audit", response=ListPage[AuditResource], summary="List the audit log")
 def list_audit(request: HttpRequest, page: Paging, wanted: Query[AuditQuery]) -> ListPage[AuditResource]:
     """List or search what was done in the tenant and by whom, the latest first."""
-    rows = wanted.filter().applied(AuditEvent.objects.all())
+    rows = wanted.filter().filter_rows(AuditEvent.objects.all())
     return page_of(rows, page, order="-at", to_resource=AuditResource.model_validate)
 
 

@@ -1,4 +1,4 @@
-"""Episodes, themes and the working memory of an agent."""
+"""Episodes, clusters and the working memory of an agent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 
 router = Router()
 
-#: The most memories of an episode or a theme that are shown.
+#: The most memories of an episode or a cluster that are shown.
 _MEMORIES_SHOWN = 200
 
 
@@ -55,7 +55,7 @@ class EpisodeDetails(EpisodeResource):
 
 
 class ClusterResource(Schema):
-    """A theme of an agent's memories."""
+    """A cluster of an agent's memories."""
 
     id: UUID
     name: str
@@ -66,7 +66,7 @@ class ClusterResource(Schema):
 
 
 class ClusterMemory(Schema):
-    """A memory of a theme."""
+    """A memory of a cluster."""
 
     memory_id: UUID
     content: str
@@ -74,7 +74,7 @@ class ClusterMemory(Schema):
 
 
 class ClusterDetails(ClusterResource):
-    """A theme with the memories that fit it best."""
+    """A cluster with the memories that fit it best."""
 
     memories: list[ClusterMemory]
 
@@ -119,7 +119,7 @@ class WorkingMemoryResource(Schema):
 def list_episodes(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[EpisodeResource]:
     """List an agent's episodes, the latest first."""
     rows = rows_of(Episode, agent_id).defer("embedding", "lexical")
-    return page_of(rows, page, order="-last_at", to_resource=EpisodeResource.model_validate)
+    return page_of(rows, page, order="-started_at", to_resource=EpisodeResource.model_validate)
 
 
 @router.get(
@@ -135,18 +135,18 @@ def show_episode(request: HttpRequest, agent_id: UUID, episode_id: UUID) -> Epis
     )
 
 
-@router.get("/agents/{uuid:agent_id}/themes", response=ListPage[ClusterResource], summary="List themes")
+@router.get("/agents/{uuid:agent_id}/clusters", response=ListPage[ClusterResource], summary="List clusters")
 def list_clusters(request: HttpRequest, agent_id: UUID, page: Paging) -> ListPage[ClusterResource]:
-    """List the themes of an agent's memories, the most important first."""
+    """List the clusters of an agent's memories, the most important first."""
     rows = rows_of(Cluster, agent_id).defer("centroid")
     return page_of(rows, page, order="-importance", to_resource=ClusterResource.model_validate)
 
 
 @router.get(
-    "/agents/{uuid:agent_id}/themes/{uuid:cluster_id}", response=ClusterDetails, summary="Show a theme"
+    "/agents/{uuid:agent_id}/clusters/{uuid:cluster_id}", response=ClusterDetails, summary="Show a cluster"
 )
 def show_cluster(request: HttpRequest, agent_id: UUID, cluster_id: UUID) -> ClusterDetails:
-    """Show a theme with the memories that fit it best."""
+    """Show a cluster with the memories that fit it best."""
     cluster = own_row(Cluster, agent_id=agent_id, row_id=cluster_id)
     members = cluster_members(cluster_id=cluster_id, limit=_MEMORIES_SHOWN)
     return ClusterDetails(

@@ -17,7 +17,7 @@ from apps.workflows.models import Workflow, WorkflowRun
 from apps.workflows.services import answers, definitions
 from apps.workflows.services import runs as run_services
 from apps.workflows.services.definitions import WorkflowRequest, WorkflowSchedule
-from apps.workflows.services.rows import steps_of
+from apps.workflows.services.rows import REASON_LENGTH, steps_of
 from arbor.pipeline.dot import MAX_DOT_CHARACTERS
 from arbor.workflows.definition import read_definition
 from arbor.workflows.values import (
@@ -31,7 +31,7 @@ from arbor.workflows.values import (
 router = Router()
 
 _Source = Annotated[str, Field(max_length=MAX_DOT_CHARACTERS, description="The graph in DOT.")]
-_Reason = Annotated[str, Field(max_length=answers.REASON_LENGTH)]
+_Reason = Annotated[str, Field(max_length=REASON_LENGTH)]
 _EXAMPLE = 'digraph g { start [shape=Mdiamond]; done [shape=Msquare]; a [type=note, text="Hello {input.name}"]; start -> a -> done }'
 
 

@@ -1,7 +1,7 @@
 """Record acts in the audit log; the modules beside search, export, seal and verify them."""
 
 from apps.audit.recording import (
-    LOOKING_FOR,
+    LOOKUP_VERB,
     across_tenants,
     build_event,
     record,
@@ -11,7 +11,7 @@ from apps.audit.recording import (
 )
 
 __all__ = [
-    "LOOKING_FOR",
+    "LOOKUP_VERB",
     "across_tenants",
     "build_event",
     "record",

@@ -17,12 +17,12 @@ from apps.audit.models import (
     SealedBlock,
 )
 from apps.tenants.scope import OPS
-from arbor.audit.chain import NO_SEAL, PLATFORM, Seal, SealHeader, format_moment, row_digest
+from arbor.audit.chain import PLATFORM, Seal, SealHeader, format_moment, row_digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditChain:
-    """A chain with its rows; without a tenant, the installation's own."""
+    """A tenant's chain with its rows; without a tenant, the installation's own."""
 
     tenant_id: UUID | None = None
 
@@ -33,7 +33,7 @@ class AuditChain:
 
     @property
     def owner(self) -> dict[str, Any]:
-        """The column that binds new rows to the tenant."""
+        """The column that new rows of the tenant's chain need; none for the installation's."""
         return {"tenant_id": self.tenant_id} if self.tenant_id else {}
 
     def events(self) -> QuerySet[Any]:
@@ -54,25 +54,18 @@ class AuditChain:
         return self.seal_of(row) if row else None
 
     def last_aged(self) -> Seal | None:
-        """Return the seal before the oldest digests: rows up to it can no longer be compared with theirs."""
+        """Return the seal before the oldest stored digests: rows under it and under earlier seals cannot be compared any more."""
         oldest = self.blocks().order_by("at").values_list("seal__number", flat=True)[:1]
         row = self.seals().filter(number__lt=Subquery(oldest)).order_by("-number").first()
         return self.seal_of(row) if row else None
 
     def events_after(self, seal: Seal | None) -> QuerySet[Any]:
-        """Return the audit records that are not sealed yet, in the order of their commits."""
+        """Return the audit records that a seal and those before it do not cover, in the order of their commits."""
         rows = self.events().order_by("position", "id")
-        if seal is None:
-            return rows
-        position, last_id = seal.header.position, seal.header.last_id
-        later = Q(position__gt=position)
-        if last_id is not None:
-            later |= Q(position=position, id__gt=last_id)
-        # The first condition is a range of the index.
-        return rows.filter(later, position__gte=position)
+        return rows if seal is None else rows_after(rows, seal.header.position, seal.header.last_id)
 
     def digest_of(self, row: AuditEvent | PlatformEvent) -> bytes:
-        """Return the digest of an audit record: of all its columns."""
+        """Return the digest of all columns of an audit record."""
         return row_digest(self.exported(row))
 
     def exported(self, row: AuditEvent | PlatformEvent) -> dict[str, Any]:
@@ -120,6 +113,10 @@ class AuditChain:
         return QuerySet(of_tenant, using=OPS).filter(tenant_id=self.tenant_id)
 
 
-def digest_before(seal: Seal | None) -> bytes:
-    """Return what the seal after this one is over."""
-    return seal.digest if seal else NO_SEAL
+def rows_after[M: QuerySet[Any]](rows: M, position: int, row_id: UUID | None) -> M:
+    """Filter audit records to those after a position and, at the same position, after an id."""
+    later = Q(position__gt=position)
+    if row_id is not None:
+        later |= Q(position=position, id__gt=row_id)
+    # The first condition is a range of the index.
+    return rows.filter(later, position__gte=position)

@@ -1,4 +1,4 @@
-"""Record deletions by age, and read the records of deletions that explain why sealed rows are gone."""
+"""Record deletions by age, and read the records of deletions, which explain why sealed rows are gone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {DeletedRows.HEARTBEATS: "heartbeats", DeletedRows.DIGESTS: "digests un
 
 
 def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime, using: str = OPS) -> None:
-    """Record a deletion of rows by age in the transaction of one of its steps; all steps up to the same time have one record."""
+    """Record a deletion of rows by age in the transaction of one of its steps; all steps with the same `until` share one record."""
     age = settings.ARBOR_HISTORY_AGES[_RECORDS[rows]] or timedelta()
     model: Any = AuditEvent if chain.tenant_id else PlatformEvent
     event = model(
@@ -38,14 +38,14 @@ def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime
 
 
 def recorded_deletions(chain: AuditChain, *, after: Seal | None, now: datetime) -> dict[UUID, Deletion]:
-    """Return the deletions that a chain's audit records after a seal state, by the ids of these records. One statement.
+    """Return the deletions that the audit records of a chain after a seal describe, by the records' ids. One statement.
 
-    A record of the future counts as one of today: it would explain rows that are too young to be deleted.
+    A record with a time in the future counts as one of now: it would explain missing rows that are too young to be deleted.
     """
     actions = [AuditAction.AUDIT_DELETED, AuditAction.AGENT_DESTROYED]
-    # A record behind all transactions so far would never be sealed.
-    so_far = AuditPosition(output_field=BigIntegerField())
-    rows = chain.events_after(after).filter(action__in=actions, position__lte=so_far)
+    # A position after that of the running transaction is forged, and would never be sealed.
+    current = AuditPosition(output_field=BigIntegerField())
+    rows = chain.events_after(after).filter(action__in=actions, position__lte=current)
     found = {row.id: _deletion_of(row, at=min(row.at, now)) for row in rows.iterator(chunk_size=1_000)}
     return {row_id: deletion for row_id, deletion in found.items() if deletion}
 

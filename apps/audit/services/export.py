@@ -7,11 +7,9 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.recording import record
-from apps.audit.services.chains import AuditChain
+from apps.audit.services.chains import AuditChain, rows_after
 from apps.audit.services.positions import audit_horizon
 from apps.audit.services.search import AuditFilter
 from apps.tenants.scope import tenant_transaction
@@ -23,16 +21,17 @@ _ROWS_AT_ONCE = 1_000
 
 
 def export_audit(tenant_id: UUID, *, wanted: AuditFilter, actor: str) -> Iterator[str]:
-    """Return the wanted records of a tenant in parts of many lines, oldest first, one JSON object a line; the export is audited first.
+    """Record the export in the audit log, and return the wanted records of a tenant, oldest first, as texts of many lines, one JSON object a line.
 
-    No transaction is open between two parts, so a slow reader keeps nobody waiting. Records behind a transaction that may still commit in front of
-    them are left for a later export, as they are for a later seal. Raises Invalid for a text that is too long.
+    No transaction is open between two texts, so a slow reader keeps nobody waiting. Records whose position a running transaction may still
+    precede are left for a later export, as they are for a later seal. Raises Invalid for a text that is too long.
     """
     detail = {
         name: value for name, value in json_value(asdict(wanted)).items() if value not in ("", [], None)
     }
     with tenant_transaction(tenant_id):
-        wanted.applied(AuditEvent.objects.all())
+        # Raises Invalid before anything is recorded.
+        wanted.filter_rows(AuditEvent.objects.all())
         record(
             action=AuditAction.AUDIT_EXPORTED, actor=actor, message="exported the audit log", detail=detail
         )
@@ -40,26 +39,22 @@ def export_audit(tenant_id: UUID, *, wanted: AuditFilter, actor: str) -> Iterato
 
 
 def _parts(tenant_id: UUID, wanted: AuditFilter) -> Iterator[str]:
-    """Yield parts up to the horizon of the first one: what is added while a reader reads would keep the export from its end."""
+    """Yield texts up to the horizon of the first one: with the records that are added meanwhile, an export might never end."""
     chain = AuditChain(tenant_id=tenant_id)
     horizon: int | None = None
     after: tuple[int, UUID] | None = None
     while True:
         with tenant_transaction(tenant_id):
             horizon = horizon or audit_horizon()
-            rows = wanted.applied(AuditEvent.objects.order_by("position", "id")).filter(position__lt=horizon)
-            if after is not None:
-                position, row_id = after
-                rows = rows.filter(
-                    Q(position__gt=position) | Q(position=position, id__gt=row_id), position__gte=position
-                )
-            part = list(rows[:_ROWS_AT_ONCE])
-        yield "".join(line_of(chain.exported(row)) for row in part)
+            ordered = AuditEvent.objects.order_by("position", "id")
+            rows = wanted.filter_rows(ordered).filter(position__lt=horizon)
+            part = list((rows_after(rows, *after) if after else rows)[:_ROWS_AT_ONCE])
+        yield "".join(_line(chain.exported(row)) for row in part)
         if len(part) < _ROWS_AT_ONCE:
             return
         after = (part[-1].position, part[-1].id)
 
 
-def line_of(exported: dict[str, Any]) -> str:
-    """Return a line of an export: the text that the digest of the record is over, and a line feed."""
+def _line(exported: dict[str, Any]) -> str:
+    """Return a line of an export: the text from which the record's digest is computed, and a line feed."""
     return canonical_json(exported).decode() + "\n"

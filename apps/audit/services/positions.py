@@ -6,7 +6,7 @@ from django.db import connections, transaction
 
 from apps.tenants.scope import APP, OPS, OWNER
 
-# `{base}` is added to the number of the transaction.
+# `{base}` is added to the transaction's number.
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION audit_position() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT {base} + pg_current_xact_id()::text::bigint
@@ -44,7 +44,7 @@ def audit_horizon() -> int:
 def continue_audit_positions() -> bool:
     """Continue the positions if stored records lie ahead of the database's transactions, as after a restore.
 
-    Returns whether it was needed. Runs as the owner of the functions.
+    Returns whether they had to be. Runs as the owner of the functions.
     """
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.audit'))")

@@ -11,9 +11,10 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from apps.audit.models import AuditSeal, PlatformBlock, PlatformSeal, SealedBlock
-from apps.audit.services.chains import AuditChain, digest_before
+from apps.audit.services.chains import AuditChain
 from apps.tenants.scope import OPS
 from arbor.audit.chain import (
+    NO_SEAL,
     Seal,
     SealedRow,
     SealHeader,
@@ -26,7 +27,7 @@ from arbor.ids import uuid7
 
 #: Audit records under one seal at most.
 MOST_EVENTS = 1_000
-# One process seals a chain at a time; another one leaves it alone.
+# One process seals a chain at a time; any other returns without waiting.
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('arbor.audit.seal'), hashtext(%s)), audit_horizon()"
 
 
@@ -46,10 +47,10 @@ def add_seal(
     signer: SealSigner,
     now: datetime,
 ) -> Seal | None:
-    """Seal the next audit records of a chain with the heartbeats that ended meanwhile; None where there is nothing to seal.
+    """Seal the next audit records of a chain with the heartbeats that ended meanwhile, in one transaction of the operations role.
 
-    None too where another process seals this chain, or has added a seal after `after`. Records of transactions that may still commit in front of
-    others are left for a later seal. One transaction of the operations role.
+    Returns None if there is nothing to seal, if another process seals this chain, or if it has added a seal after `after`. Records whose
+    position a running transaction may still precede are left for a later seal.
     """
     with transaction.atomic(using=OPS):
         horizon = _lock(chain)
@@ -59,20 +60,20 @@ def add_seal(
         if not rows and not heartbeats.rows:
             return None
         events = pack_events(SealedRow(id=row.id, digest=chain.digest_of(row)) for row in rows)
-        beats = pack_heartbeats(heartbeats.rows)
+        ended = pack_heartbeats(heartbeats.rows)
         position, last_id = _end_of(rows, head)
         header = SealHeader(
             chain=chain.name,
             number=head.header.number + 1 if head else 1,
             at=now,
-            previous=digest_before(head),
+            previous=head.digest if head else NO_SEAL,
             position=position,
             last_id=last_id,
             events=len(rows),
             events_digest=block_digest(events),
             cursor=heartbeats.cursor,
             heartbeats=len(heartbeats.rows),
-            heartbeats_digest=block_digest(beats),
+            heartbeats_digest=block_digest(ended),
         )
         seal = Seal(
             header=header,
@@ -80,7 +81,7 @@ def add_seal(
             key_number=signer.number,
             signature=signer.sign(header.signed_bytes),
         )
-        _store(chain, seal, events=events, heartbeats=beats)
+        _store(chain, seal, events=events, heartbeats=ended)
     return seal
 
 
@@ -93,6 +94,7 @@ def _lock(chain: AuditChain) -> int | None:
 
 
 def _end_of(rows: Sequence[Any], head: Seal | None) -> tuple[int, UUID | None]:
+    """Return the position and id of the last sealed record."""
     if rows:
         return rows[-1].position, rows[-1].id
     return (head.header.position, head.header.last_id) if head else (0, None)
@@ -100,9 +102,9 @@ def _end_of(rows: Sequence[Any], head: Seal | None) -> tuple[int, UUID | None]:
 
 def _store(chain: AuditChain, seal: Seal, *, events: bytes, heartbeats: bytes) -> None:
     header = seal.header
-    of_seal: Any = AuditSeal if chain.tenant_id else PlatformSeal
-    of_block: Any = SealedBlock if chain.tenant_id else PlatformBlock
-    row = of_seal(
+    seal_model: Any = AuditSeal if chain.tenant_id else PlatformSeal
+    block_model: Any = SealedBlock if chain.tenant_id else PlatformBlock
+    row = seal_model(
         id=uuid7(),
         **chain.owner,
         number=header.number,
@@ -119,6 +121,6 @@ def _store(chain: AuditChain, seal: Seal, *, events: bytes, heartbeats: bytes) -
         key_number=seal.key_number,
         signature=seal.signature,
     )
-    block = of_block(seal_id=row.id, **chain.owner, at=header.at, events=events, heartbeats=heartbeats)
+    block = block_model(seal_id=row.id, **chain.owner, at=header.at, events=events, heartbeats=heartbeats)
     chain.seals().bulk_create([row])
     chain.blocks().bulk_create([block])

@@ -21,9 +21,9 @@ TERM_LENGTH = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditFilter:
-    """The wanted records; what is empty does not filter."""
+    """The wanted records; an empty field does not filter."""
 
-    #: Words, all of which the message has, in any case.
+    #: Words that the message has, all of them, in any case.
     words: str = ""
     #: The beginning of an actor, such as `user:` or `user:nora`.
     actor: str = ""
@@ -37,8 +37,8 @@ class AuditFilter:
         """Return the condition that the message has all words. Raises Invalid for a text that is too long or contains NUL."""
         return Q(*(Q(message__icontains=word) for word in _searched(self.words).split()))
 
-    def applied[M: QuerySet[Any]](self, rows: M) -> M:
-        """Filter rows of the audit log. Raises Invalid for a text that is too long or contains NUL."""
+    def filter_rows[M: QuerySet[Any]](self, rows: M) -> M:
+        """Return the wanted ones of rows of the audit log. Raises Invalid for a text that is too long or contains NUL."""
         rows = rows.filter(self.in_message())
         if self.actor:
             rows = rows.filter(actor__startswith=_searched(self.actor))
@@ -56,7 +56,7 @@ class AuditFilter:
 
 
 def older_than(rows: QuerySet[AuditEvent], row_id: UUID) -> QuerySet[AuditEvent]:
-    """Return the rows that are older than a record, by time and then id; the caller orders them. Raises NotFound for an unknown record."""
+    """Return the rows that are older than a record, by time and then id; the caller sorts them. Raises NotFound for an unknown record."""
     last = find_event(row_id)
     # The first condition is a range of the index by time.
     return rows.filter(Q(at__lt=last.at) | Q(id__lt=last.id), at__lte=last.at)

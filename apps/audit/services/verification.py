@@ -1,8 +1,8 @@
-"""Verify a chain of seals against the rows that it vouches for, and count what is not sealed yet."""
+"""Verify a chain of seals against the rows under them, and count what is not sealed yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import batched
@@ -17,9 +17,9 @@ from arbor.audit.faults import ChainFault, FaultKind, RowKind, block_faults, row
 
 #: Seals that are compared with their rows at once.
 _SEALS_AT_ONCE = 100
-#: Times that a chain is read while records of deletions turn out to be forged, or come in.
-_MOST_WALKS = 4
-#: Faults that a report lists; it counts all.
+#: How often a chain is read at most: again if records of deletions turn out to be forged, or were added meanwhile.
+_MOST_READS = 4
+#: Faults that a report lists at most; it counts all.
 _MOST_FAULTS = 100
 
 #: Returns the digests of ended heartbeats of a tenant by their ids.
@@ -32,37 +32,37 @@ class ChainReport:
 
     chain: str
     seals: int = 0
-    #: Sealed rows that are as they were.
+    #: Sealed records and heartbeats that have not changed since.
     events: int = 0
     heartbeats: int = 0
     #: Sealed rows that were deleted by age, or with their agent; their seals remain.
     aged: int = 0
-    #: Those of them whose deletion is recorded, but not sealed yet.
+    #: The aged rows whose deletion is recorded, but not sealed yet.
     aged_unsealed: int = 0
     #: The first faults, in the order of the chain; `fault_count` counts all.
     faults: list[ChainFault] = field(default_factory=list)
     fault_count: int = 0
     unsealed_events: int = 0
-    #: Heartbeats that ended since, up to ten thousand.
+    #: Heartbeats that ended since the last seal, up to ten thousand.
     unsealed_heartbeats: int = 0
     #: The time of the first record that is not sealed yet.
     unsealed_since: datetime | None = None
     head: Seal | None = None
-    #: Exported heads that the chain was compared with.
+    #: The number of exported heads that the chain was compared with.
     heads: int = 0
-    #: The sealed heartbeats, and the time since when all that ended are known: that of the first seal whose digests remain.
+    #: The sealed heartbeats whose digests remain. Since `complete_since`, the time of the first seal with digests, they are all that ended.
     sealed_heartbeats: set[UUID] = field(default_factory=set)
     complete_since: datetime | None = None
-    #: The records of deletions that are as they were sealed.
+    #: The records of deletions that have not changed since they were sealed.
     sealed_deletions: set[UUID] = field(default_factory=set)
 
     @property
     def broken_at(self) -> ChainFault | None:
-        """The first broken link."""
+        """The first fault of the chain."""
         return self.faults[0] if self.faults else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as programs get it."""
+        """Return the report as the API and `--json` print it."""
         first = self.broken_at
         return {
             "chain": self.chain,
@@ -82,8 +82,8 @@ class ChainReport:
             "heads_compared": self.heads,
         }
 
-    def add(self, faults: Iterator[ChainFault]) -> None:
-        """Add faults."""
+    def add(self, faults: Iterable[ChainFault]) -> None:
+        """Count faults, and list the first ones."""
         for fault in faults:
             self.fault_count += 1
             if len(self.faults) < _MOST_FAULTS:
@@ -102,7 +102,7 @@ def _fault_json(fault: ChainFault) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Evidence:
-    """The records of deletions: their ids, what all of them explain, and what the sealed ones explain."""
+    """The records of deletions: their ids, the deletions that all of them describe, and those that the sealed ones describe."""
 
     ids: Set[UUID]
     recorded: Deletions
@@ -120,15 +120,15 @@ def verify_chain(
 ) -> ChainReport:
     """Verify the seals of a chain, the rows under them, and the heads that were exported before, by number.
 
-    All seals, or the `latest` ones: then the seal before them is taken as it is, and heads before it are not compared.
+    With `latest`, only that many of the last seals: the seal before them is trusted, and heads before it are not compared.
     `keys` are the System Authority's public keys, each checked against its private half. Four statements for a hundred seals. A missing row is
-    explained by the record of a deletion that is itself as it was sealed, or is not sealed yet.
+    explained by the record of a deletion that has not changed since it was sealed, or is not sealed yet.
     """
-    before = _last_but(chain, latest) if latest is not None else None
+    before = _seal_before_latest(chain, latest) if latest is not None else None
     forged: set[UUID] = set()
-    first = _later(before, chain.last_aged())
+    first = max(before, chain.last_aged(), key=lambda seal: seal.header.number if seal else 0)
     recorded = recorded_deletions(chain, after=first, now=now)
-    for _ in range(_MOST_WALKS):
+    for _ in range(_MOST_READS):
         unsealed = recorded_deletions(chain, after=chain.head(), now=now).keys()
         evidence = _Evidence(
             ids=recorded.keys(),
@@ -177,7 +177,7 @@ def _verify_seals(
             report.seals += 1
             report.add(seal_faults(seal, before=before, keys=keys))
             if exported.pop(seal.header.number, seal.digest.hex()) != seal.digest.hex():
-                report.add(iter([ChainFault(kind=FaultKind.HEAD_REPLACED, number=seal.header.number)]))
+                report.add([ChainFault(kind=FaultKind.HEAD_REPLACED, number=seal.header.number)])
             block = blocks.get(row.id)
             if block is None:
                 _count_aged_block(report, seal, evidence)
@@ -189,12 +189,8 @@ def _verify_seals(
     return report
 
 
-def _later(one: Seal | None, other: Seal | None) -> Seal | None:
-    return max((one, other), key=lambda seal: seal.header.number if seal else 0)
-
-
-def _last_but(chain: AuditChain, latest: int) -> Seal | None:
-    """Return the seal before the latest ones, or none."""
+def _seal_before_latest(chain: AuditChain, latest: int) -> Seal | None:
+    """Return the seal before the given number of latest ones, or none."""
     row = chain.seals().order_by("-number")[latest : latest + 1].first()
     return chain.seal_of(row) if row else None
 
@@ -203,7 +199,7 @@ def _count_aged_block(report: ChainReport, seal: Seal, evidence: _Evidence) -> N
     """Count the rows under a seal whose digests are gone."""
     report.complete_since = None
     if not evidence.recorded.explain_digests(seal):
-        report.add(iter([ChainFault(kind=FaultKind.BLOCK_MISSING, number=seal.header.number)]))
+        report.add([ChainFault(kind=FaultKind.BLOCK_MISSING, number=seal.header.number)])
         return
     rows = seal.header.events + seal.header.heartbeats
     report.aged += rows
@@ -221,29 +217,29 @@ def _verify_block(
 ) -> None:
     number = seal.header.number
     report.complete_since = report.complete_since or seal.header.at
-    packed, pack_heartbeats = bytes(block.events), bytes(block.heartbeats)
-    report.add(block_faults(seal, events=packed, heartbeats=pack_heartbeats))
-    recorded, known = evidence.recorded, evidence.sealed
-    sealed, sealed_heartbeats = unpack_events(packed), unpack_heartbeats(pack_heartbeats)
+    packed, packed_heartbeats = bytes(block.events), bytes(block.heartbeats)
+    report.add(block_faults(seal, events=packed, heartbeats=packed_heartbeats))
+    recorded, proof = evidence.recorded, evidence.sealed
+    sealed_events, sealed_heartbeats = unpack_events(packed), unpack_heartbeats(packed_heartbeats)
     own = {row.id: heartbeats[row.id] for row in sealed_heartbeats if row.id in heartbeats}
     report.sealed_heartbeats |= {row.id for row in sealed_heartbeats}
     report.sealed_deletions |= {
-        row.id for row in sealed if row.id in evidence.ids and events.get(row.id) == row.digest
+        row.id for row in sealed_events if row.id in evidence.ids and events.get(row.id) == row.digest
     }
     for kind, rows, found, explained, proven in (
-        (RowKind.EVENT, sealed, events, recorded.explain_event, known.explain_event),
-        (RowKind.HEARTBEAT, sealed_heartbeats, own, recorded.explain_heartbeat, known.explain_heartbeat),
+        (RowKind.EVENT, sealed_events, events, recorded.explain_event, proof.explain_event),
+        (RowKind.HEARTBEAT, sealed_heartbeats, own, recorded.explain_heartbeat, proof.explain_heartbeat),
     ):
         report.add(row_faults(number, kind, sealed=rows, found=found, explained=explained))
         aged = [row for row in rows if row.id not in found and explained(row)]
         report.aged += len(aged)
         report.aged_unsealed += sum(1 for row in aged if not proven(row))
-    report.events += sum(1 for row in sealed if events.get(row.id) == row.digest)
+    report.events += sum(1 for row in sealed_events if events.get(row.id) == row.digest)
     report.heartbeats += sum(1 for row in sealed_heartbeats if own.get(row.id) == row.digest)
 
 
 def _found_events(chain: AuditChain, before: Seal | None, seals: Sequence[Seal]) -> list[dict[UUID, bytes]]:
-    """Return the digests of the rows that lie under each of these seals now, by their positions. One statement."""
+    """Return for each of the seals the digests of the rows that its positions cover now. One statement."""
     ends = [_place(seal.header.position, seal.header.last_id) for seal in seals]
     found: list[dict[UUID, bytes]] = [{} for _ in seals]
     current = 0

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
-from apps.audit.services import LOOKING_FOR
+from apps.audit.services import LOOKUP_VERB
 from apps.audit.services.search import AuditFilter
 from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
@@ -66,7 +66,7 @@ class LookUps(admin.SimpleListFilter):
             return queryset
         return queryset.exclude(
             action=AuditAction.CROSS_TENANT_VIEW,
-            message__startswith=f"{LOOKING_FOR} ",
+            message__startswith=f"{LOOKUP_VERB} ",
             actor__startswith="cli:",
         )
 

@@ -19,7 +19,7 @@ from apps.console.pages.workflows import (
 )
 from apps.console.views import console_page
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
-from apps.workflows.services.answers import REASON_LENGTH
+from apps.workflows.services.rows import REASON_LENGTH
 from arbor.workflows.values import OPEN_RUNS
 
 

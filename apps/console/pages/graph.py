@@ -63,15 +63,17 @@ def read_episode(episode: Episode) -> EpisodePage:
     )
     pauses = [later.occurred_at - earlier.occurred_at for earlier, later in pairwise(memories)]
     shown_pauses = [None, *(pause if pause >= PAUSE else None for pause in pauses)][: len(memories)]
-    others = Episode.objects.filter(agent_id=episode.agent_id).only("tenant_id", "last_at", "summary", "size")
+    others = Episode.objects.filter(agent_id=episode.agent_id).only(
+        "tenant_id", "started_at", "last_at", "summary", "size"
+    )
     return EpisodePage(
         episode=episode,
         members=[
             EpisodeRow(memory=memory, pause=pause)
             for memory, pause in zip(memories, shown_pauses, strict=True)
         ],
-        before=others.filter(last_at__lt=episode.last_at).order_by("-last_at").first(),
-        after=others.filter(last_at__gt=episode.last_at).order_by("last_at").first(),
+        before=others.filter(started_at__lt=episode.started_at).order_by("-started_at").first(),
+        after=others.filter(started_at__gt=episode.started_at).order_by("started_at").first(),
     )
 
 

@@ -21,8 +21,7 @@ from apps.console.pages.fleet import SAMPLE
 from apps.console.pictures.bars import Bar, draw_bars
 from apps.console.windows import latest_rows
 from apps.tenants.models import Tenant
-from arbor.heartbeat.pace import used_up_at
-from arbor.heartbeat.usage import Amounts, Degradation
+from arbor.heartbeat.usage import Amounts, Degradation, used_up_at
 
 #: The choices of the page: days back, and what calls are grouped by.
 DAYS: Mapping[str, str] = {"1": "24 hours", "7": "7 days", "30": "30 days"}

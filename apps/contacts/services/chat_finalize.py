@@ -20,7 +20,8 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.reflexes import reflex_terms
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
+from apps.memories.services.embedding.embedding import EmbeddedTexts, embed_agent_texts
+from apps.memories.services.store.remember import store
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
@@ -53,7 +54,7 @@ class PreparedAnswer:
     boundary_matches: Sequence[dict[str, Any]]
     #: The person's turn and the answer as memories, and their vectors.
     memories: Sequence[NewMemory]
-    embedded: MemoryVectors
+    embedded: EmbeddedTexts
     #: Parts of the model's text that are not in the answer.
     left_out: Sequence[str] = ()
     #: The reflex that withheld the answer.
@@ -88,7 +89,9 @@ def prepare_answer(
         thinking=permitted.thinking,
         boundary_matches=[match_detail(match, withheld=match in withheld) for match in matched],
         memories=memories,
-        embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
+        embedded=embed_agent_texts(
+            tenant_id=tenant_id, agent_id=agent_id, texts=[memory.content for memory in memories]
+        ),
         left_out=permitted.left_out,
         reflex=reflex,
     )

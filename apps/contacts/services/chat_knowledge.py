@@ -11,7 +11,6 @@ from uuid import UUID
 
 from apps.knowledge.services.search import search_my_memories
 from arbor.heartbeat.prompts.sections.moment import MEMORY_LENGTH
-from arbor.heartbeat.search_views import passage_view
 from arbor.heartbeat.views import PassageView
 from arbor.knowledge.merging import MOST_RESULTS, SearchSource
 from arbor.memory.content import content_hash
@@ -46,5 +45,15 @@ def search_for_turn(
         only=_SOURCES,
     )
     results = [result for result in found.results if content_hash(result.content) not in known]
-    views = sorted(map(passage_view, results[:MOST_RESULTS]), key=lambda view: -view.similarity)
+    views = [
+        PassageView(
+            id=result.id,
+            title=result.citation,
+            place=f"{result.at:%Y-%m-%d}",
+            text=result.content,
+            similarity=min(1.0, max(0.0, result.similarity)),
+        )
+        for result in results[:MOST_RESULTS]
+    ]
+    views.sort(key=lambda view: -view.similarity)
     return TurnKnowledge(passages=views, faults=found.notes)

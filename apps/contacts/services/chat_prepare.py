@@ -45,7 +45,7 @@ from arbor.contacts.chat_prompt import SCHEMA, SCHEMA_NAME, build_chat_prompt
 from arbor.contacts.chat_room import cut_of, reply_limit, require_room
 from arbor.contacts.chat_view import ChatBoundaryMatch, ChatView, CodeView
 from arbor.goals.values import GoalState
-from arbor.heartbeat.prompts.cuts import CutContext
+from arbor.heartbeat.prompts.fitting import CutContext
 from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.views import MoodView

@@ -114,7 +114,7 @@ def _summaries_of_episodes(
     episodes = (
         Episode.objects.filter(agent_id=agent_id, session__in=names.values("name"), last_at__lt=until)
         .exclude(summary="")
-        .order_by("-last_at")
+        .order_by("-started_at")
         .values_list("id", "session", "started_at", "last_at", "summary", "summarized_by", "size")
     )
     summaries: list[TurnSummary] = []

@@ -20,8 +20,7 @@ from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
-from arbor.heartbeat.steps.new_memories import vectors_of
-from arbor.heartbeat.steps.note_sources import with_source_of_conclusion
+from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory, Retention
@@ -74,7 +73,7 @@ def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     cluster_id, name = clusters.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
     members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
     lines = [
-        f"theme {cluster_id}: {name}",
+        f"cluster {cluster_id}: {name}",
         *(
             f"- [{member.memory_id}] ({member.strength:.2f}) {shorten(member.content, GLIMPSE)}"
             for member in members
@@ -112,7 +111,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
         case Judgement.REVISE:
             memory_id = revision.revise(
                 **change,
-                becomes=_revised(context, memory, params),
+                revised=_revised(context, memory, params),
                 vectors=vectors_of([params["content"]], context.vectors),
                 model=context.model,
             )
@@ -174,17 +173,17 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            clusters.rename_audited(
+            clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")
+            return _done(decision, f"the cluster {cluster[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the theme {cluster[1]!r} will be reclustered")
+            return _done(decision, f"the cluster {cluster[1]!r} will be reclustered")
         case _:
-            return _done(decision, f"the theme {cluster[1]!r} is kept as it is")
+            return _done(decision, f"the cluster {cluster[1]!r} is kept as it is")
 
 
 type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]

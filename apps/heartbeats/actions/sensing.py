@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from apps.agents.models import Percept
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from apps.heartbeats.services.situations.goal_situation import goal_views
-from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.prompts.sections.goals import overview
 from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import PerceptView, Situation

@@ -12,7 +12,7 @@ from django.db import migrations, models
 _STORAGE = """
 -- Vectors stay in the row, uncompressed: they do not compress, and reading them back costs more than scoring.
 ALTER TABLE knowledge_passage ALTER COLUMN lexical SET STORAGE PLAIN, ALTER COLUMN embedding SET STORAGE PLAIN;
--- Every version that is indexed changes counts: with room beside them their index need not change too.
+-- Each indexed version changes term counts: with free room on a page, the index does not change too.
 ALTER TABLE knowledge_passageterm SET (fillfactor = 70);
 """
 

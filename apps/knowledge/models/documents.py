@@ -32,9 +32,9 @@ class Document(TenantModel):
     status = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], default=DocumentStatus.DRAFT
     )
-    #: Who published or withdrew it last, as `created_by`; empty: nobody.
+    #: Who published or withdrew the document last, in the form of `created_by`; empty: nobody.
     status_by = models.CharField(max_length=200, blank=True, db_default="")
-    #: The status before the last change of it, which a file that comes back restores; empty: none.
+    #: The status before its last change, restored when the file of a withdrawn document comes back; empty: none.
     status_before = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DocumentStatus], blank=True, db_default=""
     )
@@ -46,20 +46,20 @@ class Document(TenantModel):
     )
     #: The embedder of the passages, `NAME DIMENSION`; empty until a version is indexed.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")
-    #: Passages of the version that is being indexed: all, once it is parsed, those that are embedded, and those that the
-    #: embedder refuses, which words alone find. The others wait.
+    #: Numbers of passages of the version that is being indexed: all of them, once the file is parsed; those that are embedded; and
+    #: those that the embedder refuses, which words alone find. The rest wait for their vectors.
     passages = models.PositiveIntegerField(default=0)
     embedded = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0, db_default=0)
-    #: Why the latest version could not be indexed, or why vectors are missing; empty for no error.
+    #: Why the latest version could not be indexed, or why passages have no vectors; empty for no error.
     error = models.TextField(blank=True, db_default="")
     #: Failed attempts at the latest version, and the time of the next one.
     failures = models.PositiveSmallIntegerField(default=0)
     retry_at = models.DateTimeField(null=True)
-    #: The right of one worker to index: a token that each of its writes compares, until a time.
+    #: The right of one worker to index the document, until a time: a token that each of its writes compares.
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
-    #: Who added it: `user:NAME`, `token:NAME`, `cli:NAME`, `watch:FOLDER`.
+    #: Who added the document: `user:NAME`, `token:NAME`, `cli:NAME`, `watch:FOLDER`.
     created_by = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -88,7 +88,7 @@ class Document(TenantModel):
 
 
 class DocumentVersion(TenantModel):
-    """One file of a document. Passages exist for the version that is indexed only."""
+    """One file of a document. Only the indexed version has passages."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     document = TenantForeignKey(Document, related_name="versions")
@@ -105,9 +105,9 @@ class DocumentVersion(TenantModel):
     pages = models.PositiveIntegerField(default=0)
     created_by = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
-    #: When its passages were last complete; empty: never.
+    #: When the version was last indexed; empty: never.
     indexed_at = models.DateTimeField(null=True)
-    #: Why it could not be indexed; empty for no error.
+    #: Why the version could not be indexed; empty for no error.
     error = models.TextField(blank=True, db_default="")
 
     class Meta(TenantModel.Meta):
@@ -126,7 +126,7 @@ class AgentKnowledge(TenantModel):
     """The categories of documents that an agent finds. An agent without a row finds all of them."""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="knowledge")
-    #: Names of categories; "" is that of documents without one. An empty list: the agent finds no document.
+    #: Names of categories, "" for documents without one. An empty list: the agent finds no document.
     categories = models.JSONField(default=list)
     changed_by = models.CharField(max_length=200)
     changed_at = models.DateTimeField(auto_now=True)

@@ -11,13 +11,11 @@ from apps.knowledge.models.documents import Document, DocumentVersion
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from apps.tenants.vector_indexes import VectorIndex
+from arbor.embedding.models import REFUSED
 from arbor.ids import uuid7
 from arbor.knowledge.blocks import place_of, with_headings
 from arbor.knowledge.values import CATEGORY_LENGTH
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
-
-#: Prefix of the model's name in a passage that the model could not embed, though it embeds others.
-REFUSED = "refused: "
 
 
 class Passage(TenantModel):
@@ -36,11 +34,11 @@ class Passage(TenantModel):
     version = TenantForeignKey(DocumentVersion, related_name="passages")
     #: The place among the version's passages, from 0.
     position = models.PositiveIntegerField()
-    #: The headings above it, the outermost first: [text].
+    #: The headings above the passage, the outermost first: [text].
     headings = models.JSONField(default=list)
     #: The first page of the passage, from 1; empty where a format has no pages.
     page = models.PositiveIntegerField(null=True)
-    #: The characters of `DocumentVersion.text` that it covers: start, and end after the last one.
+    #: The characters of `DocumentVersion.text` that the passage covers: the first one, and the place after the last one.
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
     text = models.TextField()
@@ -52,9 +50,9 @@ class Passage(TenantModel):
     searchable = models.BooleanField(default=False)
     #: The document's category.
     category = models.CharField(max_length=CATEGORY_LENGTH, blank=True, db_default="")
-    #: When the version was added, from which recency counts.
+    #: When the version was added; a passage's recency is measured from this time.
     written_at = models.DateTimeField()
-    #: Empty until the text is embedded, such as while the embedder is unreachable; until then searches find it by its words.
+    #: Empty until the text is embedded, such as while the embedder is unreachable; until then words alone find the passage.
     embedding = HalfVectorField(null=True)
     #: `NAME DIMENSION`, after `refused: ` where there is no vector; other models' vectors are not compared with the query's.
     embedding_model = models.CharField(max_length=100, blank=True, db_default="")

@@ -57,7 +57,7 @@ class Skill(AbstractSkill, TenantModel):
 
 
 class AbstractSkillVersion(models.Model):
-    """A version of a skill: its whole file under the digest of it. Never changed, because recorded heartbeats name it."""
+    """A version of a skill: the whole file, under its digest. Never changed, because recorded heartbeats name versions."""
 
     digest = models.CharField(primary_key=True, max_length=64, editable=False)
     name = models.CharField(max_length=MAX_NAME)
@@ -104,7 +104,7 @@ class AgentSkill(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="active_skills")
-    #: Its place in the prompt.
+    #: The place of the skill in the prompt, from 1.
     position = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=MAX_NAME)
     #: The version of the global skill that the agent keeps, because a later one does not fit its models; empty: the latest.

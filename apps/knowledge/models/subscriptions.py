@@ -1,4 +1,4 @@
-"""Subscriptions of agents to signals, with the position up to which an agent has seen them."""
+"""Subscriptions of agents to signals, with the position up to which an agent has read them."""
 
 from __future__ import annotations
 

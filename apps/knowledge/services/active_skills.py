@@ -41,10 +41,10 @@ def active_skills(agent_id: UUID) -> list[FoundSkill]:
 
 @transaction.atomic
 def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[FoundSkill]:
-    """Set the active skills of an agent, in this order in its prompts from the next one on.
+    """Set the active skills of an agent; its prompts have them in this order from the next one on.
 
-    It keeps earlier versions that it uses, if the latest do not fit. Raises NotFound, Invalid for a skill that was withdrawn, and
-    LimitReached for more than five or for skills that do not fit the window of one of the agent's models.
+    The agent keeps the earlier versions that it uses if the latest ones do not fit. Raises NotFound, Invalid for a skill that was
+    withdrawn, and LimitReached for more than five skills or for skills that do not fit the window of one of the agent's models.
     """
     agent = agent_by_id(agent_id)
     lock_agent_row(agent.id)
@@ -55,7 +55,7 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
     if names == before:
         check_changed_agent(agent, actor=actor)
         return active_skills(agent.id)
-    _choosable(names, before)
+    _find_to_choose(names, before)
     AgentSkill.objects.filter(agent_id=agent.id).delete()
     AgentSkill.objects.bulk_create(_rows(agent, names, retained))
     check_changed_agent(agent, actor=actor)
@@ -71,16 +71,16 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
 
 
 def check_changed_agent(agent: Agent, *, actor: str) -> None:
-    """Check that the skills of an agent fit its models, one of which was just chosen, and let it use their latest versions if these fit.
+    """Check that the skills of an agent whose skills or models changed fit its models, and let it use their latest versions if these fit.
 
-    The agent is locked. Raises LimitReached.
+    The caller has locked the agent. Raises LimitReached.
     """
     if not use_latest_versions(agent, actor=actor):
         check_agents_have_room([agent], changed={})
 
 
 def use_latest_versions(agent: Agent, *, actor: str) -> bool:
-    """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The agent is locked."""
+    """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The caller has locked the agent."""
     share_skill_sizes()
     try:
         check_agent_has_room(agent, tokens_of(_names(agent.id)))
@@ -95,11 +95,11 @@ def use_latest_versions(agent: Agent, *, actor: str) -> bool:
 
 
 def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
-    """Give new agents of one template its skills. Raises what `choose_skills` raises."""
+    """Activate a template's skills for its new agents. Raises the same errors as `choose_skills`."""
     if not names:
         return
     share_skill_sizes()
-    chosen = _choosable(list(names), [])
+    chosen = _find_to_choose(list(names), [])
     tokens = {skill.name: skill.tokens for skill in chosen}
     # Agents of one template differ in their models only.
     for agent in {agent.model: agent for agent in agents}.values():
@@ -107,8 +107,8 @@ def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
     AgentSkill.objects.bulk_create([row for agent in agents for row in _rows(agent, names)])
 
 
-def _choosable(names: Sequence[str], before: Sequence[str]) -> list[FoundSkill]:
-    """Find skills to choose; those of the tenant are locked, so that none is deleted meanwhile."""
+def _find_to_choose(names: Sequence[str], before: Sequence[str]) -> list[FoundSkill]:
+    """Find skills that an agent is to use, and lock the tenant's own among them, so that none is deleted meanwhile."""
     check_choice(names)
     list(Skill.objects.select_for_update(no_key=True).filter(name__in=names).order_by("id"))
     chosen = find_skills(names)

@@ -27,10 +27,10 @@ def categories_of(agent_id: UUID) -> list[str] | None:
 
 @transaction.atomic
 def set_categories(*, agent_id: UUID, categories: Iterable[str] | None, actor: str) -> list[str] | None:
-    """Let an agent find documents of these categories only, "" among them for those without one; None: all documents.
+    """Limit the documents that an agent finds to some categories, "" for documents without one; None: the agent finds all documents.
 
     An empty list hides all documents. Raises NotFound for an unknown agent, Invalid for a category that is too long, and
-    LimitReached for too many.
+    LimitReached for too many categories.
     """
     agent = agent_by_id(agent_id)
     if categories is None:

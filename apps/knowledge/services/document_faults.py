@@ -1,4 +1,4 @@
-"""Find documents that cannot be read, that no worker indexes, and whose passages get no vectors."""
+"""Find documents that cannot be read, that no worker indexes, or whose passages get no vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.tenants.scope import OPS
 
 #: How long a document may wait for the next step of its indexing.
 LATE_AFTER = timedelta(minutes=10)
-#: Documents named of each kind.
+#: The most documents of each kind that a fault names.
 _NAMED = 3
 
 
@@ -23,9 +23,9 @@ class DocumentFaultKind(StrEnum):
 
     #: The latest version cannot be indexed.
     FAILED = "failed"
-    #: The latest version waits for a worker, or its worker is lost, for long.
+    #: For longer than LATE_AFTER, the latest version has waited for a worker, or its worker has been lost.
     STUCK = "stuck"
-    #: Passages wait for their vectors for long.
+    #: For longer than LATE_AFTER, passages have waited for their vectors.
     WITHOUT_VECTORS = "without_vectors"
 
 

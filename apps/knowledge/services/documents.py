@@ -1,4 +1,4 @@
-"""Add documents and their versions, publish, withdraw, file, index again and delete them."""
+"""Add documents and their versions; publish, withdraw, categorize, index again and delete documents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.db import transaction
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import Document, DocumentVersion
-from apps.knowledge.services.messages import enqueue_indexing
-from apps.knowledge.services.passages import file_passages, remove_passages, set_searchable
+from apps.knowledge.services.passages import copy_category, remove_passages, set_searchable
+from apps.queues import Task, TaskMessage, enqueue
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import DocumentUnreadable, Invalid, NotFound, TransitionIllegal
@@ -37,12 +37,12 @@ class NewDocument:
     #: The file's name, perhaps with folders; its ending decides the kind.
     name: str
     content: bytes
-    #: None: that of the document if there is one, else none.
+    #: None: an existing document keeps its category, and a new one has none.
     category: str | None = None
-    #: Publish it; otherwise a new document is a draft, and another keeps its status.
+    #: Publish the document; otherwise a new document is a draft, and an existing one keeps its status.
     publish: bool = False
-    #: Leave category and status of a document that exists as people chose them; one that the actor withdrew gets back the status
-    #: before that, but a changed file only with `publish`.
+    #: Leave category and status of an existing document as people chose them. A document that the actor itself withdrew gets back
+    #: its status before that; with a changed file only if `publish` is set.
     defer_to_people: bool = False
 
 
@@ -51,7 +51,7 @@ class AddedDocument:
     """A document after its file was added."""
 
     document: Document
-    #: The document did not exist before, or got a new version; neither for the same file again.
+    #: Whether the document did not exist before, and whether it got a new version; both are false if it has this file already.
     is_new: bool
     is_changed: bool
 
@@ -60,12 +60,14 @@ class AddedDocument:
 def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
     """Add a file as a document, or as the next version of the document of that name, and enqueue its indexing.
 
-    The same file again changes nothing but category and status. Raises Invalid for a name, category or size that is not possible.
+    A file that the document has already changes only category and status. Raises Invalid for a name, category or size that is not allowed.
     """
     name = checked_name(new.name)
     kind = kind_of(name)
     category = None if new.category is None else checked_category(new.category)
-    _check_size(name, new.content)
+    if not new.content:
+        raise Invalid(f"a document needs a file with content, and {name!r} is empty")
+    check_size(len(new.content))
     digest = hashlib.sha256(new.content).digest()
     tenant_id = current_tenant()
     document, is_new = Document.objects.get_or_create(
@@ -105,12 +107,12 @@ def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
             _emit(SignalName.DOCUMENT_CHANGED, document, actor)
     may_change = is_new or not new.defer_to_people
     if category is not None and may_change and not is_new:
-        _file(document, category, actor)
+        _set_category(document, category, actor)
     if new.publish and may_change:
-        _move(document, DocumentStatus.PUBLISHED, actor)
-    has_withdrawn_it = document.status == DocumentStatus.WITHDRAWN and document.status_by == actor
-    if has_withdrawn_it and not may_change and (new.publish or not is_changed):
-        _move(document, DocumentStatus(document.status_before or DocumentStatus.PUBLISHED), actor)
+        _set_status(document, DocumentStatus.PUBLISHED, actor)
+    was_withdrawn_by_actor = document.status == DocumentStatus.WITHDRAWN and document.status_by == actor
+    if was_withdrawn_by_actor and not may_change and (new.publish or not is_changed):
+        _set_status(document, DocumentStatus(document.status_before or DocumentStatus.PUBLISHED), actor)
     return AddedDocument(document=document, is_new=is_new, is_changed=is_changed)
 
 
@@ -123,12 +125,6 @@ def check_size(size: int) -> None:
         )
 
 
-def _check_size(name: str, content: bytes) -> None:
-    if not content:
-        raise Invalid(f"a document needs a file with content, and {name!r} is empty")
-    check_size(len(content))
-
-
 def _has_digest(document: Document, digest: bytes) -> bool:
     latest = DocumentVersion.objects.filter(document=document, number=document.version)
     return bytes(latest.values_list("digest", flat=True)[0]) == digest
@@ -136,17 +132,17 @@ def _has_digest(document: Document, digest: bytes) -> bool:
 
 @transaction.atomic
 def publish_document(*, document_id: UUID, actor: str) -> Document:
-    """Let agents find a document. Publishing a published one changes nothing. Raises NotFound."""
+    """Let agents find a document. Nothing changes for a published document. Raises NotFound."""
     document = locked_document(document_id)
-    _move(document, DocumentStatus.PUBLISHED, actor)
+    _set_status(document, DocumentStatus.PUBLISHED, actor)
     return document
 
 
 @transaction.atomic
 def withdraw_document(*, document_id: UUID, actor: str) -> Document:
-    """Take a document from agents; its versions stay. Withdrawing a withdrawn one changes nothing. Raises NotFound."""
+    """Hide a document from agents; its versions stay. Nothing changes for a withdrawn document. Raises NotFound."""
     document = locked_document(document_id)
-    _move(document, DocumentStatus.WITHDRAWN, actor)
+    _set_status(document, DocumentStatus.WITHDRAWN, actor)
     return document
 
 
@@ -154,7 +150,7 @@ def withdraw_document(*, document_id: UUID, actor: str) -> Document:
 def file_document(*, document_id: UUID, category: str, actor: str) -> Document:
     """Move a document to another category, empty for none. Raises NotFound, and Invalid for a category that is too long."""
     document = locked_document(document_id)
-    _file(document, checked_category(category), actor)
+    _set_category(document, checked_category(category), actor)
     return document
 
 
@@ -200,7 +196,7 @@ def document_by_name(text: str) -> Document:
 
 
 def request_indexing(document: Document) -> None:
-    """Mark the latest version of a locked document as pending, take it from the worker that has it, and enqueue it."""
+    """Mark the latest version of a locked document as pending, end the lease of its worker, and enqueue the indexing."""
     document.indexing = IndexingStatus.PENDING
     document.passages = document.embedded = document.refused = document.failures = 0
     document.error = ""
@@ -209,7 +205,19 @@ def request_indexing(document: Document) -> None:
     enqueue_indexing(document)
 
 
-def _move(document: Document, status: DocumentStatus, actor: str) -> None:
+def enqueue_indexing(document: Document) -> None:
+    """Enqueue the indexing of a document after the commit."""
+    enqueue(
+        TaskMessage(
+            task=Task.INDEX_DOCUMENT,
+            tenant_id=document.tenant_id,
+            arguments={"document_id": str(document.id)},
+            shown=f"document {document.name}",
+        )
+    )
+
+
+def _set_status(document: Document, status: DocumentStatus, actor: str) -> None:
     before = DocumentStatus(document.status)
     if before is status:
         return
@@ -225,13 +233,13 @@ def _move(document: Document, status: DocumentStatus, actor: str) -> None:
         _emit(SignalName.DOCUMENT_PUBLISHED if published else SignalName.DOCUMENT_WITHDRAWN, document, actor)
 
 
-def _file(document: Document, category: str, actor: str) -> None:
+def _set_category(document: Document, category: str, actor: str) -> None:
     before = document.category
     if category == before:
         return
     document.category = category
     document.save(update_fields=["category", "updated_at"])
-    file_passages(document)
+    copy_category(document)
     message = f"filed the document {document.name!r} under {category or 'no category'!r}, before {before or 'none'!r}"
     _record(document, AuditAction.DOCUMENT_CHANGED, actor, message)
     if document.status == DocumentStatus.PUBLISHED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -24,14 +24,14 @@ from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
 #: The length of `Document.created_by`.
 _ACTOR_LENGTH = 200
-#: Milliseconds within which changes of a folder are taken together.
-_GATHERED_MS = 800
-#: Milliseconds without a change after which an empty batch is returned.
+#: Milliseconds in which the changes of a folder are gathered into one batch.
+_BATCH_MS = 800
+#: Milliseconds without a change after which the batch is empty.
 _QUIET_MS = 500
 
 
 class FileChange(StrEnum):
-    """The effect of adding a file, or of its removal, on its document."""
+    """The effect on a document when its file is added or is gone."""
 
     #: A new document.
     ADDED = "added"
@@ -59,28 +59,28 @@ class AddOptions:
 
     tenant_id: UUID
     actor: str
-    #: None: as the documents have it.
+    #: None: existing documents keep their category, and new ones have none.
     category: str | None = None
     publish: bool = False
     #: Index each document in this process too, instead of leaving it to the workers.
     index: bool = True
-    #: Leave category and status of documents that exist as people chose them.
+    #: Leave category and status of existing documents as people chose them.
     defer_to_people: bool = False
-    #: Withdraw all documents of a folder that has no file left; otherwise that is refused.
+    #: Withdraw all documents of a folder that has no file left, instead of raising an error.
     allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileResult:
-    """The result of adding a file, or of its removal."""
+    """The result for one file that was added or is gone."""
 
     name: str
     change: FileChange
     document_id: UUID | None = None
-    #: None: it was left to the workers, or another worker has it.
+    #: None: the workers will index the document, or one of them does.
     indexing: IndexingStatus | None = None
     passages: int = 0
-    #: Why it was refused or could not be indexed; empty for no error.
+    #: Why the file was refused or could not be indexed; empty for no error.
     error: str = ""
 
     @property
@@ -90,10 +90,10 @@ class FileResult:
 
 
 def files_in(paths: Iterable[Path]) -> list[FolderFile]:
-    """Return the files at the paths and below those that are folders, in order; below a folder, a name is the path within it.
+    """Return the files at the paths, and those below paths that are folders, in order; a file below a folder is named by its path within it.
 
-    Below folders, hidden files, unknown endings and links that lead out of the folder are left out. Of files with the same name the
-    first counts. Raises Invalid for a path that does not exist.
+    Below folders, hidden files, unknown endings and links that lead out of the folder are left out. Of files with the same name only
+    the first is returned. Raises Invalid for a path that does not exist.
     """
     found: dict[str, FolderFile] = {}
     for path in paths:
@@ -111,7 +111,7 @@ def _below(folder: Path) -> Iterator[FolderFile]:
 
 
 def _file_at(folder: Path, path: Path) -> FolderFile | None:
-    """Return the file at a path below a folder; None if it is no document."""
+    """Return the file at a path below a folder; None if it cannot be a document."""
     relative = path.relative_to(folder)
     if not has_known_ending(path.name) or any(part.startswith(".") for part in relative.parts):
         return None
@@ -121,7 +121,7 @@ def _file_at(folder: Path, path: Path) -> FolderFile | None:
 
 
 def add_file(file: FolderFile, options: AddOptions) -> FileResult:
-    """Add a file as a document, and index it if the options ask for it. A refused file is a result, not an error."""
+    """Add a file as a document, and index it if `options.index` is set. A refused file is a result, not an error."""
     try:
         check_size(file.path.stat().st_size)
         content = file.path.read_bytes()
@@ -153,18 +153,11 @@ def add_file(file: FolderFile, options: AddOptions) -> FileResult:
     indexed = index_document(document_id=document.id, tenant_id=options.tenant_id)
     if indexed is None:
         return result
-    return FileResult(
-        name=file.name,
-        change=change,
-        document_id=document.id,
-        indexing=indexed.status,
-        passages=indexed.passages,
-        error=indexed.error,
-    )
+    return replace(result, indexing=indexed.status, passages=indexed.passages, error=indexed.error)
 
 
 def watching_actor(folder: Path) -> str:
-    """Return the actor that a watched folder's documents are recorded with, so that a later run finds them."""
+    """Return the actor that adds a watched folder's documents, by which a later run finds them."""
     text = f"watch:{folder.resolve()}"
     return text if len(text) <= _ACTOR_LENGTH else f"watch:…{text[-(_ACTOR_LENGTH - 7) :]}"
 
@@ -172,7 +165,8 @@ def watching_actor(folder: Path) -> str:
 def synchronize_folder(folder: Path, options: AddOptions) -> Iterator[FileResult]:
     """Add new and changed files below a folder, and withdraw the documents whose files are gone.
 
-    `options.actor` is the `watching_actor` of the folder. Raises Invalid for a folder without files of which there are documents.
+    `options.actor` is the `watching_actor` of the folder. Raises Invalid if all documents of the folder would be withdrawn, unless
+    `options.allow_empty` is set.
     """
     present = set()
     for file in _below(folder):
@@ -194,7 +188,7 @@ def _known(options: AddOptions) -> QuerySet[Document]:
 
 
 def _require_files(folder: Path, options: AddOptions) -> None:
-    """Refuse to withdraw all documents of a folder that is gone or empty: its disk may not be mounted. Raises Invalid."""
+    """Raise Invalid if a folder with documents is gone or empty: its disk may not be mounted."""
     if options.allow_empty or any(_file_at(folder, path) for path in folder.rglob("*")):
         return
     with tenant_transaction(options.tenant_id):
@@ -202,13 +196,13 @@ def _require_files(folder: Path, options: AddOptions) -> None:
     if documents:
         fault = "has no file of a document" if folder.is_dir() else "is gone"
         raise Invalid(
-            f"the folder {folder} {fault}, so that {documents:,} documents would be withdrawn: see that its disk is mounted, or"
-            " allow it by --allow-empty"
+            f"the folder {folder} {fault}, so {documents:,} documents would be withdrawn: mount its disk, or allow this by"
+            " --allow-empty"
         )
 
 
 def _stored_name(name: str) -> str:
-    """Return the name as documents have it; one that `add_file` refuses stays as it is."""
+    """Return the name under which a file is stored; a name that `add_file` refuses stays as it is."""
     try:
         return checked_name(name)
     except Invalid:
@@ -216,17 +210,17 @@ def _stored_name(name: str) -> str:
 
 
 def watch_folder(folder: Path, options: AddOptions, *, stop: threading.Event) -> Iterator[FileResult]:
-    """Follow the changes below a folder until `stop` is set, beginning with what changed before. Raises as `synchronize_folder`."""
+    """Add the files that change below a folder until `stop` is set, after a `synchronize_folder`, whose errors it raises too."""
     base = folder.resolve()
     batches = watch(
         base,
         watch_filter=DefaultFilter(),
-        debounce=_GATHERED_MS,
+        debounce=_BATCH_MS,
         rust_timeout=_QUIET_MS,
         stop_event=stop,
         yield_on_timeout=True,
     )
-    # The first batch, often empty, begins the watching: changes during the synchronization are in the batches after it.
+    # Reading the first batch, which is often empty, begins the watching: later batches have the changes during the synchronization.
     first = next(batches, set())
     yield from synchronize_folder(folder, options)
     for changes in chain([first], batches):
@@ -251,13 +245,13 @@ def _follow(base: Path, path: Path, options: AddOptions) -> Iterator[FileResult]
 
 
 def _withdraw(name: str, options: AddOptions) -> Iterator[FileResult]:
-    """Withdraw the document of a file that is gone, or the documents of a folder that is."""
+    """Withdraw the document of a file that is gone, or all documents of a folder that is gone."""
     name = _stored_name(name)
     with tenant_transaction(options.tenant_id):
         known = _known(options)
         gone = list(known.filter(name=name)) or list(known.filter(name__startswith=f"{name}/"))
     for document in gone:
-        # One transaction each: two documents may not be locked in turns. A person may delete one meanwhile.
+        # One transaction for each document, because two locked in different orders could deadlock. A person may delete one meanwhile.
         with suppress(NotFound), tenant_transaction(options.tenant_id):
             withdraw_document(document_id=document.id, actor=options.actor)
         yield FileResult(name=document.name, change=FileChange.WITHDRAWN, document_id=document.id)

@@ -28,13 +28,13 @@ ACTOR = "system:skills"
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalSkillChanges:
-    """The names of skills that loading added, changed and withdrew, and the files that could not be read."""
+    """The result of loading the folders: the names of added, changed and withdrawn skills, and the files that could not be read."""
 
     added: Sequence[str] = ()
     changed: Sequence[str] = ()
     withdrawn: Sequence[str] = ()
     unchanged: int = 0
-    #: The agents that keep their version of changed skills, because the new one does not fit, with the skills.
+    #: The agents that keep their version of changed skills because the new one does not fit, each with these skills.
     unfitting: Sequence[str] = ()
     unreadable: Sequence[UnreadableSkill] = ()
 
@@ -45,7 +45,7 @@ class GlobalSkillChanges:
 
 
 class _LastLoad:
-    """The stamp of the files that this process loaded last."""
+    """The stamp of the files at this process's last load."""
 
     stamp: tuple[tuple[str, int, int], ...] | None = None
 
@@ -57,7 +57,7 @@ def skill_folders() -> list[Path]:
 
 
 def reload_changed_skills() -> GlobalSkillChanges | None:
-    """Load the folders if their files changed since this process last did; None: they did not. Without a statement then."""
+    """Load the folders if their files changed since this process last loaded them; otherwise return None and run no statement."""
     stamp = stamp_of(skill_folders())
     if stamp == _LastLoad.stamp:
         return None
@@ -69,8 +69,8 @@ def reload_changed_skills() -> GlobalSkillChanges | None:
 def load_global_skills(*, actor: str) -> GlobalSkillChanges:
     """Write the skills of the folders as rows; a skill whose file is gone is withdrawn, but stays for agents that use it.
 
-    A file that cannot be read leaves the skill at its last version, and so does a version that does not fit the models of an agent,
-    for that agent. The audit records and signals of all tenants commit with the rows. No transaction is open while files are read.
+    A skill whose file cannot be read stays at its last version; an agent whose models a new version does not fit keeps its version.
+    The audit records and signals of all tenants commit with the rows. No transaction is open while files are read.
     """
     folder = read_folders(skill_folders())
     for file in folder.unreadable:
@@ -101,7 +101,7 @@ def load_global_skills(*, actor: str) -> GlobalSkillChanges:
 
 
 def _changes(rows: Mapping[str, GlobalSkill], skills: Mapping[str, SkillFile]) -> dict[str, SkillChange]:
-    """Return the skills that have another version than their row, or are back."""
+    """Return the skills whose version differs from their row's, or whose file is back."""
     return {
         name: SkillChange(
             before=row.digest,
@@ -152,12 +152,12 @@ def _record(changes: GlobalSkillChanges, actor: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillFindings:
-    """The findings of a check of the global skills: unreadable files, skills to load, withdrawn ones that agents use, retained versions."""
+    """The findings of a check of the global skills: unreadable files, skills to load, withdrawn skills in use, retained versions."""
 
     unreadable: Sequence[UnreadableSkill]
     outdated: Sequence[str]
     withdrawn_in_use: Sequence[str]
-    #: Agents that keep an earlier version, with the skill.
+    #: The agents that keep an earlier version, each with the skill.
     retained: Sequence[str]
     loaded: int
 

@@ -1,7 +1,7 @@
 """Index documents: read the file, split it, embed the passages, and replace those of the version before.
 
-A worker has a document under a lease. Reading and embedding happen outside transactions; each later write compares the lease, so that a new
-version, or another worker, ends the work on the old one. A worker that dies loses no vectors of a remote embedder: they are in the tenant's cache.
+A worker has a document under a lease. Reading and embedding happen outside transactions; each later write compares the lease, so a new version
+of the document, or another worker, ends the work. When a worker dies, no vectors of a remote embedder are lost: they are in the tenant's cache.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
-from apps.knowledge.services.documents import document_facts, locked_document
-from apps.knowledge.services.messages import enqueue_indexing
+from apps.knowledge.services.documents import document_facts, enqueue_indexing, locked_document
 from apps.knowledge.services.passages import embedded_passages, replace_passages
 from apps.memories.services.embedding.embedders import name_of
 from apps.memories.services.embedding.embedding import embed_texts
@@ -42,19 +41,21 @@ from arbor.signals import SignalName, label, signal
 
 log = structlog.get_logger(__name__)
 
-#: The right of a worker to a document; renewed with each step of embedding.
+#: The time for which a worker may index a document; renewed with each step of embedding.
 LEASE = timedelta(minutes=5)
 #: Passages that are embedded in one step.
 EMBEDDED_AT_ONCE = 64
-#: How long one attempt embeds; the next one continues with what is in the cache.
-EMBEDDING_TAKES = timedelta(seconds=35)
-#: Attempts that ended without a result until a document counts as failed, and the delay after the first; it doubles.
+#: How long one attempt embeds; the next attempt finds the vectors so far in the cache.
+EMBEDDING_DURATION = timedelta(seconds=35)
+#: The attempts without a result after which a document counts as failed, and the delay after the first one, which doubles.
 MAX_ATTEMPTS = 5
 _FIRST_DELAY = timedelta(seconds=30)
 _ERROR_LENGTH = 1_000
-_OWN_ERROR = "indexing it failed by an error of Arbor's own, which the log of the workers has"
+_OWN_ERROR = "indexing failed with an error of Arbor's own; the log of the workers has it"
 
 type _Vectors = list[npt.NDArray[np.float32] | None]
+#: Vectors by the hash of the text and the headings above it.
+type _StoredVectors = dict[tuple[bytes, tuple[str, ...]], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class IndexedDocument:
 
     status: IndexingStatus
     passages: int = 0
-    #: Why it failed, or why vectors are missing; empty for no error.
+    #: Why indexing failed, or why passages have no vectors; empty for no error.
     error: str = ""
 
 
@@ -77,13 +78,14 @@ class _ClaimedDocument:
 
 
 class _OutOfTime(Exception):
-    """The time of an attempt is over; the next one continues."""
+    """The time of an attempt is over; the next attempt continues."""
 
 
 def index_document(*, document_id: UUID, tenant_id: UUID) -> IndexedDocument | None:
-    """Index the latest version of a document, whatever it was before.
+    """Index the latest version of a document.
 
-    None if another worker has it, it is not due, or it changed meanwhile. A file that cannot be read is a result, not an error.
+    Returns None if another worker has the document, it is not due, or it changed meanwhile. A file that cannot be read is a result,
+    not an error.
     """
     claimed = _claim(document_id, tenant_id)
     if claimed is None:
@@ -107,12 +109,12 @@ def index_document(*, document_id: UUID, tenant_id: UUID) -> IndexedDocument | N
 
 
 def document_reader() -> DocumentReader:
-    """Return this process's reader of files, with the limits of the settings."""
+    """Return this process's reader of files, with the limits from the settings."""
     return _reader(reading_limits())
 
 
 def reading_limits() -> ReadingLimits:
-    """Return the limits of the settings."""
+    """Return the limits from the settings."""
     return ReadingLimits(
         seconds=settings.ARBOR_DOCUMENT_READ_S,
         memory_bytes=settings.ARBOR_DOCUMENT_READ_MB * 2**20,
@@ -130,7 +132,7 @@ def _reader(limits: ReadingLimits) -> DocumentReader:
 
 
 def passage_size() -> PassageSize:
-    """Return the size of passages of the settings."""
+    """Return the size of passages from the settings."""
     return PassageSize(target=settings.ARBOR_PASSAGE_TOKENS, overlap=settings.ARBOR_PASSAGE_OVERLAP)
 
 
@@ -167,9 +169,9 @@ def _index(claimed: _ClaimedDocument) -> IndexedDocument:
     version = claimed.version
     parsed = document_reader().read(kind=DocumentKind(version.kind), content=bytes(version.content))
     drafts = split_document(parsed, passage_size())
-    known = _start(claimed, parsed, drafts)
+    stored = _store_text(claimed, parsed, drafts)
     model = installation_model()
-    vectors, error = _embed(claimed, drafts, known)
+    vectors, error = _embed(claimed, drafts, stored)
     passages = embedded_passages(drafts, vectors)
     with tenant_transaction(claimed.tenant_id):
         document = _locked(claimed)
@@ -186,10 +188,10 @@ def _index(claimed: _ClaimedDocument) -> IndexedDocument:
     return IndexedDocument(status=IndexingStatus.INDEXED, passages=len(passages), error=error)
 
 
-def _start(
+def _store_text(
     claimed: _ClaimedDocument, parsed: ParsedDocument, drafts: Sequence[PassageDraft]
-) -> dict[tuple[bytes, tuple[str, ...]], npt.NDArray[np.float32]]:
-    """Store the text and the number of passages; return the vectors of the passages that exist, by text and headings."""
+) -> _StoredVectors:
+    """Store the text and the number of passages; return the vectors of the passages that exist. Raises StaleLease."""
     model = name_of(installation_model())
     with tenant_transaction(claimed.tenant_id):
         document = _locked(claimed)
@@ -206,12 +208,12 @@ def _start(
 def _embed(
     claimed: _ClaimedDocument,
     drafts: Sequence[PassageDraft],
-    known: dict[tuple[bytes, tuple[str, ...]], npt.NDArray[np.float32]],
+    stored: _StoredVectors,
 ) -> tuple[_Vectors, str]:
-    """Return the vectors of the passages and, where some are missing, why. Raises _OutOfTime, StaleLease."""
-    vectors: _Vectors = [known.get((content_hash(draft.text), draft.headings)) for draft in drafts]
+    """Return the vectors of the passages, and why some are missing, empty if none is. Raises _OutOfTime, StaleLease."""
+    vectors: _Vectors = [stored.get((content_hash(draft.text), draft.headings)) for draft in drafts]
     missing = [number for number, vector in enumerate(vectors) if vector is None]
-    ends_at = time.monotonic() + EMBEDDING_TAKES.total_seconds()
+    ends_at = time.monotonic() + EMBEDDING_DURATION.total_seconds()
     for first in range(0, len(missing), EMBEDDED_AT_ONCE):
         step = missing[first : first + EMBEDDED_AT_ONCE]
         if first:
@@ -240,7 +242,7 @@ def _record_progress(claimed: _ClaimedDocument, *, embedded: int) -> None:
 
 
 def _locked(claimed: _ClaimedDocument) -> Document:
-    """Return the leased document, locked. Raises StaleLease if another has it, it has a new version, or is deleted."""
+    """Lock and return the leased document. Raises StaleLease if another worker has it, it has a new version, or it is deleted."""
     try:
         document = locked_document(claimed.document_id)
     except NotFound as error:
@@ -273,7 +275,7 @@ def _settle_failure(claimed: _ClaimedDocument, error: str) -> IndexedDocument | 
 
 
 def _release(claimed: _ClaimedDocument) -> IndexedDocument | None:
-    """Return a document to the queue; another attempt continues."""
+    """End the lease on a document and enqueue it; the next attempt continues."""
     try:
         with tenant_transaction(claimed.tenant_id):
             document = _locked(claimed)
@@ -287,7 +289,7 @@ def _release(claimed: _ClaimedDocument) -> IndexedDocument | None:
 
 
 def _record_attempt(claimed: _ClaimedDocument, reason: str) -> IndexedDocument | None:
-    """Count a failed attempt of a worker; the next one comes after a growing delay, until there were too many."""
+    """Count a failed attempt: schedule the next one after a growing delay, or settle the failure after MAX_ATTEMPTS."""
     with tenant_transaction(claimed.tenant_id):
         leased = Document.objects.filter(id=claimed.document_id, lease=claimed.lease)
         failures = leased.values_list("failures", flat=True).first()

@@ -13,7 +13,6 @@ from django.db import connections
 from pgvector import HalfVector
 
 from apps.knowledge.models import Document, Passage
-from apps.knowledge.models.passages import REFUSED
 from apps.knowledge.services import queries
 from apps.knowledge.services.indexing import index_document
 from apps.memories.services.embedding.embedders import (
@@ -28,23 +27,24 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.embedding.models import REFUSED
 from arbor.errors import EmbeddingFailed
 from arbor.knowledge.values import IndexingStatus
 
 log = structlog.get_logger(__name__)
 
-#: How long one run begins new work: well below the time limit of a maintenance task.
-RUN_TAKES = timedelta(seconds=15)
-#: Documents found by one query, and those of one tenant among them.
-_MOST = 50
-_PER_TENANT = 10
-#: Passages that are embedded in one step.
-_STEP = 100
+#: The time after which one run begins no new work: well below the time limit of a maintenance task.
+_JOB_RUN_DURATION = timedelta(seconds=15)
+#: The most documents that one run indexes, and those of one tenant among them.
+_MOST_DOCUMENTS = 50
+_MOST_OF_TENANT = 10
+#: The most passages that one step embeds.
+_EMBEDDED_AT_ONCE = 100
 
 
 def index_due_documents() -> JobRunResult:
-    """Index the documents that wait, tenants in turns, then embed passages without vectors, for at most RUN_TAKES."""
-    ends_at = time.monotonic() + RUN_TAKES.total_seconds()
+    """Index the documents that wait, tenants in turns, then embed passages without vectors, in a limited time."""
+    ends_at = time.monotonic() + _JOB_RUN_DURATION.total_seconds()
     model = installation_model()
     rests = any(
         fault.embedding_model == name_of(model) and is_resting(fault, datetime.now(UTC))
@@ -64,12 +64,12 @@ def index_due_documents() -> JobRunResult:
 
 
 def _due(*, rests: bool) -> list[tuple[UUID, UUID]]:
-    """Return documents that wait, with their tenants; while the embedder rests, no document only to replace another embedder's vectors."""
+    """Return the documents that wait as (tenant, document); while the embedder rests, none that waits only for vectors of another embedder."""
     values: dict[str, Any] = {
         "model": name_of(installation_model()),
         "rests": rests,
-        "per_tenant": _PER_TENANT,
-        "most": _MOST,
+        "per_tenant": _MOST_OF_TENANT,
+        "most": _MOST_DOCUMENTS,
     }
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.DUE_DOCUMENTS, values)
@@ -85,7 +85,7 @@ def _embed_missing(ends_at: float) -> tuple[int, int]:
     for tenant_id in tenants:
         while time.monotonic() < ends_at:
             try:
-                embedded = _embed_step(tenant_id, _STEP)
+                embedded = _embed_step(tenant_id, _EMBEDDED_AT_ONCE)
             except EmbeddingFailed as error:
                 record_embedder_failure(installation_model(), error)
                 return done, 1
@@ -98,7 +98,7 @@ def _embed_missing(ends_at: float) -> tuple[int, int]:
 
 
 def _embed_step(tenant_id: UUID, most: int) -> int:
-    """Embed some passages of a tenant; return how many are settled. Raises EmbeddingFailed if the embedder fails."""
+    """Embed some passages of a tenant; return how many were embedded or refused. Raises EmbeddingFailed if the embedder fails."""
     with tenant_transaction(tenant_id):
         waiting = list(
             Passage.objects.filter(embedding__isnull=True, embedding_model="")
@@ -125,7 +125,7 @@ def _embed_step(tenant_id: UUID, most: int) -> int:
 
 
 def _mark_refused(tenant_id: UUID, passage: Passage, error: EmbeddingFailed) -> int:
-    """Mark a passage that its embedder cannot embed, though it embeds others: words find it."""
+    """Mark a passage that the embedder cannot embed, though it embeds others; words alone find it."""
     model = installation_model()
     log.warning("passage_refused", id=str(passage.id), model=str(model), error=str(error))
     with tenant_transaction(tenant_id):
@@ -144,8 +144,8 @@ def _lock_documents(document_ids: set[UUID]) -> list[Document]:
 def _update_progress(documents: Iterable[Document], *, refusal: str = "") -> None:
     """Count the vectors and refusals of locked documents that were indexed without vectors.
 
-    A refusal's reason is the document's error; without refusals, the last vector clears the error. Another version that is
-    being indexed, or cannot be, has counts and an error of its own.
+    The reason of a refusal becomes the document's error; without refusals, the last vector clears the error. Documents whose latest
+    version is being indexed, or could not be, have the counts and error of that version, and do not change.
     """
     for document in documents:
         if document.indexing != IndexingStatus.INDEXED:

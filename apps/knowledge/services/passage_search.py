@@ -38,16 +38,14 @@ ALWAYS_EXACT = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassageQuery:
-    """A search of passages. Raises Invalid for a query that cannot be answered."""
+    """A query for passages. Raises Invalid for a text that is empty or too long, and for the limit."""
 
     text: str
-    #: The agent that searches, which finds documents of its categories; None: a person, who finds all that are published.
+    #: The agent that searches, and finds documents of its categories; None: a person, who finds all published documents.
     agent_id: UUID | None = None
-    #: Only documents of this category; "" is that of documents without one.
+    #: Only documents of this category; "" means documents without one.
     category: str | None = None
     limit: int = 10
-    #: The text's vector, by the installation's embedder; None: words alone decide.
-    vector: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         check_query(self.text, 1)
@@ -62,22 +60,22 @@ class FoundPassages:
     """The passages that a search found, the best first."""
 
     passages: Sequence[FoundPassage]
-    #: Whether meanings were compared; without an embedder that answers, words alone decide.
+    #: Whether vectors were compared; if the embedder does not answer, words alone decide.
     by_meaning: bool
     #: The reason why documents were not searched, or not exactly.
     fault: SourceFault | None = None
 
     @property
     def notes(self) -> list[str]:
-        """Return what the search had to do without, in words."""
+        """Return the fault of the search as lines for people and prompts."""
         return [str(self.fault)] if self.fault else []
 
 
 def search_passages(*, tenant_id: UUID, query: PassageQuery) -> FoundPassages:
     """Return the passages about a text, the best first, each with its citation.
 
-    Outside any transaction, because the text is embedded; if the embedder fails, words alone decide. As in searches of all sources,
-    a statement may take ARBOR_SEARCH_SOURCE_MS; what had to be done without is a fault.
+    Call it outside any transaction, because the text is embedded; if the embedder fails, words alone decide. As in searches of all
+    sources, a statement may take ARBOR_SEARCH_SOURCE_MS; the result names a statement that took longer as its fault.
     """
     vector = query_vector_of(tenant_id=tenant_id, text=query.text)
     with tenant_transaction(tenant_id):
@@ -90,16 +88,16 @@ def search_passages(*, tenant_id: UUID, query: PassageQuery) -> FoundPassages:
 
 
 def min_similarity() -> float:
-    """Return the least cosine of passages found by meaning alone."""
+    """Return the least cosine of passages that are found by their vectors alone."""
     return min_similarity_of(installation_model().name, chosen=settings.ARBOR_SEARCH_MIN_SIMILARITY)
 
 
 def query_vector_of(
     *, tenant_id: UUID, text: str, model: EmbeddingModel | None = None
 ) -> Sequence[float] | None:
-    """Return the vector of a text, by the installation's embedder or another one; None if it does not answer.
+    """Return the vector of a text, by the installation's embedder or another one; None if the embedder does not answer.
 
-    Inside a transaction, which must not wait for the network, also None for an embedder that is another process.
+    Inside a transaction, which must not wait for the network, also None for an embedder in another process.
     """
     if connections[APP].in_atomic_block and not embeds_here(model):
         return None
@@ -114,23 +112,23 @@ def query_vector_of(
 def passage_candidates(
     query: PassageQuery, vector: Sequence[float] | None
 ) -> tuple[list[FoundPassage], SourceFault | None]:
-    """Return the MOST_PASSAGES nearest passages and as many with the best words, in no order, and what is missing.
+    """Return the MOST_PASSAGES nearest passages and as many with the best words, in no order, and the fault if there is one.
 
-    In the open transaction: one round trip; a second one where HNSW found too few of the tenant's passages.
+    In the open transaction, by one round trip, or two if HNSW found too few of the tenant's passages.
     """
     rows = _read_passages(passage_values(query, vector))
     if isinstance(rows, FailedRead):
-        reason = reason_of(SearchSource.KNOWLEDGE, rows.error)
+        reason = log_source_failure(SearchSource.KNOWLEDGE, rows.error)
         return [], SourceFault(source=SearchSource.KNOWLEDGE, reason=reason)
     if not fell_short(rows, vector):
-        return passages_of(rows), None
+        return passages_from(rows), None
     exact = _read_passages(passage_values(query, vector, exact=ALWAYS_EXACT))
     if isinstance(exact, FailedRead):
-        reason = reason_of(SearchSource.KNOWLEDGE, exact.error)
-        return passages_of(rows), SourceFault(
+        reason = log_source_failure(SearchSource.KNOWLEDGE, exact.error)
+        return passages_from(rows), SourceFault(
             source=SearchSource.KNOWLEDGE, reason=reason, shortfall=Shortfall.APPROXIMATE
         )
-    return passages_of(exact), None
+    return passages_from(exact), None
 
 
 def _read_passages(values: Mapping[str, Any]) -> Rows | FailedRead:
@@ -148,8 +146,8 @@ def source_time_limit() -> timedelta:
     return timedelta(milliseconds=settings.ARBOR_SEARCH_SOURCE_MS)
 
 
-def reason_of(source: SearchSource, error: Exception) -> str:
-    """Return why a source was not read, for prompts and people; the log has the error."""
+def log_source_failure(source: SearchSource, error: Exception) -> str:
+    """Log the error of a source that was not read, and return the reason for prompts and people."""
     log.warning("search_source_failed", source=source.value, error=str(error))
     if isinstance(error, QueryCanceled) or isinstance(error.__cause__, QueryCanceled):
         return f"it took longer than {settings.ARBOR_SEARCH_SOURCE_MS} ms"
@@ -157,7 +155,7 @@ def reason_of(source: SearchSource, error: Exception) -> str:
 
 
 def passage_statement() -> str:
-    """Return SEARCH_PASSAGES for vectors of the installation's dimension, by which its index is named."""
+    """Return SEARCH_PASSAGES for the dimension of the installation's vectors, which its HNSW index requires."""
     return _statement(installation_model().dimension)
 
 
@@ -169,10 +167,10 @@ def _statement(dimension: int) -> str:
 def passage_values(
     query: PassageQuery, vector: Sequence[float] | None, *, exact: int | None = None
 ) -> dict[str, Any]:
-    """Return the values of `passage_statement` beside the tenant; tenants of up to `exact` passages are scanned."""
+    """Return the values of `passage_statement` besides the tenant; up to `exact` passages of a tenant are scanned, instead of HNSW."""
     terms = dict.fromkeys(term.index for term in query_terms(query.text) if term.index)
     if exact is None:
-        # Without a vector there is nothing that HNSW could find.
+        # Without a vector, HNSW finds nothing.
         exact = settings.ARBOR_SEARCH_EXACT_PASSAGES if vector is not None else ALWAYS_EXACT
     return {
         "agent": query.agent_id,
@@ -182,7 +180,7 @@ def passage_values(
         "vector": None if vector is None else halfvec_texts([half_precision(vector)])[0],
         "model": None if vector is None else name_of(installation_model()),
         "exact": exact,
-        "kept": MOST_PASSAGES,
+        "limit": MOST_PASSAGES,
     }
 
 
@@ -192,7 +190,7 @@ def fell_short(rows: Sequence[tuple[Any, ...]], vector: Sequence[float] | None) 
     return vector is not None and passages > settings.ARBOR_SEARCH_EXACT_PASSAGES and near < MOST_PASSAGES
 
 
-def passages_of(rows: Sequence[tuple[Any, ...]]) -> list[FoundPassage]:
+def passages_from(rows: Sequence[tuple[Any, ...]]) -> list[FoundPassage]:
     """Return the passages in the rows of `passage_statement`."""
     return [_passage(row[2:]) for row in rows if row[2] is not None]
 

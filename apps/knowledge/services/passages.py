@@ -29,7 +29,7 @@ _ROWS = 250
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedPassage:
-    """A passage with what it is found by, computed before a transaction opens."""
+    """A passage with its vector and the weights of its words, computed before a transaction opens."""
 
     draft: PassageDraft
     #: None where the embedder did not answer.
@@ -51,9 +51,9 @@ def embedded_passages(
 def replace_passages(
     *, document: Document, version: DocumentVersion, passages: Sequence[EmbeddedPassage], embedding_model: str
 ) -> None:
-    """Replace a document's passages by those of a version, in the open transaction; the document is locked.
+    """Replace a document's passages by those of a version, in the open transaction; the caller has locked the document.
 
-    `embedding_model` is `NAME DIMENSION` of the vectors. The passages can be found if the document is published.
+    `embedding_model` is `NAME DIMENSION` of the vectors. Searches find the passages if the document is published.
     """
     lock_passages()
     remove_passages(document)
@@ -95,9 +95,9 @@ def _row(document: Document, version: DocumentVersion, passage: EmbeddedPassage)
 
 
 def remove_passages(document: Document) -> None:
-    """Delete a document's passages, and count their terms out, in the open transaction."""
+    """Delete a document's passages, and subtract their terms from the counts, in the open transaction."""
     rows = Passage.objects.filter(document=document)
-    _count_out(rows.filter(searchable=True))
+    _uncount(rows.filter(searchable=True))
     rows.delete()
 
 
@@ -108,12 +108,12 @@ def set_searchable(document: Document, *, searchable: bool) -> None:
         lock_passages()
         _count(*_terms_in(rows))
     else:
-        _count_out(rows)
+        _uncount(rows)
     rows.update(searchable=searchable)
 
 
-def file_passages(document: Document) -> None:
-    """Write the document's category to its passages, in the open transaction."""
+def copy_category(document: Document) -> None:
+    """Copy the document's category to its passages, in the open transaction."""
     Passage.objects.filter(~Q(category=document.category), document=document).update(
         category=document.category
     )
@@ -124,7 +124,8 @@ def lock_passages() -> None:
     fetch(queries.LOCK_PASSAGES)
 
 
-def _count_out(rows: QuerySet[Passage]) -> None:
+def _uncount(rows: QuerySet[Passage]) -> None:
+    """Subtract passages and their terms from the counts."""
     lock_passages()
     terms, passages = _terms_in(rows)
     if passages:
@@ -133,7 +134,7 @@ def _count_out(rows: QuerySet[Passage]) -> None:
 
 
 def _terms_in(rows: QuerySet[Passage]) -> tuple[Counter[int], int]:
-    """Return in how many of the passages each term occurs, and how many passages there are."""
+    """Return the number of passages with each term, and the number of all passages."""
     terms: Counter[int] = Counter()
     passages = 0
     vectors: Iterable[Any] = rows.values_list("lexical", flat=True).iterator(chunk_size=_ROWS)
@@ -144,8 +145,12 @@ def _terms_in(rows: QuerySet[Passage]) -> tuple[Counter[int], int]:
 
 
 def _count(terms: Counter[int], passages: int) -> None:
+    """Add passages and their terms to the counts; negative numbers subtract."""
     if not passages:
         return
-    counted = {ALL_PASSAGES: passages, **terms}
-    in_order = sorted(counted)
-    change(queries.COUNT_TERMS, terms=in_order, changes=[counted[term] for term in in_order])
+    changes = sorted({ALL_PASSAGES: passages, **terms}.items())
+    change(
+        queries.COUNT_TERMS,
+        terms=[term for term, _ in changes],
+        changes=[number for _, number in changes],
+    )

@@ -1,16 +1,16 @@
-"""Statements of documents and their passages that no queryset can express."""
+"""SQL statements about documents, their passages and skills that no queryset can express."""
 
 from __future__ import annotations
 
-# Only one transaction changes a tenant's passages and the counts of their terms at a time; two would lock counts in turns.
+# One transaction at a time changes a tenant's passages and the counts of their terms; two could deadlock on the counts.
 LOCK_PASSAGES = "SELECT pg_advisory_xact_lock(hashtextextended('knowledge_passages', 0) # hashtextextended(%(tenant)s::text, 0))"
 
-# What agents' skills are measured by, the global skills and default models, changes in one transaction at a time, and in none that overlaps a
-# transaction that chooses skills or models of agents; these share the lock.
+# Global skills and default models, by which the room for agents' skills is checked, change in one transaction at a time, and in none that
+# overlaps a transaction that chooses skills or models of agents: those share the lock.
 LOCK_SKILL_SIZES = "SELECT pg_advisory_xact_lock(hashtext('arbor.skills'))"
 SHARE_SKILL_SIZES = "SELECT pg_advisory_xact_lock_shared(hashtext('arbor.skills'))"
 
-# Add to the counts of terms, or subtract; in the order of the terms.
+# Add changes, which may be negative, to the counts of terms, in the order of the terms.
 COUNT_TERMS = """
 INSERT INTO knowledge_passageterm AS counted (tenant_id, term, passages)
 SELECT %(tenant)s, new.term, new.change
@@ -22,8 +22,8 @@ DELETE FROM knowledge_passageterm
 WHERE tenant_id = %(tenant)s AND term = ANY(%(terms)s::int[]) AND passages <= 0
 """
 
-# Documents that wait for a worker, some of each active tenant: new and lost ones, and those of another embedder. The
-# operations role sees all tenants.
+# Documents that wait for a worker, some of each active tenant: those that are pending, that lost their worker, or that have
+# vectors of another embedder. The operations role reads all tenants.
 DUE_DOCUMENTS = """
 SELECT t.id, due.id FROM tenants_tenant t CROSS JOIN LATERAL (
     (SELECT id, created_at FROM knowledge_document
@@ -46,8 +46,8 @@ WHERE t.status = 'active' AND EXISTS (
 ) ORDER BY random()
 """
 
-# Documents of all active tenants with a fault, by kind: their number, and the first of them. Progress renews the lease, or the
-# time of the change.
+# Documents of all active tenants with a fault, by kind: their number, and the first of them. Progress of a document renews its
+# lease or `updated_at`.
 DOCUMENT_FAULTS = """
 SELECT kind, count(*), (array_agg(name ORDER BY name))[1:%(named)s] FROM (
     SELECT t.slug || '/' || d.name AS name, CASE

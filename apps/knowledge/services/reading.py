@@ -13,17 +13,17 @@ from apps.knowledge.models import Document, DocumentVersion, Passage
 from arbor.errors import Invalid, NotFound
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
-#: Characters of a document that are read at once at most.
+#: The most characters of a document that are read at once.
 MOST_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFilter:
-    """The wanted documents; the defaults want all of them."""
+    """The wanted documents; None and an empty text do not filter."""
 
     status: DocumentStatus | None = None
     indexing: IndexingStatus | None = None
-    #: Empty: documents without a category.
+    #: "" means documents without a category.
     category: str | None = None
     #: A part of the name or title.
     text: str = ""
@@ -31,7 +31,7 @@ class DocumentFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryCount:
-    """A category, empty for none, with the numbers of its documents and of published ones."""
+    """A category, empty for none, with the numbers of its documents and of the published ones among them."""
 
     category: str
     documents: int
@@ -51,7 +51,7 @@ class DocumentText:
 
 
 def find_documents(wanted: DocumentFilter) -> QuerySet[Document]:
-    """Return the tenant's documents that match."""
+    """Return the wanted documents of the tenant."""
     rows = Document.objects.all()
     if wanted.status is not None:
         rows = rows.filter(status=wanted.status)
@@ -118,7 +118,7 @@ def count_categories() -> list[CategoryCount]:
 
 
 def count_by_indexing(document_ids: Iterable[UUID] | None = None) -> dict[IndexingStatus, int]:
-    """Count the tenant's documents, or some of them, by the status of their indexing."""
+    """Count the tenant's documents, or the given ones, by the status of their indexing."""
     rows = Document.objects.all() if document_ids is None else Document.objects.filter(id__in=document_ids)
     counts = dict(rows.order_by().values_list("indexing").annotate(Count("id")))
     return {status: counts.get(status.value, 0) for status in IndexingStatus}

@@ -1,4 +1,4 @@
-"""Search all that an agent may know: its memories, the audit log, outputs of workflows, documents (seed 001, `search_my_memories`)."""
+"""Search all sources of an agent: its memories, the audit log, outputs of workflows, documents (seed 001, `search_my_memories`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.agents.services.lookup import agent_by_id
 from apps.authority.services.explanations import authority_of
 from apps.authority.services.modes import trust_of
 from apps.knowledge.services import passage_queries
-from apps.knowledge.services.passage_search import query_vector_of, reason_of
+from apps.knowledge.services.passage_search import log_source_failure, query_vector_of
 from apps.knowledge.services.search_sources import NotComparable, SourceQuery, read_of
 from apps.memories.services.embedding.minds import installation_model, model_of
 from apps.tenants.round_trip import FailedRead, read_together
@@ -49,8 +49,8 @@ def search_my_memories(
 ) -> MemorySearch:
     """Search the four sources of an agent about a text, and return the best results.
 
-    Outside any transaction, because the text is embedded. The audit log and outputs of workflows are searched for `term`, by default
-    a part of the text (`search_term`). The audit log is only searched if the agent may read it. Raises Invalid and NotFound.
+    Call it outside any transaction, because the text is embedded. The audit log and outputs of workflows are searched for `term`, by
+    default a part of the text (`search_term`). The audit log is only searched if the agent may read it. Raises Invalid and NotFound.
     """
     if not 1 <= limit <= MOST_FOUND:
         raise Invalid(f"a search returns 1 to {MOST_FOUND} results, asked for {limit}")
@@ -76,8 +76,8 @@ def search_my_memories(
 
 
 def answer_search(need: SourceSearch) -> MemorySearch:
-    """Search for a heartbeat, in its open transaction, by the vector that it has already."""
-    here = need.model is None or need.model == installation_model()
+    """Search for a heartbeat, in its open transaction, with the vector of the need."""
+    has_passage_vector = need.model is None or need.model == installation_model()
     query = SourceQuery(
         agent_id=need.agent_id,
         text=need.text,
@@ -85,18 +85,18 @@ def answer_search(need: SourceSearch) -> MemorySearch:
         now=need.now,
         vector=need.vector,
         model=need.model,
-        passage_vector=need.vector if here else None,
+        passage_vector=need.vector if has_passage_vector else None,
     )
     if not need.documents_only:
         return search_sources(query, audit=need.audit, limit=need.limit)
-    # Passages alone keep the order of their fusion.
+    # Results of one source keep their order: a merge would sort them anew.
     passages, faults = _read_sources(query, [SearchSource.KNOWLEDGE])
     return MemorySearch(results=passages[: need.limit], term="", faults=faults)
 
 
 def _may_read_audit(agent_id: UUID, now: datetime) -> bool:
     authority = authority_of(agent_id)
-    # Few agents have the grant, and what blocks one takes further statements.
+    # Few agents have the grant, so the modes, which take further statements, are read for those only.
     return authority.permits(AUDIT_RESOURCE, now=now) and replace(
         authority, modes=trust_of(agent_id)
     ).permits(AUDIT_RESOURCE, now=now)
@@ -111,7 +111,7 @@ def search_sources(
 ) -> MemorySearch:
     """Search sources in one round trip, in the open transaction, and merge their results.
 
-    A source that fails or takes too long is named among the faults, and the others answer.
+    A source that fails or takes too long is named among the faults; the results of the others are returned.
     """
     forbidden = [source for source in only if source is SearchSource.AUDIT and not audit]
     results, faults = _read_sources(query, [source for source in only if source not in forbidden])
@@ -132,27 +132,27 @@ def search_sources(
 def _read_sources(
     query: SourceQuery, sources: Sequence[SearchSource]
 ) -> tuple[list[SourceResult], list[SourceFault]]:
-    """Return the results of sources, not merged yet, and what was not searched or only in part."""
-    faults = _without_vectors(query, sources)
+    """Return the results of sources, not merged yet, and the faults of sources that were not searched, or only in part."""
+    faults = _faults_without_vectors(query, sources)
     reads = {source: read_of(source, query) for source in sources if _is_answerable(source, query)}
     setup = passage_queries.ITERATIVE_SCAN
     rows = read_together((source_read.read for source_read in reads.values()), setup=setup)
-    again = (
-        source_read.again(answer)
+    exact_reads = (
+        source_read.exact_read(answer)
         for source, source_read in reads.items()
         if not isinstance(answer := rows[source.value], FailedRead)
     )
-    exact = read_together((read for read in again if read is not None), setup=setup)
+    exact = read_together((read for read in exact_reads if read is not None), setup=setup)
     results: list[SourceResult] = []
     for source, source_read in reads.items():
         answer = rows[source.value]
         if isinstance(answer, FailedRead):
-            faults[source] = SourceFault(source=source, reason=reason_of(source, answer.error))
+            faults[source] = SourceFault(source=source, reason=log_source_failure(source, answer.error))
             continue
         best = exact.get(source.value, answer)
         if isinstance(best, FailedRead):
             faults[source] = SourceFault(
-                source=source, reason=reason_of(source, best.error), shortfall=Shortfall.APPROXIMATE
+                source=source, reason=log_source_failure(source, best.error), shortfall=Shortfall.APPROXIMATE
             )
             best = answer
         try:
@@ -164,8 +164,10 @@ def _read_sources(
     return results, list(faults.values())
 
 
-def _without_vectors(query: SourceQuery, sources: Sequence[SearchSource]) -> dict[SearchSource, SourceFault]:
-    """Return the faults of sources with vectors for which the query has none."""
+def _faults_without_vectors(
+    query: SourceQuery, sources: Sequence[SearchSource]
+) -> dict[SearchSource, SourceFault]:
+    """Return the faults of the sources that compare vectors, where the query has no vector for them."""
     vectors = (
         (SearchSource.MEMORY, query.vector, Shortfall.NOT_SEARCHED),
         (SearchSource.KNOWLEDGE, query.passage_vector, Shortfall.WORDS_ALONE),

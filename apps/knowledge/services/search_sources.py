@@ -19,14 +19,14 @@ from apps.knowledge.services.passage_search import (
     min_similarity,
     passage_statement,
     passage_values,
-    passages_of,
+    passages_from,
     source_time_limit,
 )
 from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.recall.queries import MEMORIES_BY_COSINE
 from apps.tenants.round_trip import Read
 from apps.tenants.scope import APP
-from apps.workflows.services.search import steps_of, steps_with
+from apps.workflows.services.search import found_steps, steps_with
 from arbor.embedding.models import EmbeddingModel
 from arbor.knowledge.found_passages import FoundPassage, fuse
 from arbor.knowledge.merging import SearchSource, SourceResult, min_similarity_of, word_share
@@ -41,16 +41,17 @@ _PASSAGES = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceQuery:
-    """A search of an agent's sources. Raises Invalid for a query that cannot be answered."""
+    """A query for an agent's sources. Raises Invalid for a text that is empty or too long."""
 
     agent_id: UUID
     text: str
-    #: The part of messages and outputs that is searched for; empty: those sources find nothing.
+    #: The text that audit messages and outputs of workflows must contain; empty: those sources are not searched.
     term: str
     now: datetime
-    #: The text's vector by the agent's embedder, and by that of the installation; None: it did not answer.
+    #: The text's vector by the agent's embedder, and that embedder; no vector: the embedder did not answer.
     vector: Sequence[float] | None
     model: EmbeddingModel | None
+    #: The text's vector by the installation's embedder; None: the embedder did not answer.
     passage_vector: Sequence[float] | None
 
     def __post_init__(self) -> None:
@@ -68,8 +69,8 @@ class SourceRead:
     read: Read
     #: Raises NotComparable.
     results: Callable[[list[tuple[Any, ...]]], list[SourceResult]]
-    #: Returns the read that replaces this one where its rows are too few, if they are.
-    again: Callable[[list[tuple[Any, ...]]], Read | None] = lambda _: None
+    #: Returns, given the rows of the read, an exact read that replaces it if they are too few; otherwise None.
+    exact_read: Callable[[list[tuple[Any, ...]]], Read | None] = lambda _: None
 
 
 def read_of(source: SearchSource, query: SourceQuery) -> SourceRead:
@@ -135,7 +136,7 @@ def _steps(query: SourceQuery) -> SourceRead:
                 at=step.completed_at,
                 similarity=word_share(query.text, step.output),
             )
-            for step in steps_of(rows)
+            for step in found_steps(rows)
         ]
 
     return SourceRead(read=_compiled(SearchSource.WORKFLOW, steps_with(query.term)[:_STEPS]), results=results)
@@ -143,23 +144,23 @@ def _steps(query: SourceQuery) -> SourceRead:
 
 def _passages(query: SourceQuery) -> SourceRead:
     def results(rows: list[tuple[Any, ...]]) -> list[SourceResult]:
-        found = fuse(passages_of(rows), limit=_PASSAGES, min_similarity=min_similarity())
+        found = fuse(passages_from(rows), limit=_PASSAGES, min_similarity=min_similarity())
         return [passage_result(passage) for passage in found]
 
-    asked = PassageQuery(text=query.text, agent_id=query.agent_id)
+    passage_query = PassageQuery(text=query.text, agent_id=query.agent_id)
 
     def read(exact: int | None = None) -> Read:
-        values = passage_values(asked, query.passage_vector, exact=exact)
+        values = passage_values(passage_query, query.passage_vector, exact=exact)
         return _read(SearchSource.KNOWLEDGE, passage_statement(), values)
 
-    def again(rows: list[tuple[Any, ...]]) -> Read | None:
+    def exact_read(rows: list[tuple[Any, ...]]) -> Read | None:
         return read(ALWAYS_EXACT) if fell_short(rows, query.passage_vector) else None
 
-    return SourceRead(read=read(), results=results, again=again)
+    return SourceRead(read=read(), results=results, exact_read=exact_read)
 
 
 def passage_result(passage: FoundPassage) -> SourceResult:
-    """Return a passage as a result; without a vector its similarity is that of its words."""
+    """Return a passage as a result; for a passage without a similarity of vectors, the score of its words counts as similarity."""
     return SourceResult(
         source=SearchSource.KNOWLEDGE,
         id=str(passage.id),

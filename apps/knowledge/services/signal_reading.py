@@ -1,4 +1,4 @@
-"""Read the signals that agents are subscribed to, each once: columns, one statement, and positions."""
+"""Read the signals that agents are subscribed to, each signal once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from arbor.knowledge.subscriptions import SHARED, ReadSignal, coalesce
 
 #: Batches of signals that one prompt reads for a subscription at most; the next prompt continues after them.
 MOST_BATCHES = 200
-#: Batches without a wanted signal from which on the position is written nevertheless, so that they are not read again.
+#: After this many batches without a wanted signal, the position is written too, so that they are not read again.
 _UNWANTED_BATCHES = 50
 
 _COLUMN = """(
@@ -45,7 +45,7 @@ CROSS JOIN LATERAL (
 ) s
 ORDER BY w.subscription, s.id
 """
-# A heartbeat that was taken over may be late: positions never go back.
+# Positions never go back, because a heartbeat whose agent another worker has by now may write late.
 _ADVANCE = """
 UPDATE knowledge_signalsubscription u SET position = r.position
 FROM unnest(%(subscriptions)s::uuid[], %(positions)s::uuid[]) AS r (id, position)
@@ -76,24 +76,24 @@ def subscriptions_column(*, tenant: str, agent: str) -> str:
 
 
 def pending_signals(columns: Mapping[UUID, Sequence[Any] | None]) -> dict[UUID, PendingSignals]:
-    """Return the signals since the last prompts of agents, coalesced; `columns` are their subscriptions by agent.
+    """Return the signals since the last prompts of agents, coalesced; `columns` has the subscriptions column of each agent.
 
-    No statement where no agent has a subscription; one otherwise.
+    One statement; none where no agent has a subscription.
     """
     subscriptions: dict[UUID, _Subscription] = {}
-    asked: list[tuple[UUID, UUID, UUID]] = []
+    reads: list[tuple[UUID, UUID, UUID]] = []
     for agent_id, column in columns.items():
         for row_id, source_id, source_name, names, position in column or ():
             subscription_id = UUID(row_id)
-            asked.append((subscription_id, UUID(source_id) if source_id else SHARED, UUID(position)))
+            reads.append((subscription_id, UUID(source_id) if source_id else SHARED, UUID(position)))
             subscriptions[subscription_id] = _Subscription(
                 agent_id=agent_id,
                 source="you" if source_id == str(agent_id) else source_name or "",
                 names=wanted_names(tuple(names)),
             )
-    if not asked:
+    if not reads:
         return {}
-    ids, sources, positions = (list(values) for values in zip(*asked, strict=True))
+    ids, sources, positions = (list(values) for values in zip(*reads, strict=True))
     rows = fetch(
         _READ, subscriptions=ids, sources=sources, positions=positions, shared=SHARED, most=MOST_BATCHES
     )
@@ -109,7 +109,7 @@ def advance_positions(positions: Sequence[tuple[UUID, UUID]]) -> None:
 
 @lru_cache(maxsize=1000)
 def wanted_names(patterns: tuple[str, ...]) -> frozenset[str]:
-    """Return the names of signals that patterns mean; a pattern of another version of Arbor means none."""
+    """Return the names of signals that patterns match; a pattern of another version of Arbor may match none."""
     found: set[str] = set()
     for pattern in patterns:
         try:
@@ -122,6 +122,7 @@ def wanted_names(patterns: tuple[str, ...]) -> frozenset[str]:
 def _by_agent(
     rows: Sequence[tuple[Any, ...]], subscriptions: Mapping[UUID, _Subscription]
 ) -> dict[UUID, PendingSignals]:
+    """Return the wanted signals of the rows and the new positions, by agent."""
     # Two subscriptions of an agent may find the same signal, which counts once.
     found: dict[UUID, dict[tuple[UUID, int], ReadSignal]] = defaultdict(dict)
     positions: dict[UUID, dict[str, dict[str, str]]] = defaultdict(dict)

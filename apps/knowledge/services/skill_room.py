@@ -1,4 +1,4 @@
-"""Check that the skills of agents fit the windows of their models whole, because no prompt cuts them."""
+"""Check that the skills of agents fit whole into the windows of their models, because no prompt cuts them."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from arbor.models.handles import is_reflex
 from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits
 
-#: The tokens that a situation needs at least: the smallest shares of its sides, and the short sections that are never cut.
+#: The fewest tokens of a situation: the smallest shares of its sides, and the short sections that are never cut.
 LEAST_SITUATION = 1_000
 
 
 def lock_skill_sizes() -> None:
-    """Lock global skills and default models, through the operations role: nobody chooses by what they were before."""
+    """Lock the sizes of global skills and default models, through the operations role, before they change."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.LOCK_SKILL_SIZES)
 
 
 def share_skill_sizes() -> None:
-    """Keep global skills and default models as they are until the transaction ends, so that what is checked holds at its commit.
+    """Lock the sizes of global skills and default models against changes until the transaction ends; others may share the lock.
 
-    Take the lock before any row of skills.
+    Call it before any row of skills is locked.
     """
     with connections[APP].cursor() as cursor:
         cursor.execute(queries.SHARE_SKILL_SIZES)
 
 
 def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int]) -> None:
-    """Check that agents still have room for the versions of skills that they use, with the changed tokens by name.
+    """Check that agents have room for the versions of skills that they use; `changed` has the new tokens of changed skills by name.
 
     Raises LimitReached, which names the agent and the sizes.
     """
@@ -58,7 +58,7 @@ def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int
 
 
 def check_agent_has_room(agent: Agent, tokens: Mapping[str, int]) -> None:
-    """Check that skills of these tokens by name fit every model that the agent may use. Raises LimitReached."""
+    """Check that skills, given as tokens by name, fit every model that the agent may use. Raises LimitReached."""
     if not tokens:
         return
     for room in _rooms(agent):
@@ -69,7 +69,7 @@ def check_agent_has_room(agent: Agent, tokens: Mapping[str, int]) -> None:
 
 
 def tokens_of(names: Iterable[str]) -> dict[str, int]:
-    """Return the tokens of skills by name, a tenant's own before global ones."""
+    """Return the tokens of skills by name: those of the tenant's own skill, or else of the global one."""
     wanted = list(names)
     return {
         **dict(GlobalSkill.objects.filter(name__in=wanted).values_list("name", "tokens")),
@@ -78,7 +78,7 @@ def tokens_of(names: Iterable[str]) -> dict[str, int]:
 
 
 def _tokens_used(agent_id: UUID) -> dict[str, int]:
-    """Return the tokens of the versions of skills that an agent uses, by name: retained ones before the latest."""
+    """Return the tokens of the versions of skills that an agent uses, by name: the retained version, or else the latest one."""
     rows = AgentSkill.objects.filter(agent_id=agent_id).order_by("position")
     used = dict(rows.values_list("name", "retained_digest"))
     found = tokens_of(used)

@@ -1,6 +1,6 @@
 """The active skills of agents for their prompts: a column of the statements that read agents, and cached texts.
 
-Texts never change under their digest, so a process reads each once; prompts of later heartbeats cost no statement.
+The text under a digest never changes, so a process caches it: prompts of later heartbeats cost no statement.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from apps.tenants.statements import fetch
 from arbor.heartbeat.views import SkillView
 from arbor.knowledge.skills import body_of
 
-#: Texts that a process caches, up to 100 KB each and most far less.
+#: The most texts that a process caches, each up to 100 KB and most far less.
 _CACHED = 200
 
 _COLUMN = """(
@@ -27,7 +27,7 @@ SELECT digest, text FROM knowledge_skillversion WHERE tenant_id = %(tenant)s AND
 UNION SELECT digest, text FROM knowledge_globalskillversion WHERE digest = ANY(%(digests)s::text[])
 """
 
-#: The oldest entry first. Threads that answer conversations change it under the lock.
+#: The oldest entry first. Threads that answer conversations change the cache under the lock.
 _cache: dict[str, str] = {}
 _lock = Lock()
 
@@ -40,7 +40,7 @@ def skills_column(*, tenant: str, agent: str) -> str:
 def skill_views(columns: Iterable[Sequence[Sequence[str]] | None]) -> list[list[SkillView]]:
     """Return the skills of each column with their texts, in the tenant's transaction.
 
-    No statement where no column has a skill, or where all texts are cached; one otherwise.
+    One statement; none where no column has a skill, or where all texts are cached.
     """
     chosen = [column or () for column in columns]
     if not any(chosen):
@@ -53,7 +53,7 @@ def skill_views(columns: Iterable[Sequence[Sequence[str]] | None]) -> list[list[
 
 
 def skill_bodies(digests: Collection[str]) -> dict[str, str]:
-    """Return the instructions of skill versions by digest, of those that exist. At most one statement."""
+    """Return the instructions of the existing skill versions among the digests, by digest. At most one statement."""
     found = {digest: body for digest in digests if (body := _cache.get(digest)) is not None}
     missing = [digest for digest in digests if digest not in found]
     if missing:
@@ -66,12 +66,12 @@ def skill_bodies(digests: Collection[str]) -> dict[str, str]:
 
 
 def with_texts(skills: Sequence[SkillView]) -> list[SkillView]:
-    """Return stored skills with their texts, as a replay needs them; those whose version is gone stay without."""
+    """Return stored skills with their texts, as a replay needs them; a skill whose version is gone has an empty text."""
     bodies = skill_bodies([skill.digest for skill in skills]) if skills else {}
     return [skill.model_copy(update={"text": bodies.get(skill.digest, "")}) for skill in skills]
 
 
-def forget_texts() -> None:
+def clear_text_cache() -> None:
     """Empty the cache of this process."""
     with _lock:
         _cache.clear()

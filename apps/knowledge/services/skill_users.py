@@ -1,4 +1,4 @@
-"""Apply changed global skills to the agents of all tenants that use them; agents that a version does not fit keep theirs."""
+"""Apply changed global skills to the agents of all tenants that use them; an agent whose models a version does not fit keeps its own."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class GlobalSkillUser:
     tenant_id: UUID
     agent_id: UUID
     agent: str
-    #: The version that the agent keeps so far, by skill; empty: the latest.
+    #: The version that the agent has kept so far, by skill; empty: the latest.
     retained: Mapping[str, str]
-    #: The reason why the new versions do not fit its models; empty: they do.
+    #: The reason why the new versions do not fit the agent's models; empty: they fit.
     fault: str
 
 
@@ -61,13 +61,13 @@ def find_skill_users(changed: Mapping[str, SkillChange]) -> list[GlobalSkillUser
 def update_skill_users(
     users: Sequence[GlobalSkillUser], changed: Mapping[str, SkillChange], *, actor: str
 ) -> None:
-    """Write which versions the users keep, and record and signal the changes, through the operations role's open transaction."""
+    """Write the versions that the users keep, their audit records and signals, in the open transaction of the operations role."""
     events: list[AuditEvent] = []
     for tenant_id, group in groupby(users, key=lambda user: user.tenant_id):
-        members = list(group)
-        for user in members:
+        tenant_users = list(group)
+        for user in tenant_users:
             _write_retained(user, changed)
-        events += _events(tenant_id, members, changed, actor)
+        events += _events(tenant_id, tenant_users, changed, actor)
         write_tenant_signals(
             tenant_id,
             [
@@ -78,7 +78,7 @@ def update_skill_users(
                     digest=changed[name].after,
                     actor=actor,
                 )
-                for user in members
+                for user in tenant_users
                 if not user.fault
                 for name in user.retained
             ],
@@ -113,9 +113,9 @@ def _fault(agent: Agent, retained: Mapping[str, str], changed: Mapping[str, Skil
 
 
 def _write_retained(user: GlobalSkillUser, changed: Mapping[str, SkillChange]) -> None:
-    """Write the versions that a user keeps from now on; the first one that it keeps stays."""
-    every: QuerySet[AgentSkill] = QuerySet(AgentSkill, using=OPS)
-    rows = every.filter(tenant_id=user.tenant_id, agent_id=user.agent_id)
+    """Write the versions that a user keeps from now on; a version that it keeps already stays while the latest does not fit."""
+    all_rows: QuerySet[AgentSkill] = QuerySet(AgentSkill, using=OPS)
+    rows = all_rows.filter(tenant_id=user.tenant_id, agent_id=user.agent_id)
     for name, retained_digest in user.retained.items():
         digest = (retained_digest or changed[name].before) if user.fault else ""
         if digest != retained_digest:

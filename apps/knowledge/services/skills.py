@@ -22,7 +22,7 @@ from arbor.knowledge.skills import SkillFile, parse_skill
 from arbor.models.token_estimates import estimate_tokens
 from arbor.signals import SignalName, signal
 
-#: Names of agents that a message lists.
+#: The most names of agents that a message lists.
 _NAMED = 5
 
 
@@ -52,7 +52,7 @@ class FoundSkill:
     is_present: bool
     #: The number of the tenant's agents that use it.
     agents: int = 0
-    #: The earlier version that the agent keeps, because this one does not fit its models; empty: it uses this one.
+    #: The earlier version that the agent keeps, because the latest does not fit its models; empty: it uses the latest.
     retained_digest: str = ""
 
     @classmethod
@@ -86,7 +86,10 @@ class FoundSkillVersion:
 
 
 def list_skills() -> list[FoundSkill]:
-    """List the skills of this tenant by name, with the number of agents that use each; its own hide global ones."""
+    """List the skills of this tenant by name, with the number of agents that use each; its own skills hide global ones of the same name.
+
+    A withdrawn global skill is listed only while an agent uses it.
+    """
     counted = AgentSkill.objects.order_by().values("name").annotate(agents=Count("id"))
     users: dict[str, int] = dict(counted.values_list("name", "agents"))
     rows: dict[str, Skill | GlobalSkill] = {row.name: row for row in GlobalSkill.objects.all()}
@@ -99,7 +102,7 @@ def list_skills() -> list[FoundSkill]:
 
 
 def find_skills(names: Sequence[str]) -> list[FoundSkill]:
-    """Find skills by name, the tenant's own before global ones, in the order of the names. Raises NotFound for unknown ones."""
+    """Find skills in the order of their names, each the tenant's own or else the global one. Raises NotFound for unknown names."""
     rows: dict[str, Skill | GlobalSkill] = {
         row.name: row for row in GlobalSkill.objects.filter(name__in=names)
     }
@@ -146,9 +149,9 @@ def agents_with(name: str) -> list[Agent]:
 
 
 def _lock_agents_with(name: str) -> None:
-    """Lock the agents that use a skill, before the skill: as `choose_skills` does, and as other skills of these agents change.
+    """Lock the sizes of global skills against changes, then the agents that use a skill, in the order in which `choose_skills` locks.
 
-    The sizes of global skills stay as they are, too.
+    With the agents locked, none of their other skills changes meanwhile.
     """
     share_skill_sizes()
     list(
@@ -167,7 +170,7 @@ def skill_tokens(skill: SkillFile) -> int:
 def add_skill(*, text: str, actor: str) -> FoundSkill:
     """Add a skill of the current tenant. Raises SkillInvalid, AlreadyExists for a name in use, LimitReached.
 
-    It takes the place of a global one of its name, also for agents that use that.
+    It replaces a global skill of the same name, also for agents that use that skill already.
     """
     skill = parse_skill(text)
     if Skill.objects.filter(name=skill.name).exists():
@@ -191,9 +194,9 @@ def add_skill(*, text: str, actor: str) -> FoundSkill:
 
 @transaction.atomic
 def replace_skill(*, text: str, actor: str) -> FoundSkill:
-    """Store a new version of the current tenant's skill of the name in the text; its agents use it from their next prompt on.
+    """Store a new version of the tenant's skill that the text names; the agents with the skill use it from their next prompt on.
 
-    Raises SkillInvalid, NotFound when the tenant has none of that name, and LimitReached where it does not fit the window of an
+    Raises SkillInvalid, NotFound when the tenant has no skill of that name, and LimitReached when it does not fit the window of an
     agent that uses it.
     """
     skill = parse_skill(text)
@@ -216,7 +219,7 @@ def replace_skill(*, text: str, actor: str) -> FoundSkill:
 def delete_skill(*, name: str, actor: str) -> None:
     """Delete a skill of the current tenant; its versions stay, because recorded heartbeats name them.
 
-    Raises NotFound, and Invalid while agents use it and there is no global one of its name.
+    Raises NotFound, and Invalid while agents use the skill and there is no global one of the same name.
     """
     _lock_agents_with(name.strip())
     row: Skill | None = Skill.objects.select_for_update().filter(name=name.strip()).first()
@@ -234,7 +237,7 @@ def delete_skill(*, name: str, actor: str) -> None:
         check_agents_have_room(users, changed={row.name: replacement.tokens})
     before = row.digest
     row.delete()
-    # The latest global version fits, whichever an agent used before the tenant had a skill of its own.
+    # The latest global version fits, so agents need no earlier version that they kept before the tenant had its own skill.
     AgentSkill.objects.filter(name=row.name).exclude(retained_digest="").update(retained_digest="")
     record(
         action=AuditAction.SKILL_DELETED,
@@ -246,7 +249,7 @@ def delete_skill(*, name: str, actor: str) -> None:
 
 
 def _check_room(row: Skill, *, before: int) -> None:
-    """Check that a larger version fits the windows of the agents that use the skill. Raises LimitReached."""
+    """Check that a version of more tokens than before fits the windows of the agents that use the skill. Raises LimitReached."""
     if row.tokens > before:
         check_agents_have_room(agents_with(row.name), changed={row.name: row.tokens})
 
@@ -284,7 +287,7 @@ def _record(row: Skill, *, before: str, actor: str, verb: str) -> None:
 
 
 def emit_changed(agents: Sequence[Agent], name: str, digest: str, actor: str) -> None:
-    """Emit that agents use another version of a skill from their next prompts on."""
+    """Emit a signal for each of the agents that use another version of a skill from their next prompts on."""
     emit(
         *(
             signal(SignalName.AGENT_SKILL_CHANGED, agent.id, skill=name, digest=digest, actor=actor)

@@ -31,7 +31,7 @@ from arbor.signals import SignalName, signal
 
 @dataclass(frozen=True, kw_only=True)
 class NewSubscription:
-    """A wanted subscription: names of signals or patterns, what they are about, and the peer if that is one."""
+    """A subscription to add: names of signals or patterns, what the signals are about, and the peer if they are about one."""
 
     names: Sequence[str]
     source: SignalSource

@@ -21,8 +21,9 @@ from apps.calls.services.maintenance_calls import (
     subject_of_memories,
 )
 from apps.calls.services.usage import budget_status_of
-from apps.maintenance.services.facts import SOURCE, ConversationFact, propose_facts, with_people
+from apps.maintenance.services.facts import ConversationFact, conversation_of, propose_facts, with_people
 from apps.maintenance.services.recovery import recover_maintenance_calls
+from apps.memories.services.embedding.embedding import embed_agent_texts
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.jobs.maintenance_flags import (
@@ -36,7 +37,6 @@ from apps.memories.services.jobs.summaries import (
     Summary,
     UnsummarizedEpisode,
     agents_with_unsummarized,
-    embed_summaries,
     store_summaries,
     unsummarized_episodes,
 )
@@ -59,7 +59,7 @@ WEIGH_BATCH = 20
 SHORT_EPISODE = 2
 #: Open maintenance calls of one agent and purpose at most.
 MAX_OPEN_OF_AGENT = 20
-#: Time without new maintenance calls of a purpose after one has failed finally, because the cause may persist.
+#: Time after a call's final failure in which its agent gets no new ones of that purpose, because the cause may persist.
 PAUSE_AFTER_FAILURE = timedelta(hours=1)
 #: Duration of one job run: three of them fit into a period of one minute.
 _JOB_RUN_DURATION = timedelta(seconds=15)
@@ -87,33 +87,24 @@ AND NOT EXISTS (
 
 
 def maintain_episodes() -> JobRunResult:
-    """Close the episodes that are over, summarize closed ones after a while, and store summaries as memories."""
-    results = [close_episodes()]
+    """Close the episodes that are over, summarize closed ones after a delay, and store summaries as memories."""
+    result = close_episodes()
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
-    results.append(run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION))
-    results.append(remember_summaries())
-    return _sum_of(results)
+    result += run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION)
+    return result + remember_summaries()
 
 
 def consolidate() -> JobRunResult:
     """Recover lost maintenance calls, extract concepts of new memories, and appraise memories."""
-    results = [recover_maintenance_calls()]
+    result = recover_maintenance_calls()
     extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _allowed(extracting, CallPurpose.EXTRACT)
-    results.append(run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION))
+    result += run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION)
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
-        results.append(run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION))
-    return _sum_of(results)
-
-
-def _sum_of(results: Sequence[JobRunResult]) -> JobRunResult:
-    return JobRunResult(
-        steps=sum(result.steps for result in results),
-        done=sum(result.done for result in results),
-        failed=sum(result.failed for result in results),
-    )
+        result += run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
+    return result
 
 
 def maintenance_model() -> str:
@@ -130,11 +121,13 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
     """Summarize up to a batch of an agent's closed episodes: long ones by a maintenance call, short ones by rule."""
     with tenant_transaction(tenant_id):
         unfinished = _unfinished(agent_id, CallPurpose.SUMMARIZE)
-        asked = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
-        episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=asked)
+        with_calls = [
+            UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED
+        ]
+        episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=with_calls)
         short = [episode for episode in episodes if len(episode.excerpts) <= SHORT_EPISODE]
         long = [episode for episode in episodes if len(episode.excerpts) > SHORT_EPISODE][
-            : _free_calls(tenant_id, agent_id, len(asked))
+            : _free_calls(tenant_id, agent_id, len(with_calls))
         ]
         done = sum(
             enqueue_maintenance_call(agent_id=agent_id, tenant_id=tenant_id, call=_summary_call(episode))
@@ -175,7 +168,8 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
         )
         for episode in episodes
     ]
-    embedded = embed_summaries(tenant_id, agent_id, [summary.text for summary in summaries])
+    texts = [summary.text for summary in summaries]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         return store_summaries(agent_id, summaries, embedded)
 
@@ -183,7 +177,7 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
 def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
     """Extract the concepts of a batch of waiting memories by rule, and propose the facts that people state in them.
 
-    Returns the number of memories.
+    Returns the number of memories whose concepts were stored.
     """
     with tenant_transaction(tenant_id):
         waiting = with_people(waiting_memories(agent_id, MaintenanceFlag.EXTRACT, limit=RULE_BATCH))
@@ -193,7 +187,7 @@ def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
             text=fact.text,
             confidence=fact.confidence,
             memory_id=memory_id,
-            conversation=excerpt.session.removeprefix(SOURCE),
+            conversation=conversation_of(excerpt.session),
         )
         for memory_id, excerpt in waiting
         if excerpt.person
@@ -205,9 +199,9 @@ def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
         if facts:
             # Proposals lock the agent, concepts the mind.
             lock_schedule(agent_id)
-        mine = set(store_concepts(agent_id, concepts))
-        propose_facts(agent_id=agent_id, facts=[fact for fact in facts if fact.memory_id in mine])
-    return len(mine)
+        extracted = set(store_concepts(agent_id, concepts))
+        propose_facts(agent_id=agent_id, facts=[fact for fact in facts if fact.memory_id in extracted])
+    return len(extracted)
 
 
 def _extract(tenant_id: UUID, agent_id: UUID) -> int:
@@ -223,16 +217,16 @@ def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
 def _enqueue_call(
     tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, flag: MaintenanceFlag, batch: int
 ) -> int:
-    """Enqueue a maintenance call about a batch of pending memories without one; return their number."""
+    """Enqueue a maintenance call about a batch of waiting memories that have none; return their number."""
     with tenant_transaction(tenant_id):
-        # One worker at a time selects for an agent, so no memory is in two calls.
+        # One worker at a time selects memories of an agent, so no memory is in two calls.
         lock_minds([agent_id])
         unfinished = _unfinished(agent_id, purpose)
         if not _free_calls(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
-        # Includes memories of failed calls, which wait for a person.
-        asked = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
-        waiting = waiting_memories(agent_id, flag, limit=batch, without=asked)
+        # With the memories of failed calls, which wait for a person.
+        with_calls = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
+        waiting = waiting_memories(agent_id, flag, limit=batch, without=with_calls)
         if flag is MaintenanceFlag.EXTRACT:
             waiting = with_people(waiting)
         if not waiting:
@@ -249,8 +243,11 @@ def _enqueue_call(
 
 def _request(purpose: CallPurpose, excerpts: Sequence[Excerpt]) -> ModelRequest:
     # The nonce cannot be guessed, so no memory can close its data block and inject a prompt.
-    by_rule = is_reflex(maintenance_model())
-    return maintenance_request(purpose, excerpts, nonce=secrets.token_hex(8), for_rules=by_rule)
+    return maintenance_request(purpose, excerpts, nonce=secrets.token_hex(8), for_rules=_is_by_rule())
+
+
+def _is_by_rule() -> bool:
+    return is_reflex(maintenance_model())
 
 
 def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[str, Any]]]:
@@ -261,12 +258,12 @@ def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[st
 def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     """Return the number of maintenance calls that an agent may add.
 
-    0 if the daily limit is used up: the memories wait until the next day. Rules cost nothing and have no limit.
+    0 if the daily limit is used up: the memories wait until the next day. Rules cost nothing and have no daily limit.
 
-    Tenants with open calls share ARBOR_MAX_MAINTENANCE_CALLS equally, new tenants at once. Calls that wait for a retry count
+    The tenants with open calls, and this one, share ARBOR_MAX_MAINTENANCE_CALLS equally. Calls that wait for a retry count
     only for their own agent.
     """
-    if not is_reflex(maintenance_model()) and not budget_status_of(agent_id).level.may_maintain:
+    if not _is_by_rule() and not budget_status_of(agent_id).level.may_maintain:
         return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})

@@ -26,12 +26,12 @@ from arbor.selves.proposals import (
 )
 
 ACTOR = "system:maintenance"
-#: The beginning of these proposals' source and of the turns' session; the conversation's id follows.
-SOURCE = "chat:"
+#: The source of these proposals, and the session of the turns, are this prefix and the conversation's id.
+_SOURCE = "chat:"
 #: The most of these proposals that wait for a decision, so that a talkative person leaves half of the queue to others.
 MOST_PENDING = 10
-#: What another statement of a pending fact adds to its confidence (the origin of seed 000).
-STATED_AGAIN_ADDS = 0.05
+#: Added to the confidence of a pending fact when it is stated again (the origin of seed 000).
+RESTATEMENT_CONFIDENCE = 0.05
 #: The latest proposals of facts that a new one is compared with.
 _COMPARED = 200
 
@@ -54,12 +54,12 @@ class _NewFact:
 
 
 def with_people(waiting: Sequence[tuple[UUID, Excerpt]]) -> list[tuple[UUID, Excerpt]]:
-    """Name the people in the excerpts of what they said to the agent. One statement; none without such memories."""
-    sessions = {memory_id: _conversation_of(excerpt.role, excerpt.session) for memory_id, excerpt in waiting}
-    people = people_of({session for session in sessions.values() if session is not None})
+    """Name the person in each excerpt that is a person's turn. One statement; none without such excerpts."""
+    conversations = [_conversation_id(excerpt.role, excerpt.session) for _, excerpt in waiting]
+    people = people_of({conversation_id for conversation_id in conversations if conversation_id is not None})
     return [
-        (memory_id, replace(excerpt, person=people.get(session, "") if session else ""))
-        for (memory_id, excerpt), session in zip(waiting, sessions.values(), strict=True)
+        (memory_id, replace(excerpt, person=people.get(conversation_id, "") if conversation_id else ""))
+        for (memory_id, excerpt), conversation_id in zip(waiting, conversations, strict=True)
     ]
 
 
@@ -68,19 +68,18 @@ def turns_of_people(agent_id: UUID, memory_ids: Collection[UUID]) -> Mapping[UUI
     if not memory_ids:
         return {}
     rows = Memory.objects.filter(agent_id=agent_id, id__in=list(memory_ids))
-    turns = rows.values_list("id", "role", "session")
     return {
-        memory_id: str(session)
-        for memory_id, role, name in turns
-        if (session := _conversation_of(role, name)) is not None
+        memory_id: str(conversation_id)
+        for memory_id, role, session in rows.values_list("id", "role", "session")
+        if (conversation_id := _conversation_id(role, session)) is not None
     }
 
 
 def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Sequence[str]:
     """Propose facts in the open transaction; return why some were left out.
 
-    The caller has locked the agent's schedule. A fact that waits for a decision already gets the turn as further evidence; one that
-    was decided, or that the agent remembers in the same words, is known.
+    The caller has locked the agent's schedule. A fact that is proposed already gets the turn as further evidence; a fact that
+    was decided, or that the agent remembers in the same words, is passed over.
     """
     if not facts:
         return ()
@@ -100,28 +99,33 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
         if same is not None:
             _support(same, fact)
             continue
-        again = next((other for other in new if is_same_statement(other.fact.text, fact.text)), None)
-        if again is None:
-            again = _NewFact(fact=fact)
-            new.append(again)
-        if str(fact.memory_id) not in again.evidence:
-            again.evidence.append(str(fact.memory_id))
+        found = next((other for other in new if is_same_statement(other.fact.text, fact.text)), None)
+        if found is None:
+            found = _NewFact(fact=fact)
+            new.append(found)
+        if str(fact.memory_id) not in found.evidence:
+            found.evidence.append(str(fact.memory_id))
     waiting = sum(
-        proposal.status == ProposalStatus.PENDING and proposal.source.startswith(SOURCE)
+        proposal.status == ProposalStatus.PENDING and proposal.source.startswith(_SOURCE)
         for proposal in earlier
     )
     room = max(0, MOST_PENDING - waiting)
     propose(agent_id=agent_id, proposals=[_proposal(found) for found in new[:room]])
-    return _left_out(agent_id, new[room:])
+    return _record_left_out(agent_id, new[room:])
 
 
-def _conversation_of(role: str, session: str) -> UUID | None:
-    """Return the id of the conversation in which a person said this to the agent; None for any other memory."""
-    return read_id(session.removeprefix(SOURCE)) if role == USER and session.startswith(SOURCE) else None
+def conversation_of(session: str) -> str:
+    """Return the id of the conversation whose turns are in a session."""
+    return session.removeprefix(_SOURCE)
+
+
+def _conversation_id(role: str, session: str) -> UUID | None:
+    """Return the id of the conversation that a person's turn belongs to; None for any other memory."""
+    return read_id(conversation_of(session)) if role == USER and session.startswith(_SOURCE) else None
 
 
 def _remembered(agent_id: UUID, texts: Sequence[str]) -> set[bytes]:
-    """Return the hashes of the texts that the agent remembers as facts, or did before they were archived."""
+    """Return the hashes of the texts that the agent remembers as facts, archived ones among them."""
     rows = Memory.objects.filter(
         agent_id=agent_id, type=MemoryType.SEMANTIC, content_hash__in=[content_hash(text) for text in texts]
     )
@@ -129,14 +133,13 @@ def _remembered(agent_id: UUID, texts: Sequence[str]) -> set[bytes]:
 
 
 def _support(proposal: Proposal, fact: ConversationFact) -> None:
-    """Add a turn to the evidence of a pending proposal; a decided one is not changed."""
-    evidence = [*proposal.evidence]
-    if proposal.status != ProposalStatus.PENDING or str(fact.memory_id) in evidence:
+    """Add a turn to the evidence of a pending proposal; a decided proposal is not changed."""
+    if proposal.status != ProposalStatus.PENDING or str(fact.memory_id) in proposal.evidence:
         return
-    if len(evidence) >= MOST_EVIDENCE:
+    if len(proposal.evidence) >= MOST_EVIDENCE:
         return
-    proposal.evidence = [*evidence, str(fact.memory_id)]
-    proposal.confidence = min(1.0, proposal.confidence + STATED_AGAIN_ADDS)
+    proposal.evidence = [*proposal.evidence, str(fact.memory_id)]
+    proposal.confidence = min(1.0, proposal.confidence + RESTATEMENT_CONFIDENCE)
     proposal.save(update_fields=["evidence", "confidence"])
 
 
@@ -146,13 +149,14 @@ def _proposal(found: _NewFact) -> NewProposal:
     return NewProposal(
         kind=ProposalKind.FACT,
         content=fact.text,
-        confidence=min(1.0, fact.confidence + further * STATED_AGAIN_ADDS),
-        source=f"{SOURCE}{fact.conversation}",
+        confidence=min(1.0, fact.confidence + further * RESTATEMENT_CONFIDENCE),
+        source=f"{_SOURCE}{fact.conversation}",
         evidence=found.evidence[:MOST_EVIDENCE],
     )
 
 
-def _left_out(agent_id: UUID, facts: Sequence[_NewFact]) -> Sequence[str]:
+def _record_left_out(agent_id: UUID, facts: Sequence[_NewFact]) -> Sequence[str]:
+    """Record the facts that were not proposed, and return the reason for each."""
     if not facts:
         return ()
     why = f"{MOST_PENDING} facts from conversations wait for a decision already"

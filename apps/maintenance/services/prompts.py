@@ -16,7 +16,7 @@ STEP = 500
 
 # Uses the partial index of prompts not yet emptied.
 _OLD = f"""errand_status = 'complete' AND request <> {sql_literal({})}
-    AND requested_at < now() - %(kept)s::interval AND ended_at < now() - %(kept)s::interval"""
+    AND requested_at < now() - %(age)s::interval AND ended_at < now() - %(age)s::interval"""
 _WAITING = f"""
 SELECT DISTINCT agent_id FROM (
     SELECT agent_id FROM calls_externalcall
@@ -35,9 +35,9 @@ WHERE tenant_id = %(tenant)s AND id IN (
 def empty_prompts() -> JobRunResult:
     """Empty the prompts of maintenance calls completed more than ARBOR_MAINTENANCE_PROMPTS_DAYS ago, agent by agent."""
     seconds = settings.ARBOR_MAINTENANCE_PROMPTS_KEPT.total_seconds()
-    return run_job("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), step=_empty)
+    return run_job("prompts", waiting=_WAITING.replace("%(age)s", f"'{seconds} seconds'"), step=_empty)
 
 
 def _empty(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
-        return change(_EMPTY, agent=agent_id, step=STEP, kept=settings.ARBOR_MAINTENANCE_PROMPTS_KEPT)
+        return change(_EMPTY, agent=agent_id, step=STEP, age=settings.ARBOR_MAINTENANCE_PROMPTS_KEPT)

@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.agents.services.locks import lock_schedule
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
 from apps.maintenance.services.facts import ConversationFact, propose_facts, turns_of_people
+from apps.memories.services.embedding.embedding import EmbeddedTexts, embed_agent_texts
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
@@ -21,8 +22,6 @@ from apps.memories.services.jobs.maintenance_flags import (
 )
 from apps.memories.services.jobs.summaries import (
     Summary,
-    SummaryVectors,
-    embed_summaries,
     record_failed_summary,
     store_summaries,
 )
@@ -45,30 +44,30 @@ class Purpose:
     read: Callable[[Subject, str], Any]
     #: Prepares the parsed reply outside any transaction, given tenant and agent.
     prepare: Callable[[UUID, UUID, Any], Any]
-    #: Applies the prepared reply in the transaction that stores it, given agent, subject and model handle; returns the
-    #: reasons for parts that were not used.
+    #: Applies the prepared reply in the transaction that stores the call's reply, given agent, subject, prepared reply and
+    #: model handle; returns the reasons for parts that were not used.
     apply: Callable[[UUID, Subject, Any, str], Sequence[str]]
     #: Runs in the transaction that stores a failed try, given agent, subject and reason.
     failed: Callable[[UUID, Subject, str], None]
-    #: Runs in the transaction that marks the call as failed, given the same.
+    #: Runs in the transaction that marks the call as failed, given agent, subject and reason.
     given_up: Callable[[UUID, Subject, str], None] = lambda *_: None
     #: Whether somebody waits for the answer: then unreadable replies are retried at once, the next model replaces an
     #: unreachable one, and nothing is retried later.
     waited_for: bool = False
-    #: Whether failed tries are repeated later; if not, the first failed try is the last.
-    repeated: bool = True
+    #: Whether failed tries are retried; if not, the first failed try is the last.
+    retried: bool = True
 
 
 def _memories(subject: Subject) -> list[UUID]:
     return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
-def _prepare_summary(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, SummaryVectors]:
-    return text, embed_summaries(tenant_id, agent_id, [text])
+def _prepare_summary(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, EmbeddedTexts]:
+    return text, embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=[text])
 
 
 def _apply_summary(
-    agent_id: UUID, subject: Subject, prepared: tuple[str, SummaryVectors], by: str
+    agent_id: UUID, subject: Subject, prepared: tuple[str, EmbeddedTexts], by: str
 ) -> Sequence[str]:
     text, embedded = prepared
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
@@ -99,7 +98,7 @@ def _apply_extraction(agent_id: UUID, subject: Subject, read: Extraction, _by: s
         store_concepts(agent_id, {ids[place]: found for place, found in concepts.by_place.items()})
     )
     given_up, notes = _count_left_out_memories(
-        agent_id, MaintenanceFlag.EXTRACT, ids, concepts, rule="its concepts are taken by rule"
+        agent_id, MaintenanceFlag.EXTRACT, ids, concepts, rule="its concepts are extracted by rule"
     )
     extract_left_out(agent_id, given_up)
     stated = {
@@ -111,7 +110,7 @@ def _apply_extraction(agent_id: UUID, subject: Subject, read: Extraction, _by: s
 def _propose_stated(
     agent_id: UUID, ids: Sequence[UUID], stated: Mapping[int, Sequence[str]]
 ) -> Sequence[str]:
-    """Propose the facts that a model found in people's turns; return why others were left out."""
+    """Propose the facts that a model found in people's turns; return why the others were left out."""
     turns = turns_of_people(agent_id, [ids[place] for place in stated])
     facts = [
         ConversationFact(
@@ -122,7 +121,7 @@ def _propose_stated(
         for fact in found
     ]
     notes = [
-        f"memory {place + 1}: its facts are dropped, because no person said it in a conversation"
+        f"memory {place + 1}: its facts are dropped, because it is no person's turn in a conversation"
         for place in stated
         if ids[place] not in turns
     ]
@@ -142,7 +141,7 @@ def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: 
 def _count_left_out_memories(
     agent_id: UUID, flag: MaintenanceFlag, ids: Sequence[UUID], read: Answers[Any], *, rule: str
 ) -> tuple[list[UUID], list[str]]:
-    """Count a try for memories that the reply left out; return those out of tries, and notes."""
+    """Count a try for memories that the reply left out; return those that have no tries left, and notes."""
     numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}
     tries = count_left_out(agent_id, flag, numbers.keys())
     given_up = [memory_id for memory_id in tries if tries[memory_id] >= MAX_TRIES]
@@ -203,13 +202,13 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         given_up=store_silence,
         waited_for=True,
     ),
-    # The step has a policy of retries of its own.
+    # The step of the workflow has its own rules of retries.
     CallPurpose.WORKFLOW: Purpose(
         read=lambda _, text: text,
         prepare=_as_read,
         apply=_answer_step,
         failed=_no_further_record,
         given_up=lambda _, subject, reason: _fail_step(subject, reason),
-        repeated=False,
+        retried=False,
     ),
 }

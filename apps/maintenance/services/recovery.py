@@ -1,4 +1,4 @@
-"""Recover lost maintenance calls: enqueue unleased ones again, retry those whose worker was lost; list and retry failed ones."""
+"""Recover maintenance calls whose message or worker was lost, and list and retry failed ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from apps.tenants.statements import change, fetch
 from arbor.models.handles import is_reflex
 from arbor.models.ports import ModelRequest
 
-#: Time after which an unanswered message is published again, at most.
+#: The longest time after which the message of a call that no worker took is published again.
 _MAX_MESSAGE_LEASE = timedelta(hours=1)
 #: Maintenance calls of one agent recovered in one step.
 _RECOVERED = 100
@@ -44,8 +44,8 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.errand_status IN
     AND c.errand_lease < now()
 ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
 """
-# The message lease grows with the waiting time, so messages do not pile up while no worker runs. For a conversation's
-# call, `told` says that its process is lost, so workers execute the retries.
+# The message lease grows with the waiting time, so messages do not pile up while no worker runs. In the subject of a
+# conversation's call, `told` means that the process that waited for the answer is lost, so workers execute the retries.
 _EXTEND_MESSAGE_LEASES = """
 UPDATE calls_externalcall
 SET lease_until = now() + least(%(longest)s, greatest(%(lease)s, now() - requested_at)),
@@ -55,11 +55,11 @@ WHERE tenant_id = %(tenant)s AND id = ANY(%(calls)s::uuid[])
 
 
 class _WorkerLost(Exception):
-    """A worker lost its lease on a maintenance call."""
+    """The lease of a worker on a maintenance call expired."""
 
 
 def recover_maintenance_calls() -> JobRunResult:
-    """Enqueue unleased maintenance calls again, and retry those whose worker was lost."""
+    """Enqueue maintenance calls whose message was lost again, and retry those whose worker was lost."""
     return run_job("maintenance_calls", waiting=_LOST, step=_recover)
 
 
@@ -69,11 +69,11 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
         pending = [row for row in rows if row[1] == CallStatus.PENDING]
         lost = [row for row in rows if row[1] == CallStatus.RUNNING]
         if pending and not budget_status_of(agent_id).level.may_maintain:
-            # Over the daily limit only conversations and rules continue; the rest stay due until the next day.
+            # Over the daily limit only conversations and rules continue; the other calls stay due until the next day.
             pending = [row for row in pending if is_reflex(row[2]) or "chat" in json.loads(row[5])]
         unsent = [(row[0], row[-1]) for row in pending]
         for row in lost:
-            error = _WorkerLost(f"worker {row[4]} took it and did not come back")
+            error = _WorkerLost(f"the worker of try {row[4]} did not come back")
             record_failed_try(_leased_call(tenant_id, agent_id, row), error)
         if unsent:
             calls = [call_id for call_id, _ in unsent]
@@ -157,9 +157,9 @@ def _about(subject: dict[str, Any]) -> str:
 
 
 def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) -> int:
-    """Release the subjects of failed maintenance calls for new ones, in the open transaction; return their number.
+    """Release the subjects of failed maintenance calls of an agent, or of the whole tenant, for new calls; return the number of calls.
 
-    For one agent, or the whole tenant. The next job run creates new calls; the failed ones are retained.
+    In the open transaction. The next job run creates the new calls; the failed ones remain, as retried.
     """
     rows = fetch(_RETRY, agent=agent_id)
     episodes = [
@@ -171,7 +171,7 @@ def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) 
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"{len(rows)} failed calls of maintenance are to be made anew",
+            message=f"requested new calls for {len(rows)} failed maintenance calls",
             detail={"purposes": dict(Counter(purpose for purpose, _ in rows))},
         )
     return len(rows)

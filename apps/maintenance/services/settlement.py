@@ -30,10 +30,10 @@ from arbor.models.ports import ModelReply, ModelRequest
 
 log = structlog.get_logger(__name__)
 
-#: Delay after each failed try. After the last one the call has failed.
-WAITS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
-#: Immediate retries of an unreadable reply that somebody waits for (seed 003, 10.7).
-MAX_RETRIES = 2
+#: The delay after each failed try. The call has failed when its try after the last delay fails.
+RETRY_DELAYS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
+#: The most immediate retries after unreadable replies that somebody waits for (seed 003, 10.7).
+MAX_IMMEDIATE_RETRIES = 2
 
 _COMPLETE = """
 UPDATE calls_externalcall
@@ -48,7 +48,7 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s
 _SCHEDULE_RETRY = """
 UPDATE calls_externalcall
 SET status = 'pending', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
-    due_at = now() + %(wait)s, lease_until = now() + %(believed)s, request = %(request)s, model = %(model)s,
+    due_at = now() + %(delay)s, lease_until = now() + %(lease)s, request = %(request)s, model = %(model)s,
     subject = %(subject)s
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
 RETURNING (SELECT name FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = agent_id)
@@ -83,7 +83,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
             # locked before its daily usage.
             charge_reply(call, reply)
     except (OperationalError, InterfaceError):
-        # A database error: the call is recovered when its lease expires.
+        # The call is recovered when its lease expires.
         raise
     except Exception as error:
         # An unexpected error counts as a failed try: it must not repeat forever, nor block other calls.
@@ -135,19 +135,19 @@ def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") ->
 class _Retry:
     """The next try of a maintenance call: its delay, model and request."""
 
-    wait: timedelta
+    delay: timedelta
     request: ModelRequest
     model: str
     subject: dict[str, Any]
 
 
 def _schedule_retry(call: LeasedCall, retry: _Retry, values: Mapping[str, Any]) -> bool:
-    """Write the next try; enqueue it if the process that waited for the answer was lost."""
+    """Write the next try; enqueue it at once if the process that waited for the answer was lost."""
     rows = fetch(
         _SCHEDULE_RETRY,
         **values,
-        wait=retry.wait,
-        believed=retry.wait or settings.ARBOR_QUEUE_LEASE,
+        delay=retry.delay,
+        lease=retry.delay or settings.ARBOR_QUEUE_LEASE,
         request=pack(retry.request.to_json()),
         model=retry.model,
         subject=Jsonb(retry.subject),
@@ -159,20 +159,20 @@ def _schedule_retry(call: LeasedCall, retry: _Retry, values: Mapping[str, Any]) 
 
 def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Retry | None:
     """Return the try that follows a failed one; None if the call has failed for good."""
-    if not PURPOSES[call.request.purpose].repeated:
+    if not PURPOSES[call.request.purpose].retried:
         return None
     request, model, subject = call.request, call.model, call.subject
     if isinstance(error, ReplyInvalid):
         request = retry_request(request, reply=storable(reply), fault=str(error))
     if not PURPOSES[request.purpose].waited_for:
-        if call.failures >= len(WAITS):
+        if call.failures >= len(RETRY_DELAYS):
             return None
-        return _Retry(wait=WAITS[call.failures], request=request, model=model, subject=subject)
-    if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < MAX_RETRIES:
+        return _Retry(delay=RETRY_DELAYS[call.failures], request=request, model=model, subject=subject)
+    if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < MAX_IMMEDIATE_RETRIES:
         subject = {**subject, "asked_again": asked + 1}
     elif isinstance(error, ModelUnavailable | ModelTimeout) and subject.get("models_left"):
         model, *models_left = subject["models_left"]
         subject = {**subject, "models_left": models_left}
     else:
         return None
-    return _Retry(wait=timedelta(), request=request, model=model, subject=subject)
+    return _Retry(delay=timedelta(), request=request, model=model, subject=subject)

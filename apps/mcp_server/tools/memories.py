@@ -54,7 +54,7 @@ class RecallResult(ToolResult):
     agent: str
     memories: list[RecalledMemory]
     tip_of_the_tongue: list[str] = Field(
-        description="Themes that the query matches while no single memory is clear."
+        description="Clusters that the query matches while no single memory is clear."
     )
 
 

@@ -17,13 +17,13 @@ ALTER TABLE memories_memory SET (autovacuum_vacuum_insert_scale_factor = 0, auto
     autovacuum_vacuum_scale_factor = 0.02);
 -- Vectors stay in the row, uncompressed: they do not compress, and reading them back costs more than scoring.
 ALTER TABLE memories_memory ALTER COLUMN lexical SET STORAGE PLAIN, ALTER COLUMN embedding SET STORAGE PLAIN;
--- Every memory that is stored changes counts: with room beside them their index need not change too.
+-- Each stored memory changes term counts: with free room on a page, the index does not change too.
 ALTER TABLE memories_term SET (fillfactor = 70);
--- A cache: it need not survive a crash of the database.
+-- The table is a cache, which need not survive a crash of the database.
 ALTER TABLE memories_activation SET UNLOGGED;
 """
-# The number of the transaction, not a counter: writers of one mind do not wait for each other, and a reader compares it with
-# its own snapshot, so that it misses nothing that is committed out of order.
+# A revision is the number of a transaction, not a counter: writers of one mind do not wait for each other, and a reader compares
+# the number with its own snapshot, so that it misses no change that is committed out of order.
 _SET_REVISION = """
 CREATE FUNCTION memories_set_revision() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -37,8 +37,8 @@ CREATE TRIGGER memories_mind_revision
     BEFORE INSERT OR UPDATE OF tenant_id, agent_id, embedding_model, embedding_dimension, revision ON memories_mind
     FOR EACH ROW EXECUTE FUNCTION memories_set_revision();
 """
-# A row that is gone has no revision of its own. By the mind's trigger the value that is written does not matter. A role that
-# may not write minds deletes memories only with their tenant or agent, which takes the mind as well.
+# A deleted row has no revision, so its deletion raises the revision of the mind; the mind's trigger replaces the written value. A
+# role that may not write minds deletes memories only with their tenant or agent, and so with the mind.
 _RAISE_MIND = """
 CREATE FUNCTION memories_raise_minds() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,11 +1,11 @@
-"""What agents were born with is kept for good."""
+"""Make the memories that agents were born with permanent."""
 
 from __future__ import annotations
 
 from django.db import migrations
 
-# The owner of the tables passes row-level security only while it is not forced.
-_KEEP_FOR_GOOD = """
+# The owner of the table bypasses row-level security only while it is not forced.
+_MAKE_PERMANENT = """
 DO $$
 DECLARE
     forced boolean := (SELECT relforcerowsecurity FROM pg_class WHERE oid = 'memories_memory'::regclass);
@@ -25,4 +25,4 @@ END $$
 class Migration(migrations.Migration):
     dependencies = [("memories", "0003_buffer_trust")]
 
-    operations = [migrations.RunSQL(_KEEP_FOR_GOOD, migrations.RunSQL.noop)]
+    operations = [migrations.RunSQL(_MAKE_PERMANENT, migrations.RunSQL.noop)]

@@ -24,7 +24,7 @@ class BufferItem(TenantModel):
     #: The speaker, as in `Memory.role`.
     role = models.CharField(max_length=100, blank=True, db_default="")
     importance = models.FloatField(default=0.3)
-    #: How far it is believed, as of a memory.
+    #: How far the content is believed, as in `Memory.trust`.
     trust = models.FloatField(default=1.0, db_default=1.0)
     #: The origin: `heartbeat:ID`, `operator`.
     source = models.CharField(max_length=200, blank=True)
@@ -85,14 +85,14 @@ class CodeSnippet(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="code")
-    #: The language after the opening fence; empty without one.
+    #: The language named after the opening fence; empty: none.
     language = models.CharField(max_length=40, blank=True)
     #: The subject: the words around the code.
     title = models.CharField(max_length=300, blank=True)
     code = models.TextField()
     #: SHA-256 of the code, which an agent stores only once.
     code_hash = models.BinaryField(max_length=32)
-    #: `chat:ID`, `heartbeat:ID`.
+    #: The origin: `chat:ID`, `heartbeat:ID`.
     source = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -26,13 +26,13 @@ class Episode(TenantModel):
     last_at = models.DateTimeField()
     #: When the episode was closed; empty while it is open.
     ended_at = models.DateTimeField(null=True)
-    #: Memories ever added: the place of the next one.
+    #: The number of memories ever added, which is the place of the last one.
     size = models.PositiveIntegerField(default=0)
     summary = models.TextField(blank=True)
     #: The author of the summary: a model, or the name of the rule.
     summarized_by = models.CharField(max_length=200, blank=True)
     summarized_at = models.DateTimeField(null=True)
-    #: The summary is a memory too (`Memory.sequence` 0), or needs none.
+    #: Whether the summary is stored as a memory too (`Memory.sequence` 0), or needs none.
     remembered = models.BooleanField(default=False, db_default=False)
     #: Failed attempts at a summary, and the last error.
     failures = models.PositiveSmallIntegerField(default=0)
@@ -54,15 +54,18 @@ class Episode(TenantModel):
             ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "agent", "-last_at"], name="memories_episode_recent"),
-            models.Index(fields=["tenant", "agent", "session", "-last_at"], name="memories_episode_session"),
+            # By the start: each memory changes the end of its episode, and an update of no indexed column touches no index.
+            models.Index(fields=["tenant", "agent", "-started_at"], name="memories_episode_recent"),
+            models.Index(
+                fields=["tenant", "agent", "session", "-started_at"], name="memories_episode_session"
+            ),
             models.Index(
                 fields=["tenant", "ended_at"],
                 name="memories_episode_unsummarized",
                 condition=models.Q(ended_at__isnull=False, summarized_at__isnull=True),
             ),
             models.Index(
-                fields=["tenant", "last_at"],
+                fields=["tenant", "started_at"],
                 name="memories_episode_unembedded",
                 condition=models.Q(embedding__isnull=True, summarized_at__isnull=False),
             ),
@@ -72,7 +75,7 @@ class Episode(TenantModel):
                 condition=models.Q(remembered=False, summarized_at__isnull=False),
             ),
             models.Index(
-                fields=["tenant", "last_at"],
+                fields=["tenant", "started_at"],
                 name="memories_episode_open",
                 condition=models.Q(ended_at__isnull=True),
             ),

@@ -15,7 +15,7 @@ from arbor.memory.relations import GraphNodeKind
 class Edge(TenantModel):
     """A relation between two nodes of one agent's graph.
 
-    The nodes are rows of several tables, so no foreign key can check that they exist; the service does.
+    The nodes are rows of several tables, so no foreign key can check that they exist; `services.graph.relations` does.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -67,7 +67,7 @@ class Concept(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="concepts")
     name = models.CharField(max_length=100)
-    #: The name for comparisons, with case and white space folded (`arbor.memory.concepts.concept_key`).
+    #: The name as it is compared, with case and white space folded (`arbor.memory.concepts.concept_key`).
     key = models.CharField(max_length=100)
     description = models.TextField(blank=True)
     parent = TenantForeignKey(

@@ -1,6 +1,6 @@
-"""Memories, and tables for the data of a memory that changes often: use, practice, neighborhood, activation.
+"""Memories, and the data of a memory that changes often: accesses, practice, neighborhood, activation.
 
-Frequent changes are in tables of their own, so that the wide row of the memory is seldom written.
+These data have their own tables, so that the wide row of the memory is seldom written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Memory(TenantModel):
     #: SHA-256 of the normalized content.
     content_hash = models.BinaryField(max_length=32)
     importance = models.FloatField(default=0.5)
-    #: Per day, in `arbor.memory.forgetting.relevance`.
+    #: The rate per day at which the relevance falls (`arbor.memory.forgetting.relevance`).
     decay_rate = models.FloatField(default=0.01)
     trust = models.FloatField(default=1.0)
     emotional_valence = models.FloatField(default=0.0)
@@ -44,11 +44,11 @@ class Memory(TenantModel):
     source = models.CharField(max_length=200, blank=True)
     #: Further values of the memory's type (`arbor.memory.details`).
     detail = models.JSONField(default=dict)
-    #: How long the memory is kept (`arbor.memory.values`).
+    #: How long the memory is kept, by its kind (`arbor.memory.values.Retention`).
     retention = models.CharField(
         max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
     )
-    #: The episode, and the place in it, 0 for its summary; empty for facts, which have no time.
+    #: The episode, and the memory's place in it, from 1, or 0 for the summary; no episode for facts, which have no time.
     episode = TenantForeignKey(
         Episode, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="memories"
     )
@@ -126,7 +126,7 @@ class Memory(TenantModel):
 
 
 class MemoryAccess(TenantModel):
-    """The count and the time of the agent's recalls of a memory. Views by people do not count."""
+    """The number of recalls of a memory by its agent, and the time of the last one. Views by people do not count."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="access")
     count = models.IntegerField(default=0)
@@ -160,9 +160,9 @@ class Practice(TenantModel):
 
 
 class Term(TenantModel):
-    """The number of an agent's memories with a term, for BM25. Term 0 counts all memories.
+    """The number of an agent's memories with a term, for BM25.
 
-    Term -1 counts nothing: its row has the terms of recent memories that are not counted yet.
+    Term 0 counts all memories. Term -1 counts nothing: its row has the terms of recent memories that are not counted yet.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "agent_id", "term")
@@ -180,7 +180,7 @@ class Term(TenantModel):
 
 
 class EmbeddingCacheEntry(TenantModel):
-    """A text's embedding by one model, cached per tenant, so that a hit reveals nothing about other tenants' texts."""
+    """A text's vector by one model, cached per tenant, so that a hit reveals nothing about other tenants' texts."""
 
     pk = models.CompositePrimaryKey("tenant_id", "model", "content_hash")
     model = models.CharField(max_length=100)
@@ -201,20 +201,20 @@ class Upkeep(TenantModel):
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="upkeep")
     agent = TenantForeignKey(Agent, related_name="+")
-    #: {memory id: weight}, the 20 closest; weights from 0 to 1.8.
+    #: {memory id: weight} of the 20 most associated memories at most; weights from 0 to 1.8.
     neighbors = models.JSONField(null=True)
     computed_at = models.DateTimeField(null=True)
-    #: The neighborhood is missing, or an input of its computation has changed.
+    #: Whether the neighborhood is missing, or an input of its computation has changed.
     stale = models.BooleanField(default=True)
-    #: Not yet assigned to clusters.
+    #: Whether the memory is not yet assigned to clusters.
     unclustered = models.BooleanField(default=True)
-    #: Concepts not yet extracted.
+    #: Whether its concepts are not yet extracted.
     unextracted = models.BooleanField(default=True)
-    #: Importance not yet appraised by a model; only where one is configured.
+    #: Whether its importance is not yet appraised by a model; only where one is configured.
     unweighed = models.BooleanField(default=False)
-    #: The words of its detail are not in the word index as they are now. Rows of an older version are looked at once.
+    #: Whether `Memory.lexical` may lack words of `Memory.detail`. True for rows of older versions of Arbor, which are checked once.
     unindexed = models.BooleanField(default=False, db_default=True)
-    #: Replies of models that left out this memory, about concepts and about importance; after some, the rule decides.
+    #: Numbers of models' replies, about concepts and about importance, that left out this memory; after MAX_TRIES, the rule decides.
     extract_tries = models.PositiveSmallIntegerField(db_default=0)
     weigh_tries = models.PositiveSmallIntegerField(db_default=0)
 
@@ -229,7 +229,7 @@ class Upkeep(TenantModel):
             )
             for flag in ("unweighed", "unindexed")
         ] + [
-            # One for the flags that each new memory has; a search for one of them leaves out the others within the index.
+            # One index for the three flags that each new memory has; a search for one flag filters by it within the index.
             models.Index(
                 fields=["tenant", "agent", "stale", "unclustered", "unextracted"],
                 name="memories_upkeep_pending",
@@ -242,11 +242,11 @@ class Upkeep(TenantModel):
 
 
 class Activation(TenantModel):
-    """The activation of a memory: a cache in an unlogged table, so a crash of the database clears it."""
+    """The activation of a memory: a cache in an unlogged table, which a crash of the database empties."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="activation")
     agent = TenantForeignKey(Agent, related_name="+")
-    #: From 0 to 1, at the time `at`; it fades from then on (`arbor.memory.activation`).
+    #: The activation at the time `at`, from 0 to 1; it fades from then on (`arbor.memory.activation`).
     level = models.FloatField()
     at = models.DateTimeField()
 

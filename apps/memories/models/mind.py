@@ -1,4 +1,4 @@
-"""Minds, one row per agent with memories, and the installation's records of embedders and maintenance jobs."""
+"""Minds, and the installation's records of embedders and maintenance jobs."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from arbor.memory.text.lexical import LEXICAL_DIMENSIONS
 
 
 class Mind(TenantModel):
-    """An agent's memory as a whole. All of its vectors come from one model, so that they can be compared."""
+    """An agent's memories as a whole; an agent without memories has none. All vectors come from one model, so that they can be compared."""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="mind")
     #: The embedder of this agent's vectors, as in `ARBOR_EMBEDDING_MODEL`, and their length.
     embedding_model = models.CharField(max_length=100)
     embedding_dimension = models.PositiveSmallIntegerField()
-    #: The start of the periods of maintenance that has never run.
+    #: The start of the first period of each kind of maintenance.
     created_at = models.DateTimeField(db_default=Now())
-    #: The last runs of forgetting: of faded memories, of trivial ones, and for the quota; empty: due now.
+    #: The last runs of forgetting: of faded memories, of trivial ones, and for the quotas; empty: due now.
     forgot_at = models.DateTimeField(null=True)
     cleaned_at = models.DateTimeField(null=True)
     counted_at = models.DateTimeField(null=True)
     #: The last reclustering; empty: never.
     clustered_at = models.DateTimeField(null=True)
-    #: The last transaction that created the mind, moved it to another model or deleted memories, set by triggers: older
-    #: images in mind caches are invalid. Other changes are found by `Memory.revision`.
+    #: The last transaction that created the mind, moved it to another model or deleted memories, set by triggers: images of the
+    #: mind from before are invalid. Mind caches find other changes by `Memory.revision`.
     revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta(TenantModel.Meta):
@@ -55,7 +55,7 @@ class NextEmbedding(TenantModel):
     embedding_model = models.CharField(max_length=100)
     #: Empty if the model cannot embed the text.
     embedding = HalfVectorField(null=True)
-    #: The terms that fit into the index beside the new vector; empty: unchanged.
+    #: The weights of the terms that fit into the index beside the new vector; empty: unchanged.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
 
     class Meta(TenantModel.Meta):
@@ -73,10 +73,11 @@ class EmbedderFault(models.Model):
 
     #: `NAME DIMENSION`
     embedding_model = models.CharField(max_length=100, primary_key=True)
-    #: Failures since the last success, the time of the first, and the last error.
+    #: The number of failures since the last success, and the time of the first one.
     failures = models.PositiveIntegerField()
     since = models.DateTimeField()
     retry_at = models.DateTimeField()
+    #: The class of the last error.
     error = models.CharField(max_length=300)
 
     def __str__(self) -> str:
@@ -93,7 +94,7 @@ class JobRun(models.Model):
     name = models.CharField(max_length=100, primary_key=True)
     #: The expected time between two runs, in seconds.
     period_s = models.FloatField(default=0)
-    #: The start of the expectation, the end of the last run, and its duration in seconds.
+    #: When a run was first expected, the end of the last run, and its duration in seconds.
     first_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField()
     seconds = models.FloatField()

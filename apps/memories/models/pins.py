@@ -14,15 +14,15 @@ from arbor.memory.values import Retention
 class Pin(TenantModel):
     """The pin of a memory, with the values that the memory gets back when it is unpinned.
 
-    A table of its own, because recall scans the memories and few of them are pinned.
+    A separate table, because recall scans all memories and few of them are pinned.
     """
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="pin")
     agent = TenantForeignKey(Agent, related_name="pins")
     pinned_at = models.DateTimeField(auto_now_add=True)
-    #: Who pinned it: `user:NAME`, `token:NAME`, `cli:NAME`.
+    #: Who pinned the memory: `user:NAME`, `token:NAME`, `cli:NAME`.
     pinned_by = models.CharField(max_length=200)
-    #: The memory's values from before: `Memory.decay_rate`, `retention`, `expires_at`.
+    #: The values of the memory before: `Memory.decay_rate`, `retention`, `expires_at`.
     decay_rate = models.FloatField()
     retention = models.CharField(max_length=9, choices=[(r.value, r.value) for r in Retention])
     expires_at = models.DateTimeField(null=True)

@@ -29,7 +29,7 @@ _collector: ContextVar[list[Signal] | None] = ContextVar("arbor_signal_collector
 
 
 def emit(*signals: Signal) -> None:
-    """Emit signals in the open transaction: by one statement, or by none where they are collected."""
+    """Emit signals in the open transaction: by one statement, or by none inside `collected_signals`."""
     collected = _collector.get()
     if collected is not None:
         collected.extend(signals)
@@ -38,7 +38,7 @@ def emit(*signals: Signal) -> None:
 
 
 def write_signals(signals: Sequence[Signal]) -> None:
-    """Write signals in the open transaction by one statement; none without signals."""
+    """Write signals in the open transaction: by one statement, by none if there are no signals."""
     if signals:
         change(INSERT_BATCHES, **batch_values(signals))
 
@@ -52,7 +52,7 @@ def write_tenant_signals(tenant_id: UUID, signals: Sequence[Signal]) -> None:
 
 @contextmanager
 def collected_signals() -> Iterator[list[Signal]]:
-    """Collect what the code inside emits; the caller writes the list in the same transaction."""
+    """Collect the signals that the code inside emits; the caller writes the list in the same transaction."""
     collected: list[Signal] = []
     token = _collector.set(collected)
     try:
@@ -75,7 +75,7 @@ def dropped_on_error() -> Iterator[None]:
 
 
 def batch_values(signals: Iterable[Signal]) -> dict[str, list[Any]]:
-    """Return the parameters of INSERT_BATCHES: one row for consecutive signals of one agent and heartbeat."""
+    """Return the parameters of INSERT_BATCHES: a row for each run of consecutive signals of one agent and heartbeat."""
     ticks: list[int] = []
     agents: list[UUID | None] = []
     heartbeats: list[UUID | None] = []

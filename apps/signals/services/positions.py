@@ -9,7 +9,7 @@ from apps.tenants.scope import OPS, OWNER
 #: Bits of a row's id below the number of its transaction.
 _BELOW = 64
 
-# `{base}` is added to the number of the transaction. SQL functions of one expression are inlined by the planner.
+# `{base}` is added to the transaction's number. SQL functions of one expression are inlined by the planner.
 _FUNCTIONS = """
 CREATE OR REPLACE FUNCTION signals_row_id(tick bigint) RETURNS uuid LANGUAGE sql STABLE AS $$
     SELECT (lpad(to_hex({base} + pg_current_xact_id()::text::bigint), 16, '0') || lpad(to_hex(tick), 16, '0'))::uuid
@@ -37,7 +37,7 @@ ORDER BY latest.id DESC LIMIT 1
 def continue_positions() -> bool:
     """Continue the positions if stored signals lie ahead of the database's transactions, as after a restore.
 
-    Returns whether it was needed. Runs as the owner of the functions.
+    Returns whether they had to be. Runs as the owner of the functions.
     """
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.signals'))")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -40,14 +40,14 @@ _LAST_ID = UUID(int=2**128 - 1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignalFilter:
-    """The wanted signals: of these agents and names; empty: of all."""
+    """The wanted signals: of these agents and of these names; an empty field allows all."""
 
     agents: tuple[UUID, ...] = ()
     names: frozenset[SignalName] = frozenset()
 
     @classmethod
     def of(cls, *, agents: Collection[UUID] = (), names: Collection[str] = ()) -> SignalFilter:
-        """Return the filter of agents and texts of names; `memory.goal_*` and `memory` mean all that begin so.
+        """Return the filter of agents and of names as `match_names` reads them.
 
         Raises Invalid for a name that no signal has.
         """
@@ -68,14 +68,14 @@ class SignalRecord:
 
     cursor: Cursor
     name: str
-    #: Empty: it is about what the tenant's agents share.
+    #: Empty: the signal is about what the tenant's agents share.
     agent_id: UUID | None
     heartbeat_id: UUID | None
     at: datetime
     data: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the signal as programs get it."""
+        """Return the signal as the API and webhooks send it."""
         return {
             "id": str(self.cursor),
             "name": self.name,
@@ -88,7 +88,7 @@ class SignalRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignalPage:
-    """Signals in order, the cursor after all that was looked through, and whether there is more already."""
+    """Signals in order, the cursor after all rows that were looked through, and whether there are more rows by now."""
 
     signals: Sequence[SignalRecord]
     cursor: Cursor
@@ -96,7 +96,10 @@ class SignalPage:
 
 
 def match_names(text: str) -> list[SignalName]:
-    """Return the names that a text means: a name, or the beginning of several, with or without `*`. Raises Invalid."""
+    """Return the names that a text means: one name, `memory.goal_*` for all that begin so, or `memory` for all of that group.
+
+    Raises Invalid where there is none.
+    """
     wanted = text.strip()
     if wanted in CATALOGUE:
         return [SignalName(wanted)]
@@ -105,13 +108,13 @@ def match_names(text: str) -> list[SignalName]:
     found = [name for name in CATALOGUE if stem and name.startswith(start)]
     if not found:
         raise Invalid(
-            f"there is no signal {text!r}; `arbor signals --names` lists all, `memory.goal_*` means several"
+            f"there is no signal {text!r}; `arbor signals --names` lists all, `memory.goal_*` means all that begin so"
         )
     return found
 
 
 def horizon() -> Cursor:
-    """Return the cursor after all signals that can be read now: what is read after it is new. One statement."""
+    """Return the cursor after all signals that can be read now; signals read after it are newer than this call. One statement."""
     ((row_id,),) = fetch(_HORIZON)
     return Cursor(row_id=row_id)
 
@@ -119,7 +122,7 @@ def horizon() -> Cursor:
 def read_signals(*, after: Cursor, wanted: SignalFilter | None = None, limit: int = 100) -> SignalPage:
     """Read the signals after a cursor, oldest first, in the tenant's transaction. One statement.
 
-    Signals of transactions that may still commit in front of others are left for a later read. Raises Invalid for a
+    Signals whose position a running transaction may still precede are left for a later read. Raises Invalid for a
     limit that is not 1 to MOST_SIGNALS.
     """
     _check_limit(limit)
@@ -135,7 +138,7 @@ def read_signals(*, after: Cursor, wanted: SignalFilter | None = None, limit: in
                     return SignalPage(signals=signals, cursor=signals[-1].cursor, more=True)
                 signals.append(record)
     if len(batches) < _MOST_ROWS:
-        # No row below the horizon can be added any more.
+        # Nothing can be added before the horizon any more.
         return SignalPage(signals=signals, cursor=max(after, end), more=False)
     return SignalPage(signals=signals, cursor=_end_of(batches[-1]), more=True)
 
@@ -145,7 +148,7 @@ def read_latest_signals(
 ) -> SignalPage:
     """Read the signals before a cursor, or the latest, newest first. One statement. Raises Invalid for the limit.
 
-    `cursor` of the page is the one to read before for the next page, `more` whether there may be one.
+    The next page is read with the page's `cursor` as `before`; `more` says whether there may be one.
     """
     _check_limit(limit)
     wanted = wanted or SignalFilter()
@@ -173,13 +176,9 @@ def _fetch(statement: str, wanted: SignalFilter, **values: Any) -> list[tuple[An
 
 
 def _records(row: Sequence[Any]) -> list[SignalRecord]:
-    return [*_unpacked(row)]
-
-
-def _unpacked(row: Sequence[Any]) -> Iterator[SignalRecord]:
     row_id, agent_id, heartbeat_id, at, packed = row[:5]
-    for number, (name, data) in enumerate(unpack_list(bytes(packed)), start=1):
-        yield SignalRecord(
+    return [
+        SignalRecord(
             cursor=Cursor(row_id=row_id, number=number),
             name=name,
             agent_id=agent_id,
@@ -187,6 +186,8 @@ def _unpacked(row: Sequence[Any]) -> Iterator[SignalRecord]:
             at=at,
             data=data,
         )
+        for number, (name, data) in enumerate(unpack_list(bytes(packed)), start=1)
+    ]
 
 
 def _end_of(row: Sequence[Any]) -> Cursor:

@@ -1,6 +1,7 @@
-"""Store the answers to waiting steps: of models, people and agents; the next leg of the run reads them.
+"""Store the answers of models, people and agents to waiting steps; the next leg of the run reads them.
 
-An answer is one compare-and-set on the step's row, so the first one counts, and a transaction that locks this row waits for no other lock.
+An answer is one compare-and-set on the step's row: the first one counts. The transaction locks that row last, so it never waits for
+another lock while it has this one.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.queues import enqueue
 from apps.workflows.models import WorkflowStep
-from apps.workflows.services.rows import advance_message
+from apps.workflows.services.rows import advance_message, checked_reason
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.models.json_text import storable
 from arbor.workflows.values import OPEN_RUNS, OUTPUT_LENGTH, WorkflowStepKind, WorkflowStepStatus
-
-REASON_LENGTH = 2_000
 
 
 def answer_prompt(*, step_id: UUID, attempt: int, output: str) -> bool:
@@ -29,16 +28,14 @@ def answer_prompt(*, step_id: UUID, attempt: int, output: str) -> bool:
 
 
 def fail_prompt(*, step_id: UUID, attempt: int, reason: str) -> bool:
-    """Store that a model gave no usable reply; return False if the step does not wait for this try."""
+    """Store why a model gave no usable reply; return False if the step does not wait for this try."""
     return _answer(WorkflowStep.objects.filter(id=step_id, attempts=attempt), error=reason)
 
 
 @transaction.atomic
 def decide_step(*, step_id: UUID, approved: bool, actor: str, reason: str = "") -> WorkflowStep:
-    """Approve or deny a waiting approval step. Raises NotFound, Invalid, and TransitionIllegal for one that is decided."""
-    reason = reason.strip()
-    if len(reason) > REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
+    """Approve or deny a waiting approval step. Raises NotFound, Invalid, and TransitionIllegal for a step that is decided."""
+    reason = checked_reason(reason)
     step = step_by_id(step_id)
     if step.kind != WorkflowStepKind.APPROVAL:
         raise Invalid(
@@ -62,19 +59,19 @@ def decide_step(*, step_id: UUID, approved: bool, actor: str, reason: str = "") 
 def complete_delegated_step(
     *, step_id: UUID, agent_id: UUID, output: str, failed: bool, actor: str
 ) -> WorkflowStep:
-    """Store an agent's answer to a step that was delegated to it; `failed`: the output is why it could not be done.
+    """Store an agent's answer to a step that was delegated to it; with `failed`, the output is why it could not be done.
 
     Raises NotFound, also for another agent's step, Invalid for the output, and TransitionIllegal for a step that has ended.
     """
     output = output.strip()
     if not 1 <= len(output) <= OUTPUT_LENGTH:
         raise Invalid(f"the output of a step has 1 to {OUTPUT_LENGTH:,} characters, got {len(output):,}")
-    mine = WorkflowStep.objects.filter(id=step_id, agent_id=agent_id, kind=WorkflowStepKind.DELEGATE)
-    step: WorkflowStep | None = mine.select_related("run__workflow").first()
+    delegated = WorkflowStep.objects.filter(id=step_id, agent_id=agent_id, kind=WorkflowStepKind.DELEGATE)
+    step: WorkflowStep | None = delegated.select_related("run__workflow").first()
     if step is None:
         raise NotFound(f"no step {step_id} is delegated to you")
     answered = _answer(
-        mine, output="" if failed else output, error=output if failed else "", decided_by=actor
+        delegated, output="" if failed else output, error=output if failed else "", decided_by=actor
     )
     if not answered:
         raise TransitionIllegal(f"the step {step.name} is {step.status}, so it cannot be completed any more")
@@ -104,7 +101,7 @@ def _answer(
 ) -> bool:
     """Store the answer of a waiting step and enqueue its run; return False if the step does not wait.
 
-    The leg cuts an output that is too long, and audits the cut.
+    The leg cuts an output that is too long, and records the cut in the audit log.
     """
     waiting = steps.filter(status=WorkflowStepStatus.WAITING, run__status__in=OPEN_RUNS)
     found = waiting.values_list("id", "run_id", "tenant_id", "run__workflow__name").first()

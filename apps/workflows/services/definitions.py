@@ -1,4 +1,4 @@
-"""Define workflows: names, versions, schedules."""
+"""Create, change and delete workflows, with their versions and schedules."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500
-#: Characters of a run's input as JSON.
+#: The most characters of a run's input as JSON.
 INPUT_LENGTH = 64_000
-#: Workflows of one tenant.
+#: The most workflows of one tenant.
 MOST_WORKFLOWS = 500
 
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
@@ -46,7 +46,7 @@ class WorkflowSchedule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkflowRequest:
-    """A new workflow, or the changes of one; None changes nothing."""
+    """A new workflow, or the changes of an existing one; a field that is None changes nothing."""
 
     name: str
     #: The graph in DOT.
@@ -150,7 +150,7 @@ def version_of(workflow: Workflow, number: int | None = None) -> WorkflowVersion
 
 
 def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input of a run. Raises Invalid for a missing name, and for an input that is too large."""
+    """Return the input of a run as a dictionary. Raises Invalid for a missing name, no JSON, and an input that is too large."""
     missing = [name for name in definition.inputs if name not in given]
     if missing:
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
@@ -166,8 +166,8 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
 
 
 def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
-    """Write the changes into the row, checked; the next run is planned anew only if its times change."""
-    planned_by = _times(workflow)
+    """Check the changes and write them into the row; the next run is planned anew only if the schedule changes."""
+    times_before = _times(workflow)
     if request.description is not None:
         workflow.description = _valid_description(request.description)
     if request.agent is not None:
@@ -185,7 +185,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
         check_input(read_definition(source), workflow.scheduled_input)
-    if workflow.next_run_at is None or _times(workflow) != planned_by:
+    if workflow.next_run_at is None or _times(workflow) != times_before:
         plan_next_run(workflow, after=datetime.now(UTC))
 
 
@@ -194,9 +194,11 @@ def _times(workflow: Workflow) -> tuple[object, ...]:
 
 
 def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
-    """Set the time of the next scheduled run; none without a schedule, or where no runs may start."""
-    has_schedule = bool(workflow.cron)
-    following = next_time(workflow.cron, workflow.zone, after) if has_schedule else None
+    """Set the time of the next scheduled run; none without a schedule, or where no runs may start.
+
+    Raises Invalid for the times, also of a disabled workflow.
+    """
+    following = next_time(workflow.cron, workflow.zone, after) if workflow.cron else None
     workflow.next_run_at = following if workflow.enabled else None
 
 
@@ -210,7 +212,7 @@ def _valid_description(text: str) -> str:
 
 
 def _add_version(workflow: Workflow, source: str, *, actor: str) -> bool:
-    """Add a version where the definition differs from the latest; return whether it does."""
+    """Add a version if the definition differs from the latest one; return whether it does."""
     digest = hashlib.sha256(source.encode()).hexdigest()
     latest = WorkflowVersion.objects.filter(workflow_id=workflow.id, number=workflow.version).first()
     if latest is not None and latest.content_hash == digest:
@@ -229,7 +231,7 @@ def _add_version(workflow: Workflow, source: str, *, actor: str) -> bool:
 
 
 def _shown(workflow: Workflow) -> dict[str, Any]:
-    """Return a workflow as the audit log shows it; the version is that of the definition."""
+    """Return the fields of a workflow as the audit log shows them."""
     return {
         "name": workflow.name,
         "version": workflow.version,

@@ -1,7 +1,7 @@
-"""Walk runs: one leg, from an answer to the next step that waits, or to the end.
+"""Walk runs leg by leg: from an answer to the next step that waits, or to the end.
 
-A leg is one transaction that locks the run: a worker that dies leaves the run as it was, and whoever walks it next repeats the leg.
-The answer of a step is stored with the step before, so no answer is used twice. Nothing outside the database is called.
+A leg is one transaction that locks the run: a worker that dies leaves the run as it was, and the next worker repeats the leg.
+The leg that uses an answer also writes the step as ended, so no answer is used twice. Nothing outside the database is called.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from apps.signals.services.emission import emit
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.models import WorkflowRun, WorkflowStep
-from apps.workflows.services.asking import Asked, agent_of, ask, release_step
-from apps.workflows.services.rows import ACTOR, run_signal, state_of, steps_of
+from apps.workflows.services.rows import ACTOR, decision_of, run_signal, state_of, steps_of
+from apps.workflows.services.step_requests import (
+    AnswerRequest,
+    agent_of,
+    close_step_goal,
+    request_answer,
+)
 from arbor.clock import Clock, SystemClock
 from arbor.errors import ArborError
 from arbor.ids import uuid7
@@ -46,7 +51,7 @@ from arbor.workflows.values import (
 
 log = structlog.get_logger(__name__)
 
-#: The columns of a step that its later legs change.
+#: The columns of a stored step that later legs change.
 _CHANGED = (
     "status",
     "attempts",
@@ -62,7 +67,7 @@ _CHANGED = (
 
 
 def advance_run(*, run_id: UUID, tenant_id: UUID, clock: Clock | None = None) -> bool:
-    """Walk a run as far as it goes now; return False if it is over, waits for an answer, or is unknown.
+    """Walk a run as far as possible now; return False if it has ended, waits for an answer, or is unknown.
 
     Nothing runs on behalf of a suspended tenant: its runs wait, and the sweep walks them once the tenant is active again.
     """
@@ -88,19 +93,19 @@ class _RunLeg:
         self._definition: WorkflowDefinition = read_definition(run.version.source)
 
     def advance(self) -> bool:
-        """Walk, ask for what the next step needs, and write everything."""
+        """Walk, request the answer of the next step, and write everything; return False if the step has no answer yet."""
         if self._run.position and self._answer() is None:
             return False
         self._lock()
-        progress, asked = self._ask(self._traverse())
-        self._release_ended(progress.checkpoint.state)
-        self._write(progress, asked)
+        progress, request = self._request(self._traverse())
+        self._close_goals(progress.checkpoint.state)
+        self._write(progress, request)
         return True
 
     def _lock(self) -> None:
-        """Lock agents in the order of ids, then the waiting step, whose answer may have come since it was read.
+        """Lock the schedules of agents in the order of ids, then the waiting step, whose answer may have come since it was read.
 
-        A step that nobody can be asked for leads on to another one in the same leg, so all agents are locked that may be handed a step.
+        After a step for which nobody can be asked, the same leg walks on to another: so all agents that a step may be delegated to are locked.
         """
         delegates = {
             spec.agent: spec
@@ -132,8 +137,8 @@ class _RunLeg:
     ) -> Progress[WorkflowState]:
         return resume_traversal(self._definition, position, state, answer, clock=self._clock)
 
-    def _ask(self, progress: Progress[WorkflowState]) -> tuple[Progress[WorkflowState], Asked]:
-        """Ask for what the waiting step needs; a step that cannot be asked is a failed try."""
+    def _request(self, progress: Progress[WorkflowState]) -> tuple[Progress[WorkflowState], AnswerRequest]:
+        """Request the answer of the waiting step; a step for which nobody can be asked is a failed try."""
         while progress.suspension is not None:
             wait: StepWait = progress.suspension.payload
             if wait.is_retry:
@@ -141,56 +146,62 @@ class _RunLeg:
             state = progress.checkpoint.state
             row_id = self._row_id(len(state.visits) - 1)
             try:
-                return progress, ask(self._run, wait.spec, state, step_id=row_id, now=self._now)
+                return progress, request_answer(self._run, wait.spec, state, step_id=row_id, now=self._now)
             except ArborError as error:
                 position = progress.checkpoint.position()
                 progress = self._resume(position, state, StepAnswer(error=str(error)))
-        return progress, Asked()
+        return progress, AnswerRequest()
 
     def _row_id(self, index: int) -> UUID:
-        """Return the id of a visit's row, made where there is none yet."""
+        """Return the id of a visit's row, which is created if there is none yet."""
         while len(self._rows) <= index:
             self._rows.append(WorkflowStep(id=uuid7(), tenant_id=self._run.tenant_id, run=self._run))
         return self._rows[index].id
 
-    def _release_ended(self, state: WorkflowState) -> None:
-        """Close the goals of delegated steps that have ended."""
+    def _close_goals(self, state: WorkflowState) -> None:
+        """Close the goals of delegated steps that have ended in this leg."""
         for row, visit in zip(self._rows, state.visits, strict=False):
             if row.goal_id and row.status in OPEN_STEPS and visit.status not in OPEN_STEPS:
-                release_step(row, reached=visit.status is WorkflowStepStatus.SUCCEEDED, reason=visit.error)
+                succeeded = visit.status is WorkflowStepStatus.SUCCEEDED
+                close_step_goal(row, succeeded=succeeded, reason=visit.error)
 
-    def _write(self, progress: Progress[WorkflowState], asked: Asked) -> None:
+    def _write(self, progress: Progress[WorkflowState], request: AnswerRequest) -> None:
+        """Write the run and the steps that had not ended before; the request belongs to the last step."""
         state = progress.checkpoint.state
         wait: StepWait | None = progress.suspension.payload if progress.suspension is not None else None
-        until = asked.until or (self._now + wait.waits if wait and wait.waits else None)
+        until = request.until or (self._now + wait.waits if wait and wait.waits else None)
         for index, visit in enumerate(state.visits):
             row_id = self._row_id(index)
             row = self._rows[index]
             if row.completed_at is not None:
                 continue
-            is_last = index == len(state.visits) - 1
-            self._write_step(row, visit, index, asked if is_last else Asked(), until if is_last else None)
+            if index == len(state.visits) - 1:
+                self._write_step(row, visit, index, request, until)
+            else:
+                self._write_step(row, visit, index, AnswerRequest(), None)
             log.debug("workflow_step_written", step_id=str(row_id), status=row.status)
         self._write_run(progress, until)
 
     def _write_step(
-        self, row: WorkflowStep, visit: StepState, index: int, asked: Asked, until: datetime | None
+        self, row: WorkflowStep, visit: StepState, index: int, request: AnswerRequest, until: datetime | None
     ) -> None:
         is_new = not row.number
         ended = visit.status not in OPEN_STEPS
         row.number, row.name, row.kind = index + 1, visit.name, visit.kind.value
-        row.status = (asked.status or visit.status).value
-        row.attempts = visit.attempts - asked.uncounted
+        row.status = (request.status or visit.status).value
+        row.attempts = visit.attempts - request.uncounted
         row.input, row.output, row.data = visit.input, visit.output, visit.data
-        row.error, row.decided_by = asked.error or visit.error, visit.decided_by
-        row.agent_id = asked.agent_id or row.agent_id
-        row.goal_id = asked.goal_id or row.goal_id
+        row.error, row.decided_by = request.error or visit.error, visit.decided_by
+        row.agent_id = request.agent_id or row.agent_id
+        row.goal_id = request.goal_id or row.goal_id
         row.started_at = row.started_at or self._now
         row.completed_at, row.due_at = (self._now, None) if ended else (None, until)
         row.save(force_insert=is_new, update_fields=None if is_new else _CHANGED)
-        self._report(row, cut=visit.cut + asked.cut, ended=ended, asked=bool(asked.agent_id) or is_new)
+        is_requested = bool(request.agent_id) or is_new
+        self._report(row, cut=visit.cut + request.cut, ended=ended, is_requested=is_requested)
 
-    def _report(self, row: WorkflowStep, *, cut: int, ended: bool, asked: bool) -> None:
+    def _report(self, row: WorkflowStep, *, cut: int, ended: bool, is_requested: bool) -> None:
+        """Record a cut of the step in the audit log, and emit that it ended, or that it waits for an approval."""
         if cut:
             record(
                 action=AuditAction.TRUNCATED,
@@ -205,7 +216,7 @@ class _RunLeg:
                     SignalName.WORKFLOW_STEP, self._run, step=row.name, kind=row.kind, status=row.status
                 )
             )
-        elif asked and row.kind == WorkflowStepKind.APPROVAL:
+        elif is_requested and row.kind == WorkflowStepKind.APPROVAL:
             emit(run_signal(SignalName.WORKFLOW_APPROVAL, self._run, step_id=row.id, step=row.name))
 
     def _write_run(self, progress: Progress[WorkflowState], until: datetime | None) -> None:
@@ -217,17 +228,17 @@ class _RunLeg:
         if progress.status is ProgressStatus.FINISHED:
             succeeded = progress.outcome in (NodeOutcome.SUCCESS, NodeOutcome.SKIPPED)
             run.status = WorkflowRunStatus.SUCCEEDED if succeeded else WorkflowRunStatus.FAILED
-            run.exit, run.error = progress.exit, "" if succeeded else _reason(progress)
+            run.exit, run.error = progress.exit, "" if succeeded else _failure_reason(progress)
             run.ended_at, run.due_at = self._now, None
         run.save(
             update_fields=["position", "leg", "failed_legs", "due_at", "status", "exit", "error", "ended_at"],
             force_update=True,
         )
         if run.ended_at is not None:
-            end_reported(run, actor=ACTOR)
+            report_end(run, actor=ACTOR)
 
 
-def end_reported(run: WorkflowRun, *, actor: str) -> None:
+def report_end(run: WorkflowRun, *, actor: str) -> None:
     """Record the end of a run in the audit log, and emit its signal."""
     record(
         action=AuditAction.WORKFLOW_ENDED,
@@ -242,13 +253,13 @@ def end_reported(run: WorkflowRun, *, actor: str) -> None:
 def _answer_to(
     row: WorkflowStep, definition: WorkflowDefinition, now: datetime
 ) -> StepAnswer | RetryDue | None:
-    """Return the answer to a waiting step: the stored one, or that its time is over; None if there is none yet."""
+    """Return the stored answer to a waiting step, or what follows once its time is over; None if there is none yet."""
     if row.status == WorkflowStepStatus.ANSWERED:
         return StepAnswer(
             output=row.output,
             error=row.error,
             final=row.kind == WorkflowStepKind.APPROVAL,
-            decision=("denied" if row.error else "approved") if row.kind == WorkflowStepKind.APPROVAL else "",
+            decision=decision_of(row),
             decided_by=row.decided_by,
         )
     if row.due_at is not None and row.due_at <= now:
@@ -256,8 +267,8 @@ def _answer_to(
     return None
 
 
-def _reason(progress: Progress[WorkflowState]) -> str:
-    """Return why a run failed: the fault of the walk, or the error of the last failed step."""
+def _failure_reason(progress: Progress[WorkflowState]) -> str:
+    """Return why a run failed: the error of the last failed step, and the fault of the traversal."""
     failed = [visit for visit in progress.checkpoint.state.visits if visit.error]
     last = f"{failed[-1].name}: {failed[-1].error}" if failed else f"it reached the exit {progress.exit}"
     return f"{last} ({progress.fault})" if progress.fault and failed else progress.fault or last

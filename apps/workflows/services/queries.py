@@ -5,7 +5,7 @@ Steps are arrays, in the order in which `arbor.heartbeat.influence` unpacks them
 
 from __future__ import annotations
 
-#: The latest steps that the tenant's agents were given and that ended. Read for agents that may give work to others.
+#: The latest ended steps that were delegated to other agents of the tenant. Read for agents that may delegate.
 DELEGATIONS_COLUMN = """
 CASE WHEN a.id = ANY(%(delegating)s::uuid[]) THEN (
     SELECT coalesce(json_agg(json_build_array(handler.name, step.about, step.completed, step.attempts, step.error)), '[]')
@@ -22,7 +22,7 @@ CASE WHEN a.id = ANY(%(delegating)s::uuid[]) THEN (
     ) handler
 ) ELSE '[]' END AS delegations
 """
-#: The latest results of steps that the agent itself carried out. Read for agents that may write for people.
+#: The latest outputs of steps that the agent itself carried out. Read for agents that may write for people.
 STEP_RESULTS_COLUMN = """
 CASE WHEN a.id = ANY(%(publishing)s::uuid[]) OR a.id = ANY(%(writing)s::uuid[]) THEN (
     SELECT coalesce(json_agg(json_build_array(flow.name, step.name, step.task, step.output, step.completed_at)), '[]')
@@ -38,11 +38,11 @@ CASE WHEN a.id = ANY(%(publishing)s::uuid[]) OR a.id = ANY(%(writing)s::uuid[]) 
     ) flow
 ) ELSE '[]' END AS step_results
 """
-#: Steps read of each kind.
+#: The most steps that each column reads.
 DELEGATIONS_READ = 40
 STEP_RESULTS_READ = 8
 
 
 def step_values() -> dict[str, int]:
-    """Return the statement's values, besides the ids of the tenant and of agents."""
+    """Return the values of both columns, besides the ids of the tenant and of agents."""
     return {"delegations": DELEGATIONS_READ, "step_results": STEP_RESULTS_READ}

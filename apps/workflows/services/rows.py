@@ -1,4 +1,4 @@
-"""Runs and steps between rows and values."""
+"""Runs and steps as values, and the messages and signals about them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,31 @@ from django.db.models import QuerySet
 
 from apps.queues import Task, TaskMessage
 from apps.workflows.models import WorkflowRun, WorkflowStep
+from arbor.errors import Invalid
 from arbor.signals import Signal, SignalName, signal
 from arbor.workflows.traversal import StepState, WorkflowState
 from arbor.workflows.values import WorkflowStepKind, WorkflowStepStatus
 
-#: The actor of what the walk of a run does.
+#: The actor of the changes that the legs of a run make.
 ACTOR = "system:workflows"
+#: The most characters of the reason for a decision or a cancellation.
+REASON_LENGTH = 2_000
+
+
+def checked_reason(text: str) -> str:
+    """Return a person's reason without the space around it. Raises Invalid for a reason that is too long or contains NUL."""
+    reason = text.strip()
+    if len(reason) > REASON_LENGTH or "\0" in reason:
+        raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
+    return reason
 
 
 def state_of(run: WorkflowRun, steps: Sequence[WorkflowStep]) -> WorkflowState:
-    """Return the state of a run from its rows, in order."""
-    return WorkflowState(input=run.input, visits=tuple(map(visit_of, steps)))
+    """Return the state of a run, from its row and those of its steps in order."""
+    return WorkflowState(input=run.input, visits=tuple(map(_visit_of, steps)))
 
 
-def visit_of(row: WorkflowStep) -> StepState:
+def _visit_of(row: WorkflowStep) -> StepState:
     """Return a row as a visit of its step."""
     return StepState(
         name=row.name,
@@ -52,7 +63,7 @@ def steps_of(run_id: UUID) -> QuerySet[WorkflowStep]:
 
 
 def advance_message(*, run_id: UUID, tenant_id: UUID, shown: str) -> TaskMessage:
-    """Return the message that walks a run."""
+    """Return the message on which a worker walks a run."""
     return TaskMessage(
         task=Task.ADVANCE_WORKFLOW,
         tenant_id=tenant_id,
@@ -62,7 +73,7 @@ def advance_message(*, run_id: UUID, tenant_id: UUID, shown: str) -> TaskMessage
 
 
 def run_signal(name: SignalName, run: WorkflowRun, **data: object) -> Signal:
-    """Return a signal of a run, which all agents of the tenant may follow; `agent` names the one that it runs for."""
+    """Return a signal of a run, which all agents of the tenant may follow; its `agent` is the one that the run is for."""
     agent = run.agent_id or run.workflow.agent_id
     return signal(
         name, None, run=run.id, workflow=run.workflow.name, agent=str(agent) if agent else "", **data

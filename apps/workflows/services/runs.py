@@ -20,10 +20,10 @@ from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep
-from apps.workflows.services.asking import release_step
 from apps.workflows.services.definitions import check_input, version_of
-from apps.workflows.services.legs import end_reported
-from apps.workflows.services.rows import advance_message, run_signal, steps_of
+from apps.workflows.services.legs import report_end
+from apps.workflows.services.rows import advance_message, checked_reason, run_signal, steps_of
+from apps.workflows.services.step_requests import close_step_goal
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.signals import SignalName
 from arbor.workflows.definition import read_definition
@@ -38,7 +38,6 @@ from arbor.workflows.values import (
 
 #: The time after which a run that no worker has walked is walked by the sweep.
 MESSAGE_LEASE = timedelta(seconds=15)
-REASON_LENGTH = 2_000
 KEY_LENGTH = 200
 
 
@@ -60,8 +59,8 @@ class RunRequest:
 def start_run(*, request: RunRequest) -> WorkflowRun:
     """Start a run of the latest version, or return the run that the same key has started.
 
-    Raises Invalid for the key, and for an input that is not valid or not that of the key's run, TransitionIllegal where the
-    workflow is disabled or the tenant suspended.
+    Raises Invalid for the key, for an input that is not valid or differs from that of the key's run, and for steps without an
+    agent; TransitionIllegal where the workflow is disabled or the tenant suspended.
     """
     workflow = request.workflow
     if len(request.key) > KEY_LENGTH or "\0" in request.key:
@@ -112,9 +111,7 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
 @transaction.atomic
 def cancel_run(*, run_id: UUID, actor: str, reason: str = "") -> WorkflowRun:
     """Cancel an open run with its waiting step. Raises NotFound, Invalid, TransitionIllegal for a run that has ended."""
-    reason = reason.strip()
-    if len(reason) > REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason has at most {REASON_LENGTH:,} characters and no NUL, got {len(reason):,}")
+    reason = checked_reason(reason)
     run: WorkflowRun | None = (
         WorkflowRun.objects.select_for_update(of=("self",))
         .select_related("workflow")
@@ -133,7 +130,7 @@ def cancel_run(*, run_id: UUID, actor: str, reason: str = "") -> WorkflowRun:
         _cancel_step(step, now=now, reason=why)
     run.status, run.error, run.ended_at, run.due_at = WorkflowRunStatus.CANCELED, why, now, None
     run.save(update_fields=["status", "error", "ended_at", "due_at"])
-    end_reported(run, actor=actor)
+    report_end(run, actor=actor)
     return run
 
 
@@ -150,7 +147,7 @@ def run_by_id(run_id: UUID) -> WorkflowRun:
 def runs(
     *, workflow_id: UUID | None = None, statuses: Collection[WorkflowRunStatus] = ()
 ) -> QuerySet[WorkflowRun]:
-    """Return runs, the latest first: of one workflow or of all, in these statuses or in any."""
+    """Return the runs of one workflow or of all, in the given statuses or in any, the latest first."""
     rows = WorkflowRun.objects.select_related("workflow", "version").order_by("-started_at", "-id")
     if workflow_id is not None:
         rows = rows.filter(workflow_id=workflow_id)
@@ -176,7 +173,7 @@ def _started_before(request: RunRequest) -> WorkflowRun | None:
 
 def _cancel_step(step: WorkflowStep, *, now: datetime, reason: str) -> None:
     if step.goal_id:
-        release_step(step, reached=False, reason=reason)
+        close_step_goal(step, succeeded=False, reason=reason)
     step.status, step.completed_at, step.error, step.due_at = WorkflowStepStatus.CANCELED, now, reason, None
     step.save(update_fields=["status", "completed_at", "error", "due_at"])
     if step.kind == WorkflowStepKind.PROMPT and step.agent_id:

@@ -30,7 +30,7 @@ class FoundStep:
 def steps_with(term: str) -> QuerySet[WorkflowStep, Any]:
     """Return a row for each succeeded step of the current tenant whose output contains a text, in any case, the latest first.
 
-    `steps_of` makes values of the rows.
+    `found_steps` makes values of the rows.
     """
     found: QuerySet[WorkflowStep, Any] = (
         WorkflowStep.objects.filter(
@@ -43,7 +43,7 @@ def steps_with(term: str) -> QuerySet[WorkflowStep, Any]:
     return found
 
 
-def steps_of(rows: Iterable[tuple[Any, ...]]) -> tuple[FoundStep, ...]:
+def found_steps(rows: Iterable[tuple[Any, ...]]) -> tuple[FoundStep, ...]:
     """Return the rows of `steps_with` as values."""
     return tuple(
         FoundStep(

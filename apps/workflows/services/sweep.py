@@ -21,14 +21,14 @@ from arbor.workflows.values import OPEN_RUNS, WorkflowStepStatus, WorkflowTrigge
 
 log = structlog.get_logger(__name__)
 
-#: Workflows, and runs, of a tenant in one step.
+#: The most workflows that one step starts for a tenant, and the most due runs, and runs with an answer, that it walks.
 _BATCH = 50
 #: Well below the period of the sweep.
 _JOB_RUN_DURATION = timedelta(seconds=3)
 #: The actor of scheduled runs.
 SCHEDULER = "system:schedule"
 
-# A round visits tenants under their own id. Nothing runs on behalf of a suspended tenant.
+# `run_job` visits agents; here the id of the tenant is that of its only "agent". Nothing runs on behalf of a suspended tenant.
 _SCHEDULED = """
 SELECT t.id AS agent_id WHERE EXISTS (
     SELECT FROM workflows_workflow w WHERE w.tenant_id = t.id AND w.next_run_at <= now()
@@ -58,11 +58,7 @@ def sweep_workflows() -> JobRunResult:
         step=lambda tenant_id, _: advance_due_runs(tenant_id),
         max_duration=_JOB_RUN_DURATION,
     )
-    return JobRunResult(
-        steps=started.steps + walked.steps,
-        done=started.done + walked.done,
-        failed=started.failed + walked.failed,
-    )
+    return started + walked
 
 
 def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
@@ -80,10 +76,10 @@ def start_scheduled(tenant_id: UUID, clock: Clock | None = None) -> int:
 
 
 def _start_due(workflow: Workflow, now: datetime) -> None:
-    """Start a due workflow and plan its next run; audit what is not possible."""
+    """Start a due workflow and plan its next run; record in the audit log why a run did not start."""
     slot = workflow.next_run_at
     assert slot is not None
-    # A schedule that is not valid any more has no next time before a person changes it.
+    # A schedule that is no longer valid has no next run until a person changes it.
     workflow.next_run_at = None
     try:
         plan_next_run(workflow, after=now)
@@ -117,25 +113,25 @@ def advance_due_runs(tenant_id: UUID, clock: Clock | None = None) -> int:
         answered = WorkflowRun.objects.filter(
             steps__status=WorkflowStepStatus.ANSWERED, steps__due_at__lte=now
         ).order_by("steps__due_at")
-        legs = {
+        leg_by_run = {
             run_id: leg for rows in (due, answered) for run_id, leg in rows.values_list("id", "leg")[:_BATCH]
         }
-    return sum(_advance(run_id, leg, tenant_id, clock) for run_id, leg in sorted(legs.items()))
+    return sum(_advance(run_id, leg, tenant_id, clock) for run_id, leg in sorted(leg_by_run.items()))
 
 
 def _advance(run_id: UUID, leg: int, tenant_id: UUID, clock: Clock) -> bool:
-    """Walk one run; a run whose leg raises gives way to the others for a while."""
+    """Walk one run; put off a run whose leg raises."""
     try:
         return advance_run(run_id=run_id, tenant_id=tenant_id, clock=clock)
     except Exception:
-        # A leg that raises would raise again in each sweep, and must not keep the tenant's other runs from moving.
+        # A leg that raises may raise again in each sweep, and must not keep the tenant's other runs from moving.
         log.exception("workflow_leg_failed", run_id=str(run_id))
         _put_off(run_id, leg, tenant_id, now=clock.now())
         return False
 
 
 def _put_off(run_id: UUID, leg: int, tenant_id: UUID, *, now: datetime) -> None:
-    """Count a failed leg and let the sweep leave its run alone for a while, unless somebody has walked it since."""
+    """Count a failed leg and delay the next sweep of its run, unless another worker has walked the run since."""
     with tenant_transaction(tenant_id):
         run: WorkflowRun | None = (
             WorkflowRun.objects.select_for_update(of=("self",))

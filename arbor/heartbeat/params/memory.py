@@ -26,19 +26,21 @@ from arbor.memory.values import MemoryType
 QUERY_LENGTH = 500
 CONTENT_LENGTH = 4_000
 REASON_LENGTH = 500
+INSIGHT_LENGTH = 2_000
 #: Memories that one artifact or insight may name as its sources.
 MAX_MATERIALS = 20
-
-
-def lower_case(value: Any) -> Any:
-    """Return a word in lower case."""
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-def text_list(description: str, *, most: int) -> Any:
-    """Return the schema of an optional list of texts."""
-    items = {"type": "string"}
-    return WithJsonSchema({"type": "array", "items": items, "maxItems": most, "description": description})
+MAX_RECALLED = 20
+# The origin of seed 000 recalls five by default.
+DEFAULT_RECALLED = 5
+#: Steps that one action stores, and characters of a step, a context, a pattern.
+MAX_STEPS = 20
+STEP_LENGTH = 500
+Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+#: The name of something that restricts a recall; empty: nothing does.
+_FilterName = Annotated[
+    str, BeforeValidator(lambda value: "" if value is None else value), StringConstraints(max_length=200)
+]
+_Step = Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)]
 
 
 def needed_text(what: str, *, most: int, then: str = "") -> Any:
@@ -52,31 +54,18 @@ class ActionParams(BaseModel):
     model_config = ConfigDict(frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
 
 
-Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+def _lower_case(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
 
 
-class RestParams(ActionParams):
-    """No parameters."""
-
-
-class ObserveParams(ActionParams):
-    """No parameters."""
-
-
-class ReviewGoalsParams(ActionParams):
-    """No parameters."""
-
-
-INSIGHT_LENGTH = 2_000
-MAX_RECALLED = 20
-# The origin of seed 000 recalls five by default.
-DEFAULT_RECALLED = 5
+#: Read the word of a choice in lower case.
+LOWER_CASE = BeforeValidator(_lower_case)
 
 
 def _lower_words(value: Any) -> Any:
     """Return a list of words in lower case, also of a single word."""
     written = [value] if isinstance(value, str) else value
-    return [lower_case(word) for word in written] if isinstance(written, list | tuple) else written
+    return [_lower_case(word) for word in written] if isinstance(written, list | tuple) else written
 
 
 def _moment(value: Any) -> Any:
@@ -90,55 +79,37 @@ def _moment(value: Any) -> Any:
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
-def _named(value: Any) -> Any:
-    """Return a name, empty for none."""
-    return "" if value is None else value
-
-
-#: The name of something that restricts a recall; empty: nothing does.
-FilterName = Annotated[
-    str, BeforeValidator(_named), StringConstraints(max_length=200), WithJsonSchema({"type": "string"})
+_Day = Annotated[datetime | None, BeforeValidator(_moment)]
+#: Offered as any texts: an unknown type is refused with the list of types.
+_Types = Annotated[
+    tuple[MemoryType, ...],
+    BeforeValidator(_lower_words),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": len(MemoryType)}),
 ]
 
 
 class SearchParams(ActionParams):
     """A query. Its description is short, because every prompt offers the actions that have it."""
 
-    query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="text")]
+    query: str = Field(min_length=1, max_length=QUERY_LENGTH, description="text")
 
 
 class RecallParams(ActionParams):
     """A query and filters."""
 
-    query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
-    limit: Annotated[
-        int,
-        Field(
-            ge=1, le=MAX_RECALLED, description=f"how many, 1 to {MAX_RECALLED} (default {DEFAULT_RECALLED})"
-        ),
-    ] = DEFAULT_RECALLED
-    types: Annotated[
-        tuple[MemoryType, ...],
-        BeforeValidator(_lower_words),
-        Field(description="of these types"),
-        text_list("", most=len(MemoryType)),
-    ] = ()
-    since: Annotated[
-        datetime | None,
-        BeforeValidator(_moment),
-        Field(description="from YYYY-MM-DD on"),
-        WithJsonSchema({"type": "string"}),
-    ] = None
-    until: Annotated[
-        datetime | None,
-        BeforeValidator(_moment),
-        Field(description="before that day"),
-        WithJsonSchema({"type": "string"}),
-    ] = None
-
-    concept: Annotated[FilterName, Field(description="its name")] = ""
-    theme: Annotated[FilterName, Field(description="its name")] = ""
-    episode: Annotated[FilterName, Field(description="its id")] = ""
+    query: str = needed_text("what to look for", most=QUERY_LENGTH)
+    limit: int = Field(
+        DEFAULT_RECALLED,
+        ge=1,
+        le=MAX_RECALLED,
+        description=f"how many, 1 to {MAX_RECALLED} (default {DEFAULT_RECALLED})",
+    )
+    types: _Types = Field((), description="of these types")
+    since: _Day = Field(None, description="from YYYY-MM-DD on")
+    until: _Day = Field(None, description="before that day")
+    concept: _FilterName = Field("", description="its name")
+    cluster: _FilterName = Field("", description="its name")
+    episode: _FilterName = Field("", description="its id")
 
     @field_validator("episode")
     @classmethod
@@ -156,11 +127,6 @@ class RecallParams(ActionParams):
         return self
 
 
-#: Steps that one action stores, and characters of a step, a context, a pattern.
-MAX_STEPS = 20
-STEP_LENGTH = 500
-
-
 def _steps(value: Any) -> Any:
     """Return a list of steps, also of a text with one on each line; empty ones are left out."""
     written = value.splitlines() if isinstance(value, str) else value
@@ -172,40 +138,16 @@ def _steps(value: Any) -> Any:
 class RememberParams(ActionParams):
     """A text to store, and what belongs to it. Steps make a procedure of it, a pattern a strategy."""
 
-    content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
-    type: Annotated[
-        MemoryType,
-        BeforeValidator(lower_case),
-        Field(description="episodic, semantic, procedural or strategic (default semantic)"),
-    ] = MemoryType.SEMANTIC
-    importance: Annotated[
-        float | None,
-        Field(ge=0, le=1, description="0 to 1"),
-        WithJsonSchema(
-            {
-                "type": ["number", "null"],
-                "minimum": 0,
-                "maximum": 1,
-                "description": "0 to 1",
-            }
-        ),
-    ] = None
-    steps: Annotated[
-        tuple[Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)], ...],
-        BeforeValidator(_steps),
-        Field(max_length=MAX_STEPS, description="of a procedure"),
-        text_list("of a procedure", most=MAX_STEPS),
-    ] = ()
-    context: Annotated[
-        str,
-        StringConstraints(max_length=STEP_LENGTH),
-        Field(description="situation"),
-    ] = ""
-    pattern: Annotated[
-        str,
-        StringConstraints(max_length=STEP_LENGTH),
-        Field(description="of a strategy"),
-    ] = ""
+    content: str = needed_text("what to keep", most=CONTENT_LENGTH)
+    type: Annotated[MemoryType, LOWER_CASE] = Field(
+        MemoryType.SEMANTIC, description="episodic, semantic, procedural or strategic (default semantic)"
+    )
+    importance: float | None = Field(None, ge=0, le=1, description="0 to 1")
+    steps: Annotated[tuple[_Step, ...], BeforeValidator(_steps)] = Field(
+        (), max_length=MAX_STEPS, description="of a procedure"
+    )
+    context: str = Field("", max_length=STEP_LENGTH, description="situation")
+    pattern: str = Field("", max_length=STEP_LENGTH, description="of a strategy")
 
     @model_validator(mode="after")
     def _of_a_type(self) -> Self:
@@ -214,34 +156,25 @@ class RememberParams(ActionParams):
         return self if fitting is self.type else self.model_copy(update={"type": fitting})
 
 
+def _material_ids(which: str) -> Any:
+    """Return the field of the ids of memories; `which` is the rest of its description."""
+    return Field((), max_length=MAX_MATERIALS, description=f"ids of up to {MAX_MATERIALS} memories {which}")
+
+
 class ReflectParams(ActionParams):
     """An insight, and the memories that it is based on."""
 
-    insight: Annotated[
-        str, needed_text("the pattern or lesson you notice", most=INSIGHT_LENGTH, then="; it is kept")
-    ]
-    focus: Annotated[
-        str,
-        StringConstraints(max_length=QUERY_LENGTH),
-        Field(description="what it is about"),
-    ] = ""
-    rests_on: Annotated[
-        tuple[Id, ...],
-        Field(
-            max_length=MAX_MATERIALS, description=f"ids of up to {MAX_MATERIALS} memories that it rests on"
-        ),
-        text_list(f"ids of up to {MAX_MATERIALS} memories that it rests on", most=MAX_MATERIALS),
-    ] = ()
+    insight: str = needed_text("the pattern or lesson you notice", most=INSIGHT_LENGTH, then="; it is kept")
+    focus: str = Field("", max_length=QUERY_LENGTH, description="what it is about")
+    rests_on: tuple[Id, ...] = _material_ids("that it rests on")
 
 
 class ConnectParams(ActionParams):
     """Two things and their relation."""
 
-    from_id: Annotated[Id, Field(description="id of a memory, goal or belief")]
-    to_id: Annotated[Id, Field(description="id of another one")]
-    relation: Annotated[
-        Relation, BeforeValidator(lower_case), Field(description="one of " + ", ".join(Relation))
-    ]
+    from_id: Id = Field(description="id of a memory, goal or belief")
+    to_id: Id = Field(description="id of another one")
+    relation: Annotated[Relation, LOWER_CASE] = Field(description="one of " + ", ".join(Relation))
 
 
 class ArtifactKind(StrEnum):
@@ -258,15 +191,9 @@ class ArtifactKind(StrEnum):
 class SynthesizeParams(ActionParams):
     """The work, and the memories that it is made from."""
 
-    topic: Annotated[str, needed_text("what it is about", most=QUERY_LENGTH)]
-    content: Annotated[str, needed_text("the work itself, whole", most=CONTENT_LENGTH, then="; it is kept")]
-    materials: Annotated[
-        tuple[Id, ...],
-        Field(max_length=MAX_MATERIALS, description=f"ids of up to {MAX_MATERIALS} memories it is made from"),
-        text_list(f"ids of up to {MAX_MATERIALS} memories it is made from", most=MAX_MATERIALS),
-    ] = ()
-    kind: Annotated[
-        ArtifactKind,
-        BeforeValidator(lower_case),
-        Field(description="conclusion, text or creative (default conclusion)"),
-    ] = ArtifactKind.CONCLUSION
+    topic: str = needed_text("what it is about", most=QUERY_LENGTH)
+    content: str = needed_text("the work itself, whole", most=CONTENT_LENGTH, then="; it is kept")
+    materials: tuple[Id, ...] = _material_ids("it is made from")
+    kind: Annotated[ArtifactKind, LOWER_CASE] = Field(
+        ArtifactKind.CONCLUSION, description="conclusion, text or creative (default conclusion)"
+    )

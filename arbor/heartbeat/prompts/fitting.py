@@ -1,12 +1,12 @@
 """Fitting of a situation into its prompt: the least important entries of each side are clipped or dropped first.
 
-A model with a small window is offered fewer actions, chosen by what the moment needs.
-"""
+A model with a small window is offered fewer actions, chosen by what the moment needs. Cuts are listed for the audit log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.goals.plans import OPEN_STEPS
@@ -19,6 +19,32 @@ from arbor.quotations import RenderedSection
 
 #: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.
 SPARE_SHARE = 0.9
+#: The sides in the order in which the unused tokens of the others are granted to them.
+_SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)
+#: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the
+#: sides (seed 003, 10.6).
+SMALL_PROMPT = 7_500
+_ALWAYS = frozenset({"recall", "remember", "reflect", "rest"})
+_TOWARDS_GOALS = frozenset({"inquire_shallow", "synthesize", REACH_OUT_USER})
+# Goals are changed and created by other keys of the reply, at no price, and `inquire_shallow` asks what `inquire_deep` does.
+_BY_MODE: Mapping[Mode, frozenset[str]] = {
+    Mode.CONVERSATION: _TOWARDS_GOALS,
+    Mode.CONSOLIDATION: frozenset({"connect", "maintain"}),
+    Mode.PLAN_EXECUTION: _TOWARDS_GOALS | {"connect", REACH_OUT_AGENT},
+    Mode.GOAL_PURSUIT: _TOWARDS_GOALS,
+    Mode.REFLECTION: frozenset({"connect", "inquire_shallow", "synthesize"}),
+}
+#: The modes in which a small prompt offers tools of MCP servers, and the number of them beside those that steps name.
+_WITH_TOOLS = frozenset({Mode.CONVERSATION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
+_TOOLS_SHOWN = 3
+#: `apps.audit.models.AuditAction.TRUNCATED`.
+TRUNCATED = "truncated"
+# What people can shorten, by section.
+_REMEDIES: Mapping[str, str] = {
+    "skills": "choose fewer or shorter skills",
+    "character": "shorten the character",
+    "message": "write a shorter message",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,9 +88,8 @@ def fit(
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [_noted(section, cut.get(section.name, 0)) for section in rendered]
-    return FittedSituation(
-        situation=situation, cut=cut, removed=removed_tokens(whole, rendered, count)
-    ), noted
+    removed = removed_tokens(whole, rendered, count)
+    return FittedSituation(situation=situation, cut=cut, removed=removed), noted
 
 
 def _noted(section: RenderedSection, cut: int) -> RenderedSection:
@@ -111,31 +136,6 @@ def _over(
     return over
 
 
-#: The sides in the order in which the unused tokens of the others are granted to them.
-_SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)
-
-
-#: A window is small if it leaves fewer tokens for the prompt: 2,500 for rules, actions and character, and the 5,000 of the
-#: sides (seed 003, 10.6).
-SMALL_PROMPT = 7_500
-
-_ALWAYS = frozenset({"recall", "remember", "reflect", "rest"})
-_TOWARDS_GOALS = frozenset({"inquire_shallow", "synthesize", REACH_OUT_USER})
-# Goals are changed and created by other keys of the reply, at no price, and `inquire_shallow` asks what `inquire_deep` does.
-_BY_MODE: Mapping[Mode, frozenset[str]] = {
-    Mode.CONVERSATION: _TOWARDS_GOALS,
-    Mode.CONSOLIDATION: frozenset({"connect", "maintain"}),
-    Mode.PLAN_EXECUTION: _TOWARDS_GOALS | {"connect", REACH_OUT_AGENT},
-    Mode.GOAL_PURSUIT: _TOWARDS_GOALS,
-    Mode.REFLECTION: frozenset({"connect", "inquire_shallow", "synthesize"}),
-}
-
-
-#: The modes in which a small prompt offers tools of MCP servers, and the number of them beside those that steps name.
-_WITH_TOOLS = frozenset({Mode.CONVERSATION, Mode.PLAN_EXECUTION, Mode.GOAL_PURSUIT})
-_TOOLS_SHOWN = 3
-
-
 def is_small(*, window: int, reply: int) -> bool:
     """Return whether a model with this window and a reply of at most `reply` tokens needs a compact prompt."""
     return room_of(window=window, fixed=0, reply=reply) < SMALL_PROMPT
@@ -164,3 +164,48 @@ def _needed(situation: Situation) -> Iterator[str]:
         yield REACH_OUT_USER
     if situation.contradictions:
         yield "maintain"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutContext:
+    """Tokens that a context has lost, its dropped entries, and the tokens that it has, all by section."""
+
+    removed: Mapping[str, int]
+    entries: Mapping[str, int]
+    left: Mapping[str, int]
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.removed.values())
+
+    @property
+    def in_words(self) -> str:
+        """Return the cuts as one line, the largest first."""
+        parts = [
+            f"{name.replace('_', ' ')} {tokens:,}"
+            for name, tokens in sorted(self.removed.items(), key=lambda cut: -cut[1])
+        ]
+        return f"{self.tokens:,} tokens left out ({', '.join(parts)})"
+
+    def to_json(self, *, model: str, window: int) -> dict[str, Any]:
+        sources = {
+            name: {
+                "tokens": tokens,
+                "before": tokens + self.left.get(name, 0),
+                "after": self.left.get(name, 0),
+                "entries": self.entries.get(name, 0),
+            }
+            for name, tokens in self.removed.items()
+        }
+        return {"model": model, "window": window, "tokens": self.tokens, "sources": sources}
+
+
+def without_room(*, model: str, window: int, tokens: int, sizes: Mapping[str, int]) -> str:
+    """Return why a window has no room for a context; `sizes` are the tokens of its sections, by name."""
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    part = f"; its largest part is {largest.replace('_', ' ')} with {sizes[largest]}" if largest else ""
+    remedy = _REMEDIES.get(largest, "shorten the character")
+    return (
+        f"the window of {model} has about {window} tokens, too few for a reply to a prompt of {tokens}{part}: set"
+        f" ARBOR_MODEL_CONTEXT if the server has more, use another model, or {remedy}"
+    )

@@ -102,7 +102,6 @@ CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 
 
 def instructions(offers: Iterable[ActionOffer], *, compact: bool) -> tuple[RenderedSection, ...]:
-    """Render the rules, the form of the reply and the actions."""
     return (
         RenderedSection("world_rules", COMPACT_RULES if compact else WORLD_RULES),
         RenderedSection("response_format", COMPACT_FORMAT if compact else RESPONSE_FORMAT),
@@ -123,7 +122,9 @@ def _actions(offers: Iterable[ActionOffer], *, compact: bool) -> str:
             # What its server says about it is data, in a section of the situation.
             lines.append(f"- {offer.name} ({offer.cost}): a tool of {server_of(offer.name)}; see Tools")
             continue
-        params = _params(offer, described=_required(offer) if compact else offer.params)
+        fields = ACTIONS[offer.name].params.model_fields if offer.name in ACTIONS else {}
+        required = [name for name, field in fields.items() if field.is_required()]
+        params = _params(offer, described=required if compact else offer.params)
         lines.append(f"- {offer.name} ({offer.cost}): {offer.summary}; params: {params}")
     return "\n".join(lines)
 
@@ -134,9 +135,3 @@ def _params(offer: ActionOffer, *, described: Collection[str]) -> str:
     if others := [name for name in offer.params if name not in described]:
         parts.append(f"optional: {', '.join(others)}")
     return "; ".join(parts) or "none"
-
-
-def _required(offer: ActionOffer) -> frozenset[str]:
-    """Return the names of the required parameters."""
-    fields = ACTIONS[offer.name].params.model_fields if offer.name in ACTIONS else {}
-    return frozenset(name for name, field in fields.items() if field.is_required())

@@ -15,16 +15,7 @@ from typing import NamedTuple
 from arbor.heartbeat.prompts.fitting import fit, is_small
 from arbor.heartbeat.prompts.instructions import CLOSING, further_keys, instructions
 from arbor.heartbeat.prompts.reductions import signal_sources
-from arbor.heartbeat.prompts.sections import (
-    approvals,
-    goals,
-    influence,
-    knowledge,
-    moment,
-    selfhood,
-    signals,
-    tools,
-)
+from arbor.heartbeat.prompts.sections import goals, influence, knowledge, moment, selfhood
 from arbor.heartbeat.prompts.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.prompts.token_shares import room_of, shares, side_of
 from arbor.heartbeat.replies.reply_schema import asked_keys
@@ -66,12 +57,10 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of all sections."""
         return sum(section.tokens for section in self.sections)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the tokens of the sections, by name."""
         return {section.name: section.tokens for section in self.sections}
 
 
@@ -137,52 +126,48 @@ def build_prompt(
 def render(situation: Situation, nonce: str) -> list[RenderedSection]:
     """Render the situation: slowly changing sections first, news last. Empty sections are left out of the prompt."""
     data = Data(nonce)
-    environment = situation.environment
-    return [
-        RenderedSection("identity", selfhood.identity(situation.aspects, data)),
-        RenderedSection("beliefs", selfhood.beliefs(situation.beliefs, data)),
-        RenderedSection("preferences", selfhood.preferences(situation.preferences, data)),
-        RenderedSection("capabilities", selfhood.capabilities(situation.capabilities)),
-        RenderedSection("experiences", selfhood.experiences(situation.experiences, data)),
-        RenderedSection("tallies", influence.tallies(situation.tallies)),
-        RenderedSection("peers", selfhood.peers(situation.peers, data)),
-        RenderedSection("goals", goals.goals(situation, data)),
-        RenderedSection("plan", goals.plan(situation, data)),
-        RenderedSection("intents", goals.intents(situation.pending_intents, data)),
-        RenderedSection("approvals", approvals.approvals(situation.approvals, data)),
-        RenderedSection("precedents", influence.precedents(situation.precedents, data)),
-        RenderedSection("attempts", influence.attempts(situation.attempts, data)),
-        RenderedSection("publications", influence.publications(situation.publications, data)),
-        RenderedSection("handlers", influence.handlers(situation.handlers, data)),
-        RenderedSection("issues", goals.issues(situation.issues, data)),
-        RenderedSection("recent", moment.memories("Recent experience", situation.recent, data)),
-        RenderedSection(
-            "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
-        ),
-        RenderedSection("themes", moment.clusters(situation.themes, data)),
-        RenderedSection("held", moment.buffer_items(situation.held, data)),
-        RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
-        RenderedSection("contradictions", selfhood.contradictions(situation.contradictions, data)),
-        RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
-        RenderedSection("last_beat", moment.last_heartbeat(situation.last_beat, data)),
-        RenderedSection("timing", moment.timing(situation)),
-        RenderedSection("tools", tools.tools(situation.actions, data)),
-        RenderedSection("environment", moment.environment(environment, data)),
-        RenderedSection("energy", moment.energy(situation)),
-        RenderedSection("mood", selfhood.mood(situation.mood)),
-        RenderedSection(
-            "drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})
-        ),
-        RenderedSection("notices", moment.notices(situation.notices, data)),
-        RenderedSection("signals", signals.signals(situation.signals, data)),
-        RenderedSection("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
-        RenderedSection("boundaries", selfhood.boundaries(situation.crossed, data)),
-        RenderedSection("directive", moment.directive(situation)),
-    ]
+    environment, offered = situation.environment, {offer.name for offer in situation.actions}
+    texts = {
+        "identity": selfhood.identity(situation.aspects, data),
+        "beliefs": selfhood.beliefs(situation.beliefs, data),
+        "preferences": selfhood.preferences(situation.preferences, data),
+        "capabilities": selfhood.capabilities(situation.capabilities),
+        "experiences": selfhood.experiences(situation.experiences, data),
+        "tallies": influence.tallies(situation.tallies),
+        "peers": selfhood.peers(situation.peers, data),
+        "goals": goals.goals(situation, data),
+        "plan": goals.plan(situation, data),
+        "intents": goals.intents(situation.pending_intents, data),
+        "approvals": influence.approvals(situation.approvals, data),
+        "precedents": influence.precedents(situation.precedents, data),
+        "attempts": influence.attempts(situation.attempts, data),
+        "publications": influence.publications(situation.publications, data),
+        "handlers": influence.handlers(situation.handlers, data),
+        "issues": goals.issues(situation.issues, data),
+        "recent": moment.memories("Recent experience", situation.recent, data),
+        "relevant": moment.memories("Memories that may matter now", situation.relevant, data),
+        "clusters": moment.clusters(situation.clusters, data),
+        "held": moment.buffer_items(situation.held, data),
+        "working_memory": moment.working_memory(situation.working_memory, data),
+        "contradictions": selfhood.contradictions(situation.contradictions, data),
+        "proposals": selfhood.proposals(situation.proposals, data),
+        "last_beat": moment.last_heartbeat(situation.last_beat, data),
+        "timing": moment.timing(situation),
+        "tools": knowledge.tools(situation.actions, data),
+        "environment": moment.environment(environment, data),
+        "energy": moment.energy(situation),
+        "mood": selfhood.mood(situation.mood),
+        "drives": selfhood.drives(situation.drives, offered),
+        "notices": moment.notices(situation.notices, data),
+        "signals": knowledge.signals(situation.signals, data),
+        "percepts": moment.percepts(situation.percepts, environment.pending_percepts, data),
+        "boundaries": selfhood.boundaries(situation.crossed, data),
+        "directive": moment.directive(situation),
+    }
+    return [RenderedSection(name, text) for name, text in texts.items()]
 
 
 def retry_note(fault: str) -> str:
-    """Return the message after an unreadable reply."""
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply_schema import CACHED_SCHEMAS, reply_schema
 from arbor.models.ports import ModelRequest
 
@@ -27,19 +26,19 @@ def request_json(
 
 
 def request_of(stored: Mapping[str, Any]) -> ModelRequest:
-    """Return a stored request with its schema."""
     request = dict(stored)
     schema_inputs = request.pop(_SCHEMA_OF, None)
     if schema_inputs is not None:
         allowed, keys = tuple(schema_inputs["allowed"]), tuple(schema_inputs["keys"])
         tools = schema_inputs.get("tools")
-        request["schema"] = reply_schema(ACTIONS, allowed, keys, tools) if tools else _schema(allowed, keys)
+        request["schema"] = reply_schema(allowed, keys, tools) if tools else _schema(allowed, keys)
     return ModelRequest.from_json(request)
 
 
+# Adapters recognize a schema that they have converted by its identity.
 @lru_cache(maxsize=CACHED_SCHEMAS)
 def _schema(allowed: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Any]:
-    return reply_schema(ACTIONS, allowed, keys)
+    return reply_schema(allowed, keys)
 
 
 def stored_sections(sections: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> list[list[Any]]:

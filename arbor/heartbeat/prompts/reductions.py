@@ -6,9 +6,8 @@ except those of the source that has waited longest, which are only shortened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from arbor.goals.plans import OPEN_STEPS
 from arbor.goals.values import GoalState
@@ -26,22 +25,31 @@ _ENTRY_CHARACTERS = 1_280
 #: Characters of a clipped percept, and of a clipped message.
 CLIPPED_PERCEPT = 600
 CLIPPED_MESSAGE = 1_990
+# Longer than the note that `line` adds to a cut text.
+_CLIP_NOTE = 60
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShortenedList:
-    """A list of the situation that can be shortened, and the section that shows it."""
+#: The indexes of droppable entries, the least important first.
+type Order = Callable[[list[Any]], Iterable[int]]
 
-    section: str
-    entries: Callable[[Situation], list[Any]]
-    put: Callable[[Situation, list[Any]], Situation]
-    #: The indexes of droppable entries, the least important first.
-    order: Callable[[list[Any]], Sequence[int]]
+
+class ShortenedList(NamedTuple):
+    """A list of the situation that can be shortened, by its path, and the section that shows it."""
+
+    path: str
+    order: Order
+    shown_by: str = ""
+
+    @property
+    def section(self) -> str:
+        return self.shown_by or self.path.partition(".")[0]
 
     def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Drop entries for the excess of tokens, at least one; return their number."""
-        entries = self.entries(situation)
-        gone: set[int] = set()
+        entries: Any = situation
+        for name in self.path.split("."):
+            entries = getattr(entries, name, ())
+        entries, gone = list(entries), set[int]()
         for place in self.order(entries):
             gone.add(place)
             excess -= _size(entries[place], count)
@@ -50,16 +58,15 @@ class ShortenedList:
         if not gone:
             return situation, 0
         remaining = [entry for place, entry in enumerate(entries) if place not in gone]
-        return self.put(situation, remaining), len(gone)
+        return _with_list(situation, self.path, remaining), len(gone)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clip:
+class Clip(NamedTuple):
     """Clips the longest percepts of some kind."""
 
-    section: str = "percepts"
     of: Callable[[PerceptView], bool]
     length: int
+    section: str = "percepts"
 
     def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
         """Clip percepts for the excess of tokens, the longest first."""
@@ -109,7 +116,6 @@ def signal_sources(situation: Situation) -> list[str]:
 
 
 def _one_line(signals: Sequence[SubscribedSignal]) -> SubscribedSignal:
-    """Return one entry for the signals of a source."""
     return SubscribedSignal(
         name=", ".join(signal.name for signal in signals),
         source=signals[0].source,
@@ -118,20 +124,8 @@ def _one_line(signals: Sequence[SubscribedSignal]) -> SubscribedSignal:
     )
 
 
-# Longer than the note that `line` adds to a cut text.
-_CLIP_NOTE = 60
-
-
 def _is_ordinary(percept: PerceptView) -> bool:
     return not percept.urgent and percept.kind not in (USER_MESSAGE, PEER_MESSAGE)
-
-
-def _is_not_users(percept: PerceptView) -> bool:
-    return not _is_users(percept)
-
-
-def _is_users(percept: PerceptView) -> bool:
-    return percept.kind == USER_MESSAGE
 
 
 def _size(entry: Any, count: CountTokens) -> int:
@@ -142,169 +136,105 @@ def _size(entry: Any, count: CountTokens) -> int:
     return int(tokens * min(1.0, shown)) + _ENTRY_OVERHEAD
 
 
-def _last_first(entries: list[Any]) -> Sequence[int]:
-    return range(len(entries) - 1, -1, -1)
+def _with_list(situation: Situation, path: str, entries: list[Any]) -> Situation:
+    match path:
+        case "percepts":
+            gone = {percept.id for percept in situation.percepts} - {percept.id for percept in entries}
+            crossed = [match for match in situation.crossed if match.about not in gone]
+            return situation.model_copy(update={"percepts": entries, "crossed": crossed})
+        case "shown_plan.steps":
+            shown = situation.shown_plan
+            plans = [
+                plan.model_copy(update={"steps": entries}) if plan is shown else plan
+                for plan in situation.plans
+            ]
+            return situation.model_copy(update={"plans": plans})
+        case _:
+            part, _, name = path.rpartition(".")
+            changed = getattr(situation, part).model_copy(update={name: entries}) if part else entries
+            return situation.model_copy(update={part or name: changed})
 
 
-def _first_first(entries: list[Any]) -> Sequence[int]:
-    return range(len(entries))
+def _last_first(keep: int = 0) -> Order:
+    """Return the order from the last entry on, which leaves the first `keep`."""
+    return lambda entries: range(len(entries) - 1, keep - 1, -1)
 
 
-def _but_the_first(entries: list[Any]) -> Sequence[int]:
-    return range(len(entries) - 1, 0, -1)
+def _first_first(keep: int = 0) -> Order:
+    """Return the order from the first entry on, which leaves the last `keep`."""
+    return lambda entries: range(len(entries) - keep)
 
 
-def _but_the_first_two(entries: list[Any]) -> Sequence[int]:
-    return range(len(entries) - 1, 1, -1)
-
-
-def _but_the_last(entries: list[Any]) -> Sequence[int]:
-    return range(len(entries) - 1)
-
-
-def _ordinary_last_first(entries: list[Any]) -> Sequence[int]:
+def _ordinary_last_first(percepts: list[Any]) -> Iterable[int]:
     """Drop the newest ordinary percepts; the first of all stays, so that each is shown some time."""
-    return [place for place in _but_the_first(entries) if _is_ordinary(entries[place])]
+    return [place for place in _last_first(1)(percepts) if _is_ordinary(percepts[place])]
 
 
-def _goals_in_order(entries: list[Any]) -> Sequence[int]:
+def _goals_in_order(goals: list[Any]) -> Iterable[int]:
     """Drop queued goals before active ones, by priority; the most important one stays."""
     shown = [
         (goal.state is GoalState.ACTIVE, goal.priority, place)
-        for place, goal in enumerate(entries)
+        for place, goal in enumerate(goals)
         if goal.state in (GoalState.ACTIVE, GoalState.QUEUED)
     ]
     return [place for *_, place in sorted(shown)[:-1]]
 
 
-def _listed(
-    name: str,
-    order: Callable[[list[Any]], Sequence[int]],
-    section: str = "",
-) -> ShortenedList:
-    """Return the reduction of a list of the situation, shown by the section of the same name by default."""
-    return ShortenedList(
-        section=section or name,
-        entries=lambda situation: list(getattr(situation, name)),
-        put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
-        order=order,
-    )
-
-
-def _percepts() -> ShortenedList:
-    """Return the reduction of the percepts and of their boundary matches."""
-
-    def put(situation: Situation, remaining: list[Any]) -> Situation:
-        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in remaining}
-        crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
-        return situation.model_copy(update={"percepts": remaining, "crossed": crossed})
-
-    return ShortenedList(
-        section="percepts",
-        entries=lambda situation: list(situation.percepts),
-        put=put,
-        order=_ordinary_last_first,
-    )
-
-
-def _on_mind(name: str, order: Callable[[list[Any]], Sequence[int]]) -> ShortenedList:
-    """Return the reduction of a list of the working memory."""
-    return ShortenedList(
-        section="working_memory",
-        entries=lambda situation: list(getattr(situation.working_memory, name)),
-        put=lambda situation, remaining: situation.model_copy(
-            update={"working_memory": situation.working_memory.model_copy(update={name: remaining})}
-        ),
-        order=order,
-    )
-
-
-def _steps() -> ShortenedList:
-    """Return the reduction of the steps of the shown plan: completed ones first, then the last; the next two stay."""
-
-    def put(situation: Situation, remaining: list[Any]) -> Situation:
-        shown = situation.shown_plan
-        plans = [
-            plan.model_copy(update={"steps": remaining}) if plan is shown else plan
-            for plan in situation.plans
-        ]
-        return situation.model_copy(update={"plans": plans})
-
-    def order(steps: list[Any]) -> Sequence[int]:
-        done = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
-        following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
-        return [*done, *reversed(following[2:])]
-
-    return ShortenedList(
-        section="plan",
-        entries=lambda situation: list(situation.shown_plan.steps) if situation.shown_plan else [],
-        put=put,
-        order=order,
-    )
-
-
-def _outcomes() -> ShortenedList:
-    return ShortenedList(
-        section="last_beat",
-        entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
-        put=lambda situation, remaining: situation.model_copy(
-            update={
-                "last_beat": situation.last_beat
-                and situation.last_beat.model_copy(update={"outcomes": remaining})
-            }
-        ),
-        order=_first_first,
-    )
+def _steps_in_order(steps: list[Any]) -> Iterable[int]:
+    """Drop completed steps first, then the last; the next two stay."""
+    done = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
+    following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
+    return [*done, *reversed(following[2:])]
 
 
 # The reductions of each side, the least important first.
 SHEDS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalShed, ...]] = {
     PromptSide.IDENTITY: (
-        _listed("capabilities", _last_first),
-        _listed("preferences", _last_first),
-        _listed("beliefs", _but_the_first_two),
-        _listed("aspects", _but_the_first_two, section="identity"),
-        _listed("beliefs", _last_first),
-        _listed("aspects", _but_the_first, section="identity"),
+        ShortenedList("capabilities", _last_first()),
+        ShortenedList("preferences", _last_first()),
+        ShortenedList("beliefs", _last_first(2)),
+        ShortenedList("aspects", _last_first(2), "identity"),
+        ShortenedList("beliefs", _last_first()),
+        ShortenedList("aspects", _last_first(1), "identity"),
     ),
     PromptSide.MEMORY: (
-        _listed("held", _last_first),
-        _listed("themes", _last_first),
-        _listed("experiences", _last_first),
-        _on_mind("thoughts", _first_first),
-        _on_mind("curiosity", _but_the_last),
-        _on_mind("concerns", _but_the_last),
-        _listed("recent", _but_the_last),
-        _listed("relevant", _but_the_first),
+        ShortenedList("held", _last_first()),
+        ShortenedList("clusters", _last_first()),
+        ShortenedList("experiences", _last_first()),
+        ShortenedList("working_memory.thoughts", _first_first()),
+        ShortenedList("working_memory.curiosity", _first_first(1)),
+        ShortenedList("working_memory.concerns", _first_first(1)),
+        ShortenedList("recent", _first_first(1)),
+        ShortenedList("relevant", _last_first(1)),
     ),
     PromptSide.WORLD_STATE: (
-        _listed("peers", _last_first),
+        ShortenedList("peers", _last_first()),
         SignalShed(),
-        _listed("issues", _last_first),
-        _listed("approvals", _last_first),
-        _listed("contradictions", _but_the_first),
-        _listed("notices", _but_the_first),
-        _listed("proposals", _but_the_first),
-        Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
-        Clip(of=_is_not_users, length=CLIPPED_MESSAGE),
-        _percepts(),
-        _steps(),
-        _listed("goals", _goals_in_order),
-        _listed("intents", _but_the_first),
-        _listed("contradictions", _last_first),
-        _listed("proposals", _last_first),
-        _listed("notices", _last_first),
+        ShortenedList("issues", _last_first()),
+        ShortenedList("approvals", _last_first()),
+        ShortenedList("contradictions", _last_first(1)),
+        ShortenedList("notices", _last_first(1)),
+        ShortenedList("proposals", _last_first(1)),
+        Clip(_is_ordinary, CLIPPED_PERCEPT),
+        Clip(lambda percept: percept.kind != USER_MESSAGE, CLIPPED_MESSAGE),
+        ShortenedList("percepts", _ordinary_last_first),
+        ShortenedList("shown_plan.steps", _steps_in_order, "plan"),
+        ShortenedList("goals", _goals_in_order),
+        ShortenedList("intents", _last_first(1)),
+        ShortenedList("contradictions", _last_first()),
+        ShortenedList("proposals", _last_first()),
+        ShortenedList("notices", _last_first()),
         # Last resort: no model accepts a prompt that is too long.
-        Clip(of=_is_users, length=CLIPPED_MESSAGE),
+        Clip(lambda percept: percept.kind == USER_MESSAGE, CLIPPED_MESSAGE),
     ),
     PromptSide.ACTION_HISTORY: (
-        _listed("tallies", _last_first),
-        _listed("handlers", _last_first),
-        _listed("publications", _last_first),
-        _listed("precedents", _but_the_first),
-        _listed("attempts", _but_the_first),
-        _outcomes(),
-        _listed("precedents", _last_first),
-        _listed("attempts", _last_first),
+        ShortenedList("tallies", _last_first()),
+        ShortenedList("handlers", _last_first()),
+        ShortenedList("publications", _last_first()),
+        ShortenedList("precedents", _last_first(1)),
+        ShortenedList("attempts", _last_first(1)),
+        ShortenedList("last_beat.outcomes", _first_first()),
+        ShortenedList("precedents", _last_first()),
+        ShortenedList("attempts", _last_first()),
     ),
 }

@@ -11,6 +11,10 @@ REPLY_SHARE = 0.25
 LEAST_REPLY = 256
 #: The least part of its share that a side keeps in a small window.
 LEAST_SCALE = 0.1
+#: Short sections that are never cut.
+_WHOLE = frozenset(
+    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
+)
 
 
 class PromptSide(StrEnum):
@@ -33,17 +37,13 @@ SHARES: Mapping[PromptSide, int] = {
 _SIDE_OF: Mapping[str, PromptSide] = {
     **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), PromptSide.IDENTITY),
     **dict.fromkeys(
-        ("recent", "relevant", "themes", "held", "working_memory", "experiences"), PromptSide.MEMORY
+        ("recent", "relevant", "clusters", "held", "working_memory", "experiences"), PromptSide.MEMORY
     ),
     **dict.fromkeys(
         ("tallies", "attempts", "precedents", "publications", "handlers"), PromptSide.ACTION_HISTORY
     ),
     "last_beat": PromptSide.ACTION_HISTORY,
 }
-#: Short sections that are never cut.
-_WHOLE = frozenset(
-    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
-)
 
 
 def side_of(section: str) -> PromptSide | None:

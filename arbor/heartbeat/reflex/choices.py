@@ -1,37 +1,164 @@
-"""Choices of the reflex policy: a reply as a draft, parameters of actions, proposals."""
+"""Choices of the reflex policy: memories as its materials, a reply as a draft, parameters of actions, proposals."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
-from arbor.heartbeat.reflex.materials import (
-    excerpt,
-    first_hand_memories,
-    gist,
-    gist_with_speaker,
-    most_similar_pair,
-)
+from arbor.contacts.values import Speaker
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.replies.reply import (
     Decomposition,
-    GoalUpdate,
     Intention,
-    MemoryNote,
     ProposalChoice,
     ProposalDecision,
     ProposedAction,
-    ProposedGoal,
     Reply,
 )
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.views import GoalView, IntentView, ProposalView
 from arbor.memory.relations import Relation
-from arbor.quotations import quoted
+from arbor.memory.text.lexical import STOP_WORDS, term_of
+from arbor.memory.values import MemoryType
+from arbor.quotations import quoted, shorten
 from arbor.workflows.values import COMPLETE_STEP
 
+EXCERPT_LENGTH = 120
+#: Beginnings of the policy's own insights and summaries.
+STAYS = "What stays with me is this"
+SUMMARY = "About"
+BACK = "Looking back"
+NEEDED = "To be done with"
+GATHERED = "These came to mind together"
+_OWN = (STAYS, f"{SUMMARY} “", BACK, NEEDED, GATHERED, "Heartbeat ", "I wondered")
+
+_WORD = re.compile(r"[^\W\d_]{5,}")
+_SIGNIFICANT = re.compile(r"[^\W\d_]{3,}")
+#: A capitalized word that does not begin a sentence.
+_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,;:] )[A-ZÀ-Þ][^\W\d_]{2,}")
+_BETWEEN = re.compile(r"\W+")
+#: The last quotation that begins in a text; ’ in a word is an apostrophe.
+_INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
+_ROTATED_PAIRS = 5
+#: A word from this length on may be a subject of its own.
+_LONG = 8
 #: The actions of a plan that think about the goal, and so can follow a procedure; the first of them that is planned does.
 _THINKING = ("synthesize", "reflect", "remember")
+#: A step of a workflow in the text of its percept or its goal.
+_DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
+_TASK = "The task: "
+#: Memories in a summary.
+_MATERIALS = 3
+#: Substitutes for an impossible action, the nearest first.
+SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
+#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
+SURE_ENOUGH = 0.8
+
+
+def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
+    """Return a text on one line, clipped."""
+    return shorten(" ".join(text.split()), longest)
+
+
+def gist(view: MemoryView) -> str:
+    """Return a memory on one line, or its innermost quotation, because reflections on reflections nest quotations."""
+    quotation = None if view.role else _INNERMOST.search(view.content)
+    inner = (quotation.group(1) or quotation.group(2) or "").strip() if quotation else ""
+    return excerpt(inner or view.content)
+
+
+def gist_with_speaker(view: MemoryView) -> str:
+    return f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
+
+
+def first_hand_memories(situation: Situation) -> list[MemoryView]:
+    """Return the distinct memories of others' utterances, else those not episodic, else all; never own answers."""
+    views = [view for view in _distinct(situation) if view.role != Speaker.AGENT]
+    utterances = [view for view in views if view.role]
+    return utterances or [view for view in views if view.type is not MemoryType.EPISODIC] or views
+
+
+def memories_without_thoughts(situation: Situation) -> list[MemoryView]:
+    """Return the first-hand memories that no recent thought and no recalled insight of the agent quotes, best first."""
+    thoughts = [_plain(thought.text) for thought in situation.working_memory.thoughts]
+    own = {view.id: _plain(view.content) for view in _distinct(situation) if not view.role}
+    found: dict[str, MemoryView] = {}
+    for view in first_hand_memories(situation):
+        text = _plain(gist(view))
+        texts = (*thoughts, *(content for other, content in own.items() if other != view.id))
+        if text and not view.content.startswith(_OWN) and not any(text in other for other in texts):
+            found.setdefault(text, view)
+    return list(found.values())
+
+
+def procedure_for(title: str, situation: Situation) -> MemoryView | None:
+    """Return the recalled procedure that shares at least half of the significant words of a goal's title, if any."""
+    wanted = _stems(title)
+    for view in situation.relevant:
+        if (
+            view.type is MemoryType.PROCEDURAL
+            and wanted
+            and 2 * len(wanted & _stems(view.content)) >= len(wanted)
+        ):
+            return view
+    return None
+
+
+def _stems(text: str) -> set[str]:
+    return {term_of(word) for word in _SIGNIFICANT.findall(text.casefold()) if word not in STOP_WORDS}
+
+
+def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
+    """Return two memories that share many words, and these words; None without a pair.
+
+    The best pairs rotate between consolidations, because the first pair is connected already.
+    """
+    best = pairs_of(first_hand_memories(situation))[:_ROTATED_PAIRS]
+    return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)] if best else None
+
+
+def pairs_of(views: Iterable[MemoryView]) -> list[tuple[MemoryView, MemoryView, list[str]]]:
+    """Return the pairs of memories with their shared words, those with most words first."""
+    listed = list(views)
+    words = {view.id: set(_WORD.findall(view.content.lower())) - STOP_WORDS for view in listed}
+    pairs = [
+        (first, second, sorted(words[first.id] & words[second.id], key=lambda word: (-len(word), word)))
+        for first, second in combinations(listed, 2)
+        # Equal gists are the same memory.
+        if gist(first).casefold() != gist(second).casefold()
+    ]
+    return sorted(pairs, key=lambda pair: -len(pair[2]))
+
+
+def lead_of(texts: Iterable[str], *, avoid: Situation) -> str:
+    """Return a subject to look for next: a name in the texts, or else a long word; empty without a new one."""
+    known = set(_subjects_of(avoid))
+    listed = list(texts)
+    names = (name for text in listed for name in _NAME.findall(text))
+    words = (word for text in listed for word in sorted(_WORD.findall(text), key=len, reverse=True))
+    long = (word.lower() for word in words if len(word) >= _LONG and word.lower() not in STOP_WORDS)
+    return next((lead for lead in (*names, *long) if _plain(lead) not in known), "")
+
+
+def _subjects_of(situation: Situation) -> Iterator[str]:
+    """Yield what the agent looked for lately, or already wonders about: quotations in its thoughts and questions."""
+    memory = situation.working_memory
+    for text in (*(thought.text for thought in memory.thoughts), *memory.curiosity):
+        yield from (_plain(part) for part in re.findall(r"[“‘]([^“”‘’]{1,40})[”’]", text))
+    for view in _distinct(situation):
+        if view.content.startswith(SUMMARY):
+            yield _plain(view.content.partition("”")[0].removeprefix(SUMMARY))
+
+
+def _distinct(situation: Situation) -> list[MemoryView]:
+    return list({view.id: view for view in (*situation.relevant, *situation.recent)}.values())
+
+
+def _plain(text: str) -> str:
+    """Return the words alone: quotation marks change as quotations nest."""
+    return _BETWEEN.sub(" ", text).strip().casefold()
 
 
 class Draft:
@@ -41,15 +168,8 @@ class Draft:
         self.energy = situation.energy
         self._offers = {offer.name: offer for offer in situation.actions}
         self._thoughts: list[str] = []
-        self.actions: list[ProposedAction] = []
-        self.notes: list[MemoryNote] = []
-        self.updates: list[GoalUpdate] = []
-        self.new_goals: list[ProposedGoal] = []
-        self.decompositions: list[Decomposition] = []
-        self.proposal_decisions: list[ProposalDecision] = []
-        self.concerns: list[str] = []
-        self.curiosity: list[str] = []
-        self.resolved: list[str] = []
+        #: Its lists are filled in place.
+        self.reply = Reply()
 
     def offers(self, action: str) -> bool:
         """Return whether the action is offered, at whatever price."""
@@ -63,13 +183,12 @@ class Draft:
         self.energy -= offer.cost
         # A strict schema requires every parameter, null for one without a value.
         params = dict.fromkeys(offer.params) | params
-        self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
+        self.reply.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
         return True
 
     @property
     def chosen(self) -> set[str]:
-        """Return the names of the actions so far."""
-        return {action.action for action in self.actions}
+        return {action.action for action in self.reply.actions}
 
     def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
@@ -78,43 +197,24 @@ class Draft:
         self, goal_id: str, steps: Mapping[str, str], *, procedure: MemoryView | None = None
     ) -> None:
         """Break a goal into steps: description by action; the one that thinks follows the procedure, if there is one."""
-        following = next((action for action in _THINKING if action in steps), "") if procedure else ""
         intentions = [
-            Intention(
-                action=action,
-                description=description if action != following else f"{description} {_by(procedure)}",
-                estimated_ticks=1,
-                follows=procedure.id if procedure and action == following else None,
-            )
+            Intention(action=action, description=description, estimated_ticks=1)
             for action, description in steps.items()
         ]
-        self.decompositions.append(
+        following = next((action for action in _THINKING if action in steps), "")
+        if procedure and following:
+            place = [*steps].index(following)
+            description = f"{steps[following]} as in {quoted(gist(procedure))}"
+            changes = {"description": description, "follows": procedure.id}
+            intentions[place] = intentions[place].model_copy(update=changes)
+        self.reply.decompositions.append(
             Decomposition(goal_id=goal_id, intentions=intentions, estimated_ticks=len(steps))
         )
 
-    def reply(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the reply as JSON in REPLY_SCHEMA."""
-        return Reply(
-            thinking=" ".join(self._thoughts),
-            actions=self.actions,
-            memory_notes=self.notes,
-            goal_updates=self.updates,
-            new_goals=self.new_goals,
-            concerns=self.concerns,
-            curiosity=self.curiosity,
-            resolved=self.resolved,
-            decompositions=self.decompositions,
-            proposal_decisions=self.proposal_decisions,
-        ).model_dump(mode="json")
-
-
-def _by(procedure: MemoryView | None) -> str:
-    return f"as in {quoted(gist(procedure))}" if procedure else ""
-
-
-#: A step of a workflow in the text of its percept or its goal.
-_DELEGATED = re.compile(rf"\b{COMPLETE_STEP}, step ([0-9a-f-]{{36}})")
-_TASK = "The task: "
+        whole = dict(self.reply) | {"thinking": " ".join(self._thoughts)}
+        return Reply(**whole).model_dump(mode="json")
 
 
 def answer_steps(situation: Situation, draft: Draft) -> None:
@@ -132,12 +232,6 @@ def answer_steps(situation: Situation, draft: Draft) -> None:
             COMPLETE_STEP, {"step": step_id, "output": output}, "Somebody waits for this step."
         ):
             draft.add_thought(f"A step was delegated to me: {quoted(excerpt(task))}")
-
-
-#: Memories in a summary.
-_MATERIALS = 3
-#: Substitutes for an impossible action, the nearest first.
-SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
 
 
 def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
@@ -193,25 +287,19 @@ _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any]
 
 
 def query_of(*parts: str) -> dict[str, Any]:
-    """Return the parameters of a recall about these words."""
     return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
 
 
 def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
-    """Return the parameters that connect two memories."""
     relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
     return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
-
-
-#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
-SURE_ENOUGH = 0.8
 
 
 def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
     """Accept confident proposals, defer others once, then reject them."""
     for proposal in proposals:
         choice, reason = _choice(proposal)
-        draft.proposal_decisions.append(
+        draft.reply.proposal_decisions.append(
             ProposalDecision(proposal_id=proposal.id, decision=choice, reason=reason)
         )
 

@@ -1,8 +1,7 @@
 """The reflex policy: a deterministic substitute for a model, with the same situation and reply format.
 
 The policy plans goals, executes their steps and completes them, stores what users say, reflects on memories that are new to
-it (`arbor.heartbeat.reflex.reflection`), and rests when it can pay for nothing else. It creates no goals but for requests.
-"""
+it, from one subject to the next, and rests when it can pay for nothing else. It creates no goals but for requests."""
 
 from __future__ import annotations
 
@@ -10,22 +9,35 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
 from arbor.heartbeat.reflex.choices import (
+    BACK,
+    GATHERED,
+    NEEDED,
+    STAYS,
+    SUMMARY,
     Draft,
     answer_steps,
+    connection,
     decide_proposals,
+    excerpt,
     execute_intent,
+    gist,
+    gist_with_speaker,
+    lead_of,
+    memories_without_thoughts,
+    pairs_of,
+    procedure_for,
     query_of,
 )
-from arbor.heartbeat.reflex.materials import NEEDED, excerpt, gist, lead_of, procedure_for
-from arbor.heartbeat.reflex.reflection import consolidate, needs_rest, question_about, reflect
 from arbor.heartbeat.replies.reply import GoalUpdate, MemoryNote, ProposedGoal
-from arbor.heartbeat.situation import Mode, Situation
+from arbor.heartbeat.situation import MemoryView, Mode, Situation
 from arbor.heartbeat.views import GoalView
 from arbor.quotations import quoted
 from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.drives import Drive
 
 # Phrases of a request.
 _REQUEST = re.compile(
@@ -44,6 +56,10 @@ _STEPS: Mapping[str, str] = {
 _DISPENSABLE = ("remember", "reflect")
 _MAX_STEPS = 3
 _MAX_PERCEPTS = 3
+#: Memories in one summary.
+_MATERIALS = 3
+#: Stop words, so that a recall about the question is one about its subject.
+_MORE = "more about"
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,9 +69,9 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     _POLICIES[situation.mode](situation, draft)
     answer_steps(situation, draft)
     decide_proposals(situation.proposals, draft)
-    if not draft.actions and draft.offers("rest"):
+    if not draft.reply.actions and draft.offers("rest"):
         draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")
-    return draft.reply()
+    return draft.to_json()
 
 
 def _converse(situation: Situation, draft: Draft) -> None:
@@ -78,11 +94,11 @@ def _converse(situation: Situation, draft: Draft) -> None:
         text = f"{percept.kind.replace('_', ' ').capitalize()}: “{percept.content.strip()[:2_000]}”"
         params = {"content": text, "type": "episodic", "importance": 0.7}
         if not draft.add_action("remember", params, "What is said to me is worth keeping."):
-            draft.notes.append(MemoryNote(text=text))
+            draft.reply.memory_notes.append(MemoryNote(text=text))
         title = excerpt(f"See to it: {quote}", 120)
         if _REQUEST.search(percept.content) and text_key(title) not in known:
             known.add(text_key(title))
-            draft.new_goals.append(
+            draft.reply.new_goals.append(
                 ProposedGoal(
                     title=title,
                     description=f"Whoever asked has what they need: {quoted(quote)}",
@@ -93,13 +109,12 @@ def _converse(situation: Situation, draft: Draft) -> None:
     if percepts:
         draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
         if lead := lead_of([percepts[-1].content], avoid=situation):
-            draft.curiosity.append(question_about(lead))
+            draft.reply.curiosity.append(_question_about(lead))
     if situation.relevant:
         draft.add_thought(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
-    """Break the most important goal into steps."""
     goals = _work(situation)
     if not goals:
         _reflect(situation, draft)
@@ -110,7 +125,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
     if goal.description:
         draft.add_thought(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
-        draft.concerns.append(
+        draft.reply.concerns.append(
             f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
         )
         return
@@ -122,7 +137,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
         {name: _STEPS[name].format(goal=quoted(excerpt(goal.title))) for name in chosen},
         procedure=procedure,
     )
-    draft.updates.append(
+    draft.reply.goal_updates.append(
         GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
     )
     draft.add_action(
@@ -175,7 +190,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
     if not done:
         draft.add_thought("I have too little energy for it now, so I wait.")
         return
-    draft.updates.append(_progress(goal, [intent.description for intent in steps], done))
+    draft.reply.goal_updates.append(_progress(goal, [intent.description for intent in steps], done))
 
 
 def _progress(goal: GoalView, steps: list[str], done: int) -> GoalUpdate:
@@ -194,12 +209,13 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     """Activate a waiting goal, or else rest or reflect."""
     if _activate_goal(situation, draft):
         return
-    if needs_rest(situation) and draft.add_action("rest", {}, "I have worked on and on."):
+    is_tired = any(drive.name is Drive.REST and drive.urgent for drive in situation.drives)
+    if is_tired and draft.add_action("rest", {}, "I have worked on and on."):
         draft.add_thought(
             f"I have worked enough for now; {situation.energy:g} {situation.energy_unit} will keep."
         )
         return
-    reflect(situation, draft)
+    _think(situation, draft)
 
 
 def _activate_goal(situation: Situation, draft: Draft) -> bool:
@@ -214,16 +230,120 @@ def _activate_goal(situation: Situation, draft: Draft) -> bool:
         reason = f"{quoted(excerpt(goal.title))} has waited long enough."
         params = {"goal_id": goal.id, "state": up.value}
         if not draft.add_action("reprioritize", params, reason, goal_id=goal.id):
-            draft.updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
+            draft.reply.goal_updates.append(GoalUpdate(goal_id=goal.id, state=up, reason=reason))
         draft.add_thought(f"I have time for {quoted(goal.title)}.")
         return True
     return False
+
+
+def _question_about(lead: str) -> str:
+    return f"{_MORE} {quoted(lead)}"
+
+
+def _think(situation: Situation, draft: Draft) -> None:
+    """Reflect on memories that are new to the agent, about its latest question if it has one."""
+    memory = situation.working_memory
+    question = memory.curiosity[-1] if memory.curiosity else ""
+    views = memories_without_thoughts(situation)[:_MATERIALS]
+    if question:
+        draft.reply.resolved.append(question)
+        wondered = excerpt(question)
+        end = "" if wondered.endswith((".", "?", "!", "…")) else "."
+        draft.add_thought(f"I wondered: {wondered}{end}")
+    if not views:
+        found = (
+            "I found nothing about it that I have not thought of"
+            if question
+            else "Nothing new has reached me"
+        )
+        draft.add_thought(f"{found}; it is {format_time(situation.environment.now)}.")
+        if not _follow(situation, draft, [cluster.name for cluster in situation.clusters]):
+            _look_back(situation, draft)
+        return
+    draft.add_thought(f"I think of this: {'; '.join(map(gist_with_speaker, views))}")
+    _conclude(_subject(question, views), views, draft)
+    keywords = [word for cluster in situation.clusters for word in cluster.keywords]
+    _follow(situation, draft, [*(view.content for view in views), *keywords])
+
+
+def _consolidate(situation: Situation, draft: Draft) -> None:
+    """Connect two memories that are new to the agent and share words, and sum them up."""
+    views = memories_without_thoughts(situation)
+    pairs = [pair for pair in pairs_of(views) if pair[2]]
+    if not pairs:
+        if views:
+            draft.add_thought(
+                f"Before I rest I think of this: {'; '.join(map(gist_with_speaker, views[:_MATERIALS]))}"
+            )
+            _conclude("", views[:_MATERIALS], draft)
+        else:
+            draft.add_thought(
+                f"I went through my memory at {format_time(situation.environment.now)}; nothing is left to tie."
+            )
+        return
+    first, second, shared = pairs[0]
+    about = ", ".join(shared[:3])
+    draft.add_thought(f"{gist_with_speaker(first)}, and {gist_with_speaker(second)}: both speak of {about}.")
+    draft.add_action("connect", connection(first, second), f"Both speak of {about}.")
+    insight = f"{BACK}, {about} comes up again: {gist_with_speaker(first)}, and {gist_with_speaker(second)}."
+    params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
+    draft.add_action("reflect", params, "A pattern is worth keeping.")
+    views = [view for pair in pairs[1:] for view in pair[:2]]
+    rest = list({view.id: view for view in views if view.id not in (first.id, second.id)}.values())
+    if rest:
+        _summarize(about, [first, *rest[: _MATERIALS - 1]], draft)
+
+
+def _conclude(subject: str, views: list[MemoryView], draft: Draft) -> None:
+    """Sum up several memories and connect the first two, or reflect on a single one."""
+    if len(views) == 1 or not _summarize(subject, views, draft):
+        insight = f"{STAYS}: {gist_with_speaker(views[0])}."
+        params = {"insight": insight, "focus": None, "rests_on": [views[0].id]}
+        draft.add_action("reflect", params, "To see what matters in it.")
+    if len(views) > 1:
+        draft.add_action("connect", connection(views[0], views[1]), "They came to mind together.")
+
+
+def _subject(question: str, views: list[MemoryView]) -> str:
+    """Return the subject of a question that the first memory speaks of; empty if none."""
+    lead = question.removeprefix(_MORE).strip(" “”")
+    return lead if lead and lead.casefold() in views[0].content.casefold() else ""
+
+
+def _summarize(subject: str, views: list[MemoryView], draft: Draft) -> bool:
+    """Sum up memories, if that is permitted; return whether it is."""
+    opening = f"{SUMMARY} {quoted(subject)}" if subject else GATHERED
+    params = {
+        "topic": subject or excerpt(gist(views[0]), 60),
+        "content": f"{opening}: {'; '.join(map(gist_with_speaker, views))}.",
+        "materials": [view.id for view in views],
+        "kind": None,
+    }
+    return draft.add_action("synthesize", params, "What belongs together is worth one note.")
+
+
+def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
+    """Wonder about a subject of the texts next, and look for it; return whether there is one."""
+    lead = lead_of(texts, avoid=situation)
+    if lead:
+        draft.reply.curiosity.append(_question_about(lead))
+        draft.add_action("recall", query_of(lead), "What else do I know of it?")
+    return bool(lead)
+
+
+def _look_back(situation: Situation, draft: Draft) -> None:
+    """Recall a goal or cluster, each in turn: rest would leave curiosity urgent at every heartbeat."""
+    subjects = [goal.title for goal in situation.goals] + [cluster.name for cluster in situation.clusters]
+    if subjects:
+        subject = subjects[situation.beat_number % len(subjects)]
+        if draft.add_action("recall", query_of(subject), "I may have overlooked something."):
+            draft.add_thought(f"So I go back to {quoted(subject)}.")
 
 
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {
     Mode.CONVERSATION: _converse,
     Mode.PLAN_EXECUTION: _plan,
     Mode.GOAL_PURSUIT: _pursue,
-    Mode.CONSOLIDATION: consolidate,
+    Mode.CONSOLIDATION: _consolidate,
     Mode.REFLECTION: _reflect,
 }

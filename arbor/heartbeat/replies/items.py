@@ -57,14 +57,12 @@ class ReplyReader:
         return (*self._listed, rest)
 
     def drop(self, path: str, value: Any, reason: str) -> None:
-        """List a value as dropped."""
         if len(self._listed) < MAX_LISTED:
             self._listed.append(Dropped(path=path, value=show(value), reason=reason))
         else:
             self._unlisted += 1
 
     def add_repair(self, repair: str) -> None:
-        """Record a repair, once."""
         if repair not in self.repairs:
             self.repairs.append(repair)
 
@@ -112,7 +110,6 @@ class Item:
         self._path = path
 
     def drop_key(self, key: str, reason: str) -> None:
-        """List the value of one key as dropped."""
         self._reader.drop(f"{self._path}.{key}", self.value[key], reason)
 
     def add_repair(self, repair: str) -> None:
@@ -132,7 +129,6 @@ class Item:
         return self.replaced(value)
 
     def require_object(self, otherwise: str) -> None:
-        """Raise Unfit with the reason `otherwise` unless the item is an object."""
         if not isinstance(self.value, dict):
             raise Unfit(otherwise)
 
@@ -179,7 +175,6 @@ class Item:
         return value / 100
 
     def whole(self, key: str, most: int) -> int | None:
-        """Return a whole number from 0 to `most`."""
         expected = f"a whole number from 0 to {most:,}"
         value = self._number(key, self.value.get(key), most, expected, step=1)
         return None if value is None else int(value)
@@ -252,7 +247,6 @@ def show(value: Any) -> str:
 
 
 def snake(name: str) -> str:
-    """Return a name in snake case."""
     return "_".join(name.lower().replace("-", " ").split())
 
 

@@ -151,16 +151,12 @@ def _derive_from_parent(goal: dict[str, Any]) -> None:
         goal["source"] = GoalSource.DERIVED
 
 
-def _name_action(intention: dict[str, Any]) -> None:
-    intention["action"] = snake(intention["action"])
-
-
 _read_intention = PartReader(
     part=Intention,
     shape="an intention is an object with the keys action and description",
     lacking={"description": "an intention has an action and a description"},
     renamed={"type": "action", "reasoning": "description"},
-    complete=_name_action,
+    complete=lambda values: values.update(action=snake(values["action"])),
 )
 _READERS: Mapping[str, Callable[[Item], Any]] = {
     "actions": read_action,

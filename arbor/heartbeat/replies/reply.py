@@ -19,12 +19,8 @@ from arbor.tools.names import ACTION_LENGTH
 
 # The most items of each kind in one reply. Three new goals and three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
-MAX_MEMORY_NOTES = 10
-MAX_GOAL_UPDATES = 10
 MAX_NEW_GOALS = 3
-MAX_CONCERNS = 5
 MAX_INTENTIONS = 3
-MAX_IDENTITY_INSIGHTS = 5
 # A year of hourly heartbeats is 8,760.
 MAX_TICKS = 1_000_000
 
@@ -38,14 +34,14 @@ REPLY_KEYS = (*COMMON_KEYS, *FURTHER_KEYS)
 #: The most items by key; seed 000, 2: at most 20 proposals are pending.
 MOST: Mapping[str, int] = {
     "actions": MAX_ACTIONS,
-    "memory_notes": MAX_MEMORY_NOTES,
-    "goal_updates": MAX_GOAL_UPDATES,
+    "memory_notes": 10,
+    "goal_updates": 10,
     "new_goals": MAX_NEW_GOALS,
-    "concerns": MAX_CONCERNS,
+    "concerns": 5,
     "curiosity": 10,
     "decompositions": 3,
     "proposal_decisions": 20,
-    "identity_insights": MAX_IDENTITY_INSIGHTS,
+    "identity_insights": 5,
     "peer_notes": 5,
     "resolved": 10,
 }
@@ -60,6 +56,8 @@ NOTE_LENGTH = 4_000
 type Share = Annotated[float, Field(ge=0, le=1)]
 type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
 type Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+MAYBE_TEXT: Schema = {"type": ["string", "null"]}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,22 +68,15 @@ class FieldForm:
     schema: Schema
 
 
-TEXT: Schema = {"type": "string"}
-MAYBE_TEXT: Schema = {"type": ["string", "null"]}
-
-
 def one_of(values: type[StrEnum] | list[str]) -> Schema:
-    """Return the schema of a choice."""
     return {"type": "string", "enum": [str(value) for value in values]}
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema of a value that may be null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def list_of(schema: Schema, most: int) -> Schema:
-    """Return the schema of a list."""
     return {"type": "array", "items": schema, "maxItems": most}
 
 

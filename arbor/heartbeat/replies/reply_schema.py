@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from typing import get_args
 
-from arbor.heartbeat.actions import ACTIONS, ActionRegistry, ActionSpec
+from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.reply import (
     COMMON_KEYS,
     FURTHER_KEYS,
@@ -15,13 +16,8 @@ from arbor.heartbeat.replies.reply import (
     REPLY_KEYS,
     TEXT,
     Decomposition,
-    GoalUpdate,
-    IdentityInsight,
     Intention,
-    MemoryNote,
-    PeerNote,
-    ProposalDecision,
-    ProposedGoal,
+    Reply,
     ReplyPart,
     Schema,
     forms_of,
@@ -35,6 +31,8 @@ from arbor.tools.schemas import asked_arguments
 SCHEMA_NAME = "heartbeat_reply"
 # There is one schema for each set of permitted actions.
 CACHED_SCHEMAS = 256
+#: Keys whose items depend on the agent's actions.
+_OF_ACTIONS = ("actions", "decompositions")
 
 
 def asked_keys(situation: Situation) -> tuple[str, ...]:
@@ -51,10 +49,7 @@ def asked_keys(situation: Situation) -> tuple[str, ...]:
 
 
 def reply_schema(
-    registry: ActionRegistry,
-    allowed: Collection[str],
-    keys: Sequence[str] = REPLY_KEYS,
-    tools: Mapping[str, Schema] | None = None,
+    allowed: Collection[str], keys: Sequence[str] = REPLY_KEYS, tools: Mapping[str, Schema] | None = None
 ) -> Schema:
     """Return the JSON schema of a reply that may use these actions and has these keys.
 
@@ -62,38 +57,31 @@ def reply_schema(
     values, one alternative for each action, no limits on lengths or numbers (the parser checks them). `thinking` is
     first, so that a model thinks before it acts. `tools` are the schemas of tools' arguments, by action.
     """
-    names = tuple(name for name in registry if name in allowed)
-    specs = tuple(registry[name] for name in names)
-    parts = _parts_with_tools(specs, tools) if tools else _parts(specs)
+    names = tuple(name for name in ACTIONS if name in allowed)
+    parts = _parts_with_tools(names, tools) if tools else _parts(names)
     return _closed(**{key: parts[key] for key in keys})
 
 
 @lru_cache(maxsize=CACHED_SCHEMAS)
-def _parts(specs: tuple[ActionSpec, ...]) -> Mapping[str, Schema]:
-    """Return the schemas by key of a reply that may use these actions."""
-    return _parts_of([spec.name for spec in specs], [_action(spec) for spec in specs])
+def _parts(actions: tuple[str, ...]) -> Mapping[str, Schema]:
+    return _parts_with_tools(actions, {})
 
 
-def _parts_with_tools(specs: tuple[ActionSpec, ...], tools: Mapping[str, Schema]) -> Mapping[str, Schema]:
+def _parts_with_tools(actions: Sequence[str], tools: Mapping[str, Schema]) -> Mapping[str, Schema]:
     """Return the schemas by key of a reply that may use these actions and tools."""
-    called = [_action_of(name, asked_arguments(schema)) for name, schema in tools.items()]
-    names = [*(spec.name for spec in specs), *tools]
-    return _parts_of(names, [*(_action(spec) for spec in specs), *called])
-
-
-def _parts_of(names: Sequence[str], actions: Sequence[Schema]) -> Mapping[str, Schema]:
-    intention = _part(Intention, action=one_of([*names]))
-    decomposition = _part(Decomposition, intentions=list_of(intention, MAX_INTENTIONS))
+    called = [_called(name, asked_arguments(schema)) for name, schema in tools.items()]
+    names = [*actions, *tools]
+    intention = _part(Intention, action=one_of(names))
     items = {
         **_ITEMS,
-        "actions": {"anyOf": [*actions]} if names else TEXT,
-        "decompositions": decomposition,
+        "actions": {"anyOf": [*map(_action, actions), *called]} if names else TEXT,
+        "decompositions": _part(Decomposition, intentions=list_of(intention, MAX_INTENTIONS)),
     }
     return {
         "thinking": TEXT | {"description": "what you think, in a few sentences"},
         **{key: list_of(item, MOST[key]) for key, item in items.items()},
         # Nothing can be done or planned without actions.
-        **({} if names else {key: list_of(items[key], 0) for key in ("actions", "decompositions")}),
+        **({} if names else {key: list_of(items[key], 0) for key in _OF_ACTIONS}),
     }
 
 
@@ -103,32 +91,28 @@ def _part(part: type[ReplyPart], **others: Schema) -> Schema:
     return _closed(**{name: others.get(name) or forms[name].schema for name in part.model_fields})
 
 
-@lru_cache
-def _action(spec: ActionSpec) -> Schema:
-    return _action_of(spec.name, _params(spec))
-
-
-def _action_of(name: str, params: Schema) -> Schema:
+def _called(name: str, params: Schema) -> Schema:
     return _closed(
-        action=one_of([name]),
-        params=params,
-        reasoning=TEXT,
-        goal_id=MAYBE_TEXT,
-        intent_id=MAYBE_TEXT,
+        action=one_of([name]), params=params, reasoning=TEXT, goal_id=MAYBE_TEXT, intent_id=MAYBE_TEXT
     )
 
 
-def _params(spec: ActionSpec) -> Schema:
-    """Derive the schema from the model of the parameters; optional ones may be null."""
-    written = spec.params.model_json_schema()
-    required = written.get("required", ())
+@lru_cache
+def _action(name: str) -> Schema:
+    """Derive the schema of an action from the model of its parameters; optional ones may be null."""
+    written = ACTIONS[name].params.model_json_schema()
+    required, kinds = written.get("required", ()), written.get("$defs", {})
     fields: dict[str, Schema] = {}
-    for name, field in written.get("properties", {}).items():
-        whole = {**field, **written.get("$defs", {}).get(field.get("$ref", "").rpartition("/")[2], {})}
+    for param, field in written.get("properties", {}).items():
+        # A value that may be missing is one of its own kind and null.
+        whole = field | next(iter(field.get("anyOf", ())), {})
+        whole |= kinds.get(whole.get("$ref", "").rpartition("/")[2], {})
         kind = {key: whole[key] for key in ("type", "enum", "items", "maxItems") if key in whole}
-        described = {"description": spec.offer().params[name]}
-        fields[name] = (kind if name in required else nullable(kind)) | described
-    return _closed(**fields)
+        if kind.get("items", {}).get("type") == "string":
+            kind["items"] = TEXT
+        described = {"description": field["description"]}
+        fields[param] = (kind if param in required else nullable(kind)) | described
+    return _called(name, _closed(**fields))
 
 
 def _closed(**properties: Schema) -> Schema:
@@ -142,16 +126,11 @@ def _closed(**properties: Schema) -> Schema:
 
 # Schemas of the items that are the same for every agent.
 _ITEMS: Mapping[str, Schema] = {
-    "memory_notes": _part(MemoryNote),
-    "goal_updates": _part(GoalUpdate),
-    "new_goals": _part(ProposedGoal),
-    "concerns": TEXT,
-    "curiosity": TEXT,
-    "proposal_decisions": _part(ProposalDecision),
-    "identity_insights": _part(IdentityInsight),
-    "peer_notes": _part(PeerNote),
-    "resolved": TEXT,
+    key: TEXT if part is str else _part(part)
+    for key, field in Reply.model_fields.items()
+    for part in get_args(field.annotation)
+    if key not in _OF_ACTIONS
 }
 
 #: The schema with all keys and all actions.
-REPLY_SCHEMA: Schema = reply_schema(ACTIONS, tuple(ACTIONS))
+REPLY_SCHEMA: Schema = reply_schema(ACTIONS)

@@ -41,7 +41,7 @@ def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int,
         and not situation.model_is_reflex
         and situation.degradation.may_follow_up
         and situation.energy > 0
-        and any(result.to_read for result in results)
+        and any(result.brought for result in results)
     )
 
 
@@ -55,11 +55,11 @@ def follow_up_text(
     room: int = BROUGHT_LENGTH,
 ) -> str:
     """Return the message of the next round trip; `nonce` is the mark of the first message, `room` the characters of all results."""
-    searches, others = _longest([result for result in results if result.to_read], room)
+    searches, others = _longest([result for result in results if result.brought], room)
     entries = []
     for result in results:
         entries.append(f"{result.action}: {result.outcome}; {line(result.summary, SUMMARY_LENGTH)}")
-        if result.to_read:
+        if result.brought:
             longest = searches if result.action in _SEARCHES else others
             entries.append(f"    {line(result.brought, longest)}")
     return (
@@ -71,15 +71,14 @@ def follow_up_text(
 def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
     """Return the limits in characters of a search result and of any other result; search results are cut first."""
     whole = max(room, BROUGHT_LENGTH) // max(len(results), 1)
+
+    def share(lengths: Sequence[int], left: int) -> int:
+        return max(min(left // max(len(lengths), 1), whole), LEAST_BROUGHT)
+
     searched = [len(result.brought) for result in results if result.action in _SEARCHES]
     other = [len(result.brought) for result in results if result.action not in _SEARCHES]
-    searches = _share(searched, room - sum(min(length, whole) for length in other), whole)
-    others = _share(other, room - sum(min(length, searches) for length in searched), whole)
-    return searches, others
-
-
-def _share(lengths: Sequence[int], room: int, whole: int) -> int:
-    return max(min(room // max(len(lengths), 1), whole), LEAST_BROUGHT)
+    searches = share(searched, room - sum(min(length, whole) for length in other))
+    return searches, share(other, room - sum(min(length, searches) for length in searched))
 
 
 def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:

@@ -10,12 +10,12 @@ from arbor.heartbeat.steps import (
     backlog,
     decisions,
     inner_state,
+    inquiries,
     orientation,
     records,
     round_trips,
     selfhood,
     voices,
-    work,
 )
 from arbor.pipeline.engine import Handler
 
@@ -36,7 +36,7 @@ HANDLERS: Mapping[str, Handler[HeartbeatState]] = {
     "embed": decisions.embed,
     "store_decompositions": backlog.store_decompositions,
     "act": actions.act,
-    "work": work.PendingWork(),
+    "work": inquiries.PendingWork(),
     "goals": backlog.goals,
     "follow_up": round_trips.follow_up,
     "consolidate": selfhood.consolidate,

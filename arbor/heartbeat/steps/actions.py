@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict, deny
-from arbor.heartbeat.needs import Materials, OpenBacklog, PartialRecalls, PlacedMemories, Service
+from arbor.heartbeat.needs import (
+    Materials,
+    OpenBacklog,
+    PartialRecalls,
+    PlacedMemories,
+    Placing,
+    Service,
+    SourceSearch,
+)
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.results import (
     ActionOutcome,
@@ -24,16 +33,22 @@ from arbor.heartbeat.results import (
     blocked_result,
 )
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps import new_memories, searches
-from arbor.heartbeat.steps.approvals import apply_trust, with_approvals
-from arbor.heartbeat.steps.authority import denial, verify
+from arbor.heartbeat.steps import new_memories
+from arbor.heartbeat.steps.authority import apply_trust, denial, may_use, verify, with_approvals
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.steps.tool_calls import begun_tool_call, pending_tool_calls
-from arbor.knowledge.merging import SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES, MemorySearch
+from arbor.ids import read_id
+from arbor.knowledge.merging import (
+    MOST_RESULTS,
+    SEARCH_KNOWLEDGE,
+    SEARCH_MY_MEMORIES,
+    MemorySearch,
+    SearchSource,
+    SourceResult,
+)
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import Evidence
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -45,7 +60,7 @@ from arbor.values import replace
 GLIMPSE = 160
 #: Characters of a recalled memory in the next round trip.
 RECALLED_LENGTH = 600
-#: Characters of a line of its detail, such as all steps of a procedure.
+#: Characters of a result of a search there, and of a line of a memory's detail, such as all steps of a procedure.
 DETAIL_LENGTH = 1_200
 
 #: The execution of one action: yields its needs, returns its result.
@@ -127,33 +142,16 @@ def _verified(execution: Execution, decision: Decision) -> Decision:
 def _execute(execution: Execution, decision: Decision) -> Act:
     """Execute one action; an ArborError is its result, any other error ends the heartbeat."""
     try:
-        execute = begin_tool_call if is_tool_action(decision.action) else ACTS[decision.action]
-        return (yield from execute(execution, decision))
+        if is_tool_action(decision.action):
+            return begun_tool_call(decision)
+        result = ACTS[decision.action](execution, decision)
+        return result if isinstance(result, ActionResult) else (yield from result)
     except ArborError as error:
         # Nothing was written: all rules are checked before the first change.
         return action_result(decision, ActionOutcome.FAILURE, f"did not work: {error}")
 
 
-def rest(_: Execution, decision: Decision) -> Act:
-    """Do nothing."""
-    yield from ()
-    return action_result(decision, ActionOutcome.SUCCESS, "rested")
-
-
-def begin_inquiry(_: Execution, decision: Decision) -> Act:
-    """Begin an inquiry, which the step `work` continues."""
-    yield from ()
-    return inquire(decision)
-
-
-def begin_tool_call(_: Execution, decision: Decision) -> Act:
-    """Begin a call of a tool, which the step `work` makes."""
-    yield from ()
-    return begun_tool_call(decision)
-
-
 def serve(execution: Execution, decision: Decision) -> Act:
-    """Have a service execute the action."""
     heartbeat = execution.heartbeat
     result: ActionResult = yield Service(
         decision=decision,
@@ -165,7 +163,6 @@ def serve(execution: Execution, decision: Decision) -> Act:
 
 
 def reach_out_user(execution: Execution, decision: Decision) -> Act:
-    """Write to the agent's users, and store the time."""
     result = yield from serve(execution, decision)
     if result.outcome is ActionOutcome.SUCCESS:
         execution.heartbeat = execution.heartbeat.with_state(last_reach_out_at=execution.heartbeat.now)
@@ -173,41 +170,62 @@ def reach_out_user(execution: Execution, decision: Decision) -> Act:
 
 
 def recall(execution: Execution, decision: Decision) -> Act:
-    """Recall memories about a query."""
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
-    vector, limit = heartbeat.vectors.get(query), int(decision.params["limit"])
-    memories: list[Recalled] = yield RecallRequest(
-        agent_id=heartbeat.agent_id,
-        text=query,
-        vector=vector,
-        model=heartbeat.embedding_model,
-        limit=asked_for(limit),
-        now=heartbeat.now,
-        only=new_memories.recall_filter(decision.params, past_of(heartbeat.situation)),
-    )
+    limit = int(decision.params["limit"])
+    wanted = new_memories.recall_filter(decision.params, past_of(heartbeat.situation))
+    memories: list[Recalled] = yield heartbeat.recall_of(query, limit=asked_for(limit), only=wanted)
     memories = choose(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
-    heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
-    execution.heartbeat = replace(heartbeat, recalled=[*heartbeat.recalled, *map(memory_view, memories)])
-    themes: list[str] = yield PartialRecalls(
-        recalled=memories, vector=vector, model=heartbeat.embedding_model
+    execution.heartbeat = replace(
+        heartbeat.having_recalled(memories), recalled=[*heartbeat.recalled, *map(memory_view, memories)]
     )
-    glimpses = "; ".join(shorten(memory.content, GLIMPSE) for memory in memories[:3])
-    unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
+    clusters: list[str] = yield PartialRecalls(
+        recalled=memories, vector=heartbeat.vectors.get(query), model=heartbeat.embedding_model
+    )
+    unclear = f"; on the tip of the tongue: cluster {'; '.join(clusters)}"
     return action_result(
         decision,
         ActionOutcome.SUCCESS,
-        f"{len(memories)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
+        f"{len(memories)} memories about {query!r}: {_glimpses(memories)}{unclear if clusters else ''}",
         [memory.id for memory in memories],
         brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )
 
 
 def search(execution: Execution, decision: Decision) -> Act:
-    """Search documents, or all that the agent may know."""
-    found: MemorySearch = yield searches.need_of(execution.heartbeat, decision)
-    return searches.result_of(decision, found)
+    """Search documents, or all that the agent may know; the result names what was not searched, or only in part."""
+    heartbeat, query = execution.heartbeat, str(decision.params["query"])
+    found: MemorySearch = yield SourceSearch(
+        agent_id=heartbeat.agent_id,
+        text=query,
+        limit=MOST_RESULTS,
+        now=heartbeat.now,
+        vector=heartbeat.vectors.get(query),
+        model=heartbeat.embedding_model,
+        audit=may_use(heartbeat, AUDIT_RESOURCE),
+        documents_only=decision.action == SEARCH_KNOWLEDGE,
+    )
+    notes = "".join(f"; {note}" for note in found.notes)
+    if not found.results:
+        return action_result(decision, ActionOutcome.PARTIAL, f"found nothing about {query!r}{notes}")
+    memories = [read_id(result.id) for result in found.results if result.source is SearchSource.MEMORY]
+    return action_result(
+        decision,
+        ActionOutcome.PARTIAL if found.faults else ActionOutcome.SUCCESS,
+        f"{len(found.results)} results about {query!r}: {_glimpses(found.results)}{notes}",
+        [memory_id for memory_id in memories if memory_id is not None],
+        brought="\n".join([*map(_format_result, found.results), *found.notes]),
+    )
+
+
+def _glimpses(found: Sequence[Recalled | SourceResult]) -> str:
+    return "; ".join(shorten(result.content, GLIMPSE) for result in found[:3])
+
+
+def _format_result(result: SourceResult) -> str:
+    source = result.citation or "your memory"
+    return f"[{result.id}] {line(source)}, {result.at:%Y-%m-%d}: {line(result.content, DETAIL_LENGTH)}"
 
 
 def _format_memory(memory: Recalled) -> Iterator[str]:
@@ -228,7 +246,11 @@ def make(execution: Execution, decision: Decision) -> Act:
     if wanted.materials:
         materials = yield Materials(named=wanted.materials)
     memory = wanted.with_source(heartbeat.situation_now, materials.values())
-    placed: PlacedMemories = yield new_memories.placing_need(heartbeat, memory)
+    placed: PlacedMemories = yield Placing(
+        memories=[memory],
+        vectors=new_memories.vectors_of([memory.content], heartbeat.vectors),
+        model=heartbeat.embedding_model,
+    )
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
@@ -266,7 +288,6 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
 
 
 def reprioritize(execution: Execution, decision: Decision) -> Act:
-    """Move a goal in the backlog."""
     backlog = yield from _backlog(execution)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
     _record(execution, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
@@ -285,7 +306,7 @@ def _record(execution: Execution, goal: GoalRow, kind: GoalChangeKind, change: s
     )
 
 
-ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
+ACTS: Mapping[str, Callable[[Execution, Decision], Act | ActionResult]] = {
     "recall": recall,
     SEARCH_MY_MEMORIES: search,
     SEARCH_KNOWLEDGE: search,
@@ -298,12 +319,13 @@ ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
     "review_goals": serve,
     "brainstorm_goals": brainstorm_goals,
     "reprioritize": reprioritize,
-    "inquire_shallow": begin_inquiry,
-    "inquire_deep": begin_inquiry,
+    # The step `work` continues an inquiry.
+    "inquire_shallow": lambda _, decision: inquire(decision),
+    "inquire_deep": lambda _, decision: inquire(decision),
     "reach_out_user": reach_out_user,
     "reach_out_agent": serve,
     "reach_out_public": serve,
     "start_workflow": serve,
     "complete_step": serve,
-    "rest": rest,
+    "rest": lambda _, decision: action_result(decision, ActionOutcome.SUCCESS, "rested"),
 }

@@ -11,12 +11,12 @@ from arbor.goals.goal_rules import Circumstances, GoalRule, apply_goal_rules, ha
 from arbor.goals.ordering import PriorityInputs, compute_priority
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.guards import paths_of
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
+from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work
 from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
@@ -44,8 +44,8 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     situation, opening = heartbeat.situation, heartbeat.opening
     circumstances = _circumstances(heartbeat, opening.circumstances)
     to_inject = apply_goal_rules(circumstances)
-    ended = [goal for goal in situation.goals if goal.rule == GoalRule.SURVIVAL]
-    ended = ended if has_recovered(circumstances) else []
+    recovered = has_recovered(circumstances)
+    ended = [goal for goal in situation.goals if recovered and goal.rule == GoalRule.SURVIVAL]
     if not (to_inject or ended):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
@@ -66,7 +66,9 @@ def inject_goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     open_goals = [goal for goal in situation.goals if goal not in ended]
     # Sorted by descending priority, as in the situation.
     goals = sorted([*open_goals, *added], key=lambda goal: (-goal.priority, goal.id))
-    return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *refused))
+    return replace(
+        result, state=result.state.with_situation(goals=goals), changed=(*result.changed, *refused)
+    )
 
 
 def store_decompositions(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -101,7 +103,7 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
     reply, results = heartbeat.reply_or_empty, heartbeat.present.results
     decisions = [record.decision for record in heartbeat.action_records]
-    tried, blocked = _select_attempted(results, decisions), _select_blocked(results, decisions)
+    tried, blocked = _attempts_of(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or blocked or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=heartbeat)
@@ -119,26 +121,27 @@ def goals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     paths = paths_of("goal_updates", reply.goal_updates, heartbeat.untaken)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         editor.apply(path, editor.update, update)
-    changed = editor.result()
-    return replace(changed, state=remove_released(changed.state, editor.untried))
+    return editor.result()
 
 
-def _select_attempted(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of attempted intents: successes first, because a failed step may end its plan."""
-    release_untried = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
-    release_untried |= {result.index for result in _select_blocked(results, decisions)}
-    tried = [result for result in results if result.intent_id and result.index not in release_untried]
-    return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+def _attempts_of(
+    results: Sequence[ActionResult], decisions: Sequence[Decision]
+) -> tuple[list[ActionResult], list[ActionResult]]:
+    """Return the results of attempted intents, and of intents whose running action was blocked.
 
-
-def _select_blocked(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of intents whose running action was blocked."""
-    ran = {decision.index for decision in decisions if decision.runs}
-    return [
-        result
-        for result in results
-        if result.intent_id and result.index in ran and result.outcome is ActionOutcome.BLOCKED
-    ]
+    Successes come first, because a failed step may end its plan.
+    """
+    verdicts = {decision.index: decision.verdict for decision in decisions}
+    tried: list[ActionResult] = []
+    blocked: list[ActionResult] = []
+    for result in results:
+        verdict = verdicts.get(result.index)
+        if not result.intent_id or verdict in _POSTPONING:
+            continue
+        was_blocked = verdict is DecisionVerdict.RUN and result.outcome is ActionOutcome.BLOCKED
+        (blocked if was_blocked else tried).append(result)
+    tried.sort(key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+    return tried, blocked
 
 
 def _view(goal: GoalRow, priority_inputs: PriorityInputs) -> GoalView:

@@ -6,15 +6,24 @@ from collections.abc import Mapping
 from functools import partial
 
 from arbor.contacts.cooldown import refusals
-from arbor.heartbeat.boundary_guard import apply_boundaries, apply_boundaries_to_reply, dropped_at_boundaries
 from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.focus import consolidation_refusals
+from arbor.heartbeat.guards import (
+    apply_boundaries,
+    apply_boundaries_to_reply,
+    apply_reflexes,
+    dropped_at_boundaries,
+)
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.reflex_guard import apply_reflexes
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.approvals import apply_trust, approved_action, approved_requests
-from arbor.heartbeat.steps.authority import check_grants, sign
+from arbor.heartbeat.steps.authority import (
+    apply_trust,
+    approved_action,
+    approved_requests,
+    check_grants,
+    sign,
+)
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
 from arbor.values import replace
@@ -93,9 +102,8 @@ def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | N
     if not new:
         return heartbeat
     dropped = dropped_at_boundaries(crossings)
-    heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     return replace(
-        heartbeat,
+        heartbeat.with_dropped(dropped),
         reply=reply,
         untaken=[*heartbeat.untaken, *(item.path for item in dropped)],
         crossings=[*heartbeat.crossings, *new],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -25,6 +26,13 @@ from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
+
+_KIND_OF_STATE = {
+    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
+    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
+}
+#: Changes that count a heartbeat for a goal.
+_SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)
 
 
 class BacklogEditor:
@@ -55,16 +63,21 @@ class BacklogEditor:
         try:
             change(item)
         except ArborError as error:
-            self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
+            self._drop(path, item.model_dump_json(), str(error))
             self._record_refusal(item, str(error))
 
     def result(self) -> NodeResult[HeartbeatState]:
-        """Return the state with the record of the changes, and the backlog as an effect."""
+        """Return the state with the record of the changes, and the backlog as an effect.
+
+        Intents that this round trip counted and then released without an attempt count no longer.
+        """
         self._record_work()
-        present = self._heartbeat.present
-        heartbeat = self._heartbeat.with_present(
-            goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
-        )
+        heartbeat = self._heartbeat.with_dropped(self._dropped)
+        heartbeat = heartbeat.with_present(goal_changes=[*heartbeat.present.goal_changes, *self._changes])
+        uncounted = (self._released - self._tried) & set(heartbeat.counted)
+        if uncounted:
+            served = [intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
+            heartbeat = replace(heartbeat, served=served)
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
         heartbeat = heartbeat.bringing(backlog=self._backlog, practised=tuple(self._practised))
         return NodeResult(state=heartbeat, changed=changed)
@@ -81,16 +94,19 @@ class BacklogEditor:
             if is_work(result):
                 self.count_action(result)
             raise
-        if not self._executes_step(result.action, intent.action):
+        fault = ""
+        by_rule = self._heartbeat.situation.model_is_reflex
+        substitutes = SUBSTITUTE_ACTIONS if by_rule else ()
+        offered = self._heartbeat.allowed
+        if not carries_out(result.action, intent.action, offered=offered, substitutes=substitutes):
+            fault = f"the step is {intent.action}; {result.action} does not carry it out"
+        elif waits := self._backlog.unmet_dependencies(intent.id):
+            fault = f"the step waits until its plan has what it needs: {'; '.join(waits)}"
+        if fault:
             self.release(result)
             if is_work(result):
                 self.count_action(result)
-            raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
-        if waits := self._backlog.unmet_dependencies(intent.id):
-            self.release(result)
-            if is_work(result):
-                self.count_action(result)
-            raise Invalid(f"the step waits until its plan has what it needs: {'; '.join(waits)}")
+            raise Invalid(fault)
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         unknown = result.action not in ACTIONS and not is_tool_action(result.action)
         final = result.outcome is ActionOutcome.BLOCKED and unknown
@@ -113,22 +129,15 @@ class BacklogEditor:
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
-            path = f"actions[{result.index}].goal_id"
-            self._dropped.append(Dropped(path=path, value=str(result.goal_id), reason=str(error)))
+            self._drop(f"actions[{result.index}].goal_id", str(result.goal_id), str(error))
             return
         self._count_heartbeat(goal.id)
         self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
 
     def release(self, result: ActionResult) -> None:
-        """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
         self._backlog.release_untried(key, counted=key in self._heartbeat.counted)
-
-    @property
-    def untried(self) -> set[str]:
-        """Return the ids of intents that were released without an attempt."""
-        return self._released - self._tried
 
     def decompose(self, decomposition: Decomposition) -> None:
         """Store a plan and commit its next steps."""
@@ -154,7 +163,10 @@ class BacklogEditor:
         require_active(goal)
         self._count_heartbeat(goal.id)
         plan, new_steps = self._backlog.plan(goal.id, draft)
-        self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
+        left_out = [name for name in draft.dependencies if name not in plan.dependencies]
+        if left_out:
+            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
+            self._drop("decompositions.dependencies", "; ".join(left_out), reason)
         steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
@@ -166,20 +178,12 @@ class BacklogEditor:
         if found in self._own_memories:
             return found
         reason = "a step follows a procedural memory of yours, by its id; there is none with this one"
-        self._dropped.append(Dropped(path="decompositions.intentions.follows", value=named, reason=reason))
+        self._drop("decompositions.intentions.follows", named, reason)
         return None
 
     def add(self, new: ProposedGoal) -> None:
         goal = self._backlog.add(
-            NewGoalRequest(
-                title=new.title,
-                description=new.description,
-                layer=new.layer,
-                source=new.source,
-                parent_id=new.parent_goal_id,
-                deadline=new.deadline,
-                expected_reward=new.expected_reward,
-            )
+            NewGoalRequest(**new.model_dump(exclude={"parent_goal_id"}), parent_id=new.parent_goal_id)
         )
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
@@ -237,12 +241,6 @@ class BacklogEditor:
             self._served.add(str(goal_id))
             self._backlog.count_heartbeat(goal_id)
 
-    def _executes_step(self, action: str, step: str) -> bool:
-        by_rule = self._heartbeat.situation.model_is_reflex
-        return carries_out(
-            action, step, offered=self._heartbeat.allowed, substitutes=SUBSTITUTE_ACTIONS if by_rule else ()
-        )
-
     def _record_work(self) -> None:
         """Record actions for goals without another recorded change."""
         recorded = self._recorded | {change.goal_id for change in self._changes if change.kind in _SERVING}
@@ -272,46 +270,22 @@ class BacklogEditor:
             GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
         )
 
-    def _drop_dependencies(self, left_out: list[str]) -> None:
-        if left_out:
-            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things, and not on its own goal"
-            self._dropped.append(
-                Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
-            )
+    def _drop(self, path: str, value: str, reason: str) -> None:
+        self._dropped.append(Dropped(path=path, value=value, reason=reason))
 
     def _record_refusal(self, item: BaseModel, reason: str) -> None:
-        goal_id = str(getattr(item, "goal_id", None) or self._find_goal_id(getattr(item, "intent_id", None)))
+        goal_id, intent_id = getattr(item, "goal_id", None), getattr(item, "intent_id", None)
+        if not goal_id and intent_id:
+            with suppress(NotFound):
+                goal_id = self._backlog.intent(intent_id).goal_id
+        goal_id = str(goal_id or "")
         title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
-
-    def _find_goal_id(self, intent_id: str | None) -> str:
-        try:
-            return str(self._backlog.intent(intent_id).goal_id) if intent_id else ""
-        except NotFound:
-            return ""
 
 
 def is_work(result: ActionResult) -> bool:
     """Return whether an action worked for the goal that it names."""
     worked = result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
     return bool(result.goal_id) and worked and result.action not in NO_WORK
-
-
-def remove_released(heartbeat: HeartbeatState, released: set[str]) -> HeartbeatState:
-    """Return the state without the intents that this round trip counted and then released."""
-    uncounted = released & set(heartbeat.counted)
-    if not uncounted:
-        return heartbeat
-    return replace(
-        heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
-    )
-
-
-_KIND_OF_STATE = {
-    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
-    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
-}
-#: Changes that count a heartbeat for a goal.
-_SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)

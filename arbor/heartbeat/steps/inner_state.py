@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.guards import ItemBoundaryMatch, opening_text
 from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import PeerNote, Reply
 from arbor.heartbeat.results import (
+    MEANINGS,
     ActionOutcome,
     ActionRecord,
     ActionResult,
@@ -23,6 +24,7 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
 from arbor.heartbeat.state import HeartbeatState, MoodShift
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import (
@@ -43,6 +45,27 @@ USER = "user"
 _PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
 #: The `AuditAction` of a boundary match.
 _BOUNDARY = "boundary"
+#: Flags of goals that do not get on.
+_LAGGING = frozenset(
+    {GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE, GoalFlag.DEAD_LETTERED, GoalFlag.REPLAN}
+)
+#: Changes of goals that went against the agent.
+_SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
+#: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
+NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
+#: Actions with news from outside.
+INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
+_OUTCOMES: Mapping[ActionOutcome, Event] = {
+    ActionOutcome.SUCCESS: Event.SUCCESS,
+    ActionOutcome.BLOCKED: Event.BLOCKED,
+    ActionOutcome.FAILURE: Event.FAILURE,
+}
+_ACTION_EVENTS: Mapping[str, Event] = {
+    "rest": Event.REST,
+    "reach_out_user": Event.REACH_OUT,
+    "reach_out_agent": Event.REACH_OUT,
+    "reach_out_public": Event.REACH_OUT,
+}
 
 
 def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -74,8 +97,13 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             tick=situation.beat_number, met=met, others=others, contact=before.contact
         )
         if refused:
-            heartbeat = heartbeat.with_present(
-                dropped=[*heartbeat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
+            heartbeat = heartbeat.with_dropped(
+                Dropped(
+                    path=f"peer_notes[{reply.peer_notes.index(note)}]",
+                    value=note.model_dump_json(),
+                    reason=reason,
+                )
+                for note, reason in refused
             )
     heartbeat = heartbeat.with_state(
         drives=drives.to_json(),
@@ -93,10 +121,6 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     return NodeResult(state=heartbeat)
 
 
-def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
-    return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
-
-
 def _refusing_boundaries(
     situation: Situation, actions: Sequence[ActionRecord], free: Sequence[ItemBoundaryMatch]
 ) -> set[str]:
@@ -112,70 +136,54 @@ def _refusing_boundaries(
 
 
 def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
-    """Return an experience for each action that was an effort."""
     experiences = []
     for action in actions:
-        result = action.result
+        result, about = action.result, opening_text(action.decision.params)
         if not is_effort(result):
             continue
         attempts, successes = before.learned.get(result.action, (0, 0))
-        outcome = (
-            ExperienceOutcome(result.outcome)
-            if result.outcome in ExperienceOutcome
-            else ExperienceOutcome.UNKNOWN
-        )
-        what = opening_text(action.decision.params)
-        lesson_text = lesson(
+        known = result.outcome in ExperienceOutcome
+        outcome = ExperienceOutcome(result.outcome) if known else ExperienceOutcome.UNKNOWN
+        learnt = lesson(
             action=result.action,
-            about=what,
+            about=about,
             outcome=outcome,
             summary=result.summary,
             attempts=attempts,
             successes=successes,
         )
-        experiences.append(
-            NewExperience(action=result.action, about=what, outcome=outcome, lesson=lesson_text)
-        )
+        experiences.append(NewExperience(action=result.action, about=about, outcome=outcome, lesson=learnt))
     return experiences
 
 
 def _boundary_notes(heartbeat: HeartbeatState, actions: Sequence[ActionRecord]) -> list[AuditNote]:
-    """Return the audit notes of all boundary matches."""
-    percept_notes = [
-        (
-            f"what reached it touches {match.boundary} ({match.response}): {match.why}",
-            match.model_dump(mode="json"),
-        )
-        for match in heartbeat.situation.crossed
+    matches: list[tuple[str, MatchedBoundary, dict[str, Any]]] = [
+        ("what reached it touches", match, {}) for match in heartbeat.situation.crossed
     ]
-    decision_notes = [
+    for action, verdict in ((record.decision, record.decision.verdict) for record in actions):
+        what = f"{action.action} {'refused' if verdict is DecisionVerdict.BOUNDARY else 'went on'} at"
+        detail = {"action": action.action, "verdict": verdict.value}
+        matches += [(what, match, detail) for match in action.crossed]
+    matches += [
         (
-            f"{action.decision.action} {'refused' if action.decision.verdict is DecisionVerdict.BOUNDARY else 'went on'}"
-            f" at {match.boundary} ({match.response}): {match.why}",
-            {
-                **match.model_dump(mode="json"),
-                "action": action.decision.action,
-                "verdict": action.decision.verdict.value,
-            },
+            f"{item.path} {'not taken' if item.reason else 'taken'} at",
+            item.crossed,
+            {"path": item.path, "reason": item.reason},
         )
-        for action in actions
-        for match in action.decision.crossed
+        for item in heartbeat.crossings
     ]
     return [
         AuditNote(
-            action=_BOUNDARY, message=message, detail={**detail, "heartbeat_id": str(heartbeat.heartbeat_id)}
+            action=_BOUNDARY,
+            message=f"{what} {match.boundary} ({match.response}): {match.why}",
+            detail={
+                **match.model_dump(mode="json"),
+                **detail,
+                "heartbeat_id": str(heartbeat.heartbeat_id),
+            },
         )
-        for message, detail in (*percept_notes, *decision_notes, *map(_item_note, heartbeat.crossings))
+        for what, match, detail in matches
     ]
-
-
-def _item_note(match: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
-    """Return message and detail about a matched item of the reply."""
-    crossed = match.crossed
-    result = "not taken" if match.reason else "taken"
-    message = f"{match.path} {result} at {crossed.boundary} ({crossed.response}): {crossed.why}"
-    detail = {**crossed.model_dump(mode="json"), "path": match.path, "reason": match.reason}
-    return message, detail
 
 
 def _meetings(situation: Situation, notes: Sequence[PeerNote]) -> tuple[list[Meeting], list[PeerNote]]:
@@ -203,37 +211,14 @@ def _meetings(situation: Situation, notes: Sequence[PeerNote]) -> tuple[list[Mee
     return met, [*notes_by_peer.values(), *further]
 
 
-#: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
-NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
-#: Actions with news from outside.
-INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
-
-_OUTCOMES: Mapping[ActionOutcome, Event] = {
-    ActionOutcome.SUCCESS: Event.SUCCESS,
-    ActionOutcome.BLOCKED: Event.BLOCKED,
-    ActionOutcome.FAILURE: Event.FAILURE,
-}
-_ACTION_EVENTS: Mapping[str, Event] = {
-    "rest": Event.REST,
-    "reach_out_user": Event.REACH_OUT,
-    "reach_out_agent": Event.REACH_OUT,
-    "reach_out_public": Event.REACH_OUT,
-}
-_CHANGES: Mapping[GoalChangeKind, Event] = {
-    GoalChangeKind.COMPLETED: Event.GOAL_DONE,
-    GoalChangeKind.PROGRESSED: Event.GOAL_PROGRESSED,
-    GoalChangeKind.CREATED: Event.GOAL_CREATED,
-    GoalChangeKind.PLANNED: Event.GOAL_PLANNED,
-    GoalChangeKind.BLOCKED: Event.GOAL_BLOCKED,
-    GoalChangeKind.REFUSED: Event.GOAL_REFUSED,
-    GoalChangeKind.ABANDONED: Event.GOAL_ABANDONED,
-}
-
-
 def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:
     """Return the events that move the mood, in order; changes by rules do not count."""
-    action_events = [_event(result) for result in results]
-    change_events = [_CHANGES.get(change.kind) for change in changes if not change.by_rule]
+    action_events = [
+        (result.outcome is ActionOutcome.SUCCESS and _ACTION_EVENTS.get(result.action))
+        or _OUTCOMES.get(result.outcome)
+        for result in results
+    ]
+    change_events = [MEANINGS[change.kind].event for change in changes if not change.by_rule]
     return [
         *(event for event in (*action_events, *change_events) if event is not None),
         *(Event.CONCERN for _ in reply.concerns),
@@ -264,30 +249,14 @@ def causes(
     return {
         Drive.CURIOSITY: not met_new,
         Drive.COHERENCE: bool(situation.contradictions),
-        Drive.COMPETENCE: _falls_short(situation, results, changes),
+        # Effort failed, or an active goal lags.
+        Drive.COMPETENCE: any(result.outcome is ActionOutcome.FAILURE for result in results)
+        or any(change.kind in _SETBACKS and not change.by_rule for change in changes)
+        or any(not _LAGGING.isdisjoint(goal.flags) for goal in situation.active_goals),
         # Silence lasts until contact, which satisfies the drive.
         Drive.CONNECTION: True,
         Drive.REST: any(is_effort(result) for result in results),
     }
-
-
-#: Flags of goals that do not get on.
-_LAGGING = frozenset(
-    {GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE, GoalFlag.DEAD_LETTERED, GoalFlag.REPLAN}
-)
-#: Changes of goals that went against the agent.
-_SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
-
-
-def _falls_short(
-    situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
-) -> bool:
-    """Return whether effort failed, or an active goal lags."""
-    return (
-        any(result.outcome is ActionOutcome.FAILURE for result in results)
-        or any(change.kind in _SETBACKS and not change.by_rule for change in changes)
-        or any(not _LAGGING.isdisjoint(goal.flags) for goal in situation.active_goals)
-    )
 
 
 def met_something_new(
@@ -303,29 +272,14 @@ def met_something_new(
     )
 
 
-class Tries(NamedTuple):
-    """Attempts and successes of an action."""
-
-    attempts: int
-    successes: int
-
-
 def learned_after(
     learned: Mapping[str, Sequence[int]], results: Sequence[ActionResult]
 ) -> dict[str, list[int]]:
     """Return attempts and successes by action after this heartbeat; refusals are no attempts."""
-    counted = {action: Tries(*map(int, counts[:2])) for action, counts in learned.items()}
+    counted = {action: [*map(int, counts[:2])] for action, counts in learned.items()}
     for result in results:
-        if result.outcome in (ActionOutcome.BLOCKED, ActionOutcome.UNKNOWN):
-            continue
-        before = counted.get(result.action, Tries(0, 0))
-        counted[result.action] = Tries(
-            before.attempts + 1, before.successes + (result.outcome is ActionOutcome.SUCCESS)
-        )
-    return {action: list(tries) for action, tries in counted.items()}
-
-
-def _event(result: ActionResult) -> Event | None:
-    if result.outcome is ActionOutcome.SUCCESS and result.action in _ACTION_EVENTS:
-        return _ACTION_EVENTS[result.action]
-    return _OUTCOMES.get(result.outcome)
+        if result.outcome not in (ActionOutcome.BLOCKED, ActionOutcome.UNKNOWN):
+            counts = counted.setdefault(result.action, [0, 0])
+            counts[0] += 1
+            counts[1] += result.outcome is ActionOutcome.SUCCESS
+    return counted

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, action_result
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
+from arbor.heartbeat.steps.new_memories import new_memory
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
-from arbor.heartbeat.steps.windows import limits_of
+from arbor.heartbeat.steps.tool_calls import finish_tool_call, suspend_on_tool
+from arbor.heartbeat.steps.windows import limits_of, suspended
 from arbor.memory.details import SemanticDetail
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
-from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
 from arbor.values import replace
 from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
@@ -45,25 +46,7 @@ _FAILURES_LENGTH = 600
 _MODEL_STEPS = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InquiryResult:
-    """The answer of an inquiry and its review."""
-
-    inquiry: Inquiry
-    answer: InquiryAnswer
-    #: The review in words.
-    note: str = ""
-    #: False if the review of a deep inquiry failed.
-    appraised: bool = True
-
-    @property
-    def cited(self) -> list[dict[str, str]]:
-        """Return the cited pages."""
-        return [self.inquiry.pages[place] for place in self.answer.sources]
-
-
 def inquire(decision: Decision) -> ActionResult:
-    """Begin an inquiry, which `work` completes."""
     return action_result(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
 
 
@@ -81,24 +64,25 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
     ]
 
 
-class InquiryWork:
-    """Continues the inquiries; runs again while `work_left` is above 0.
+class PendingWork:
+    """Continues the inquiries, then the calls of tools; runs again while `work_left` is above 0.
 
     An inquiry calls the web, then a model for the answer, then, if deep, a model for the review, or the next model of
     the tier if that is unavailable. A failed call fails the action, whose energy is spent.
     """
 
     def __call__(self, heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
-        """Begin the first of the remaining inquiries with a call to the web."""
+        """Begin the first of the remaining inquiries with a call to the web, or suspend on a call of a tool."""
         if not heartbeat.work:
-            return NodeResult(state=heartbeat)
+            return suspend_on_tool(heartbeat) if heartbeat.tool_calls else NodeResult(state=heartbeat)
         inquiry = heartbeat.work[0]
         request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
         return _suspend(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> Steps[HeartbeatState]:
-        """Continue with the result of the call."""
+        if not heartbeat.work:
+            return (yield from finish_tool_call(heartbeat, result))
         inquiry = heartbeat.work[0]
         if not result.complete:
             out_of_reach = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
@@ -116,18 +100,11 @@ def _after_search(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
-        recalled: list[Recalled] = yield RecallRequest(
-            agent_id=heartbeat.agent_id,
-            text=inquiry.question,
-            vector=heartbeat.vectors.get(inquiry.question),
-            model=heartbeat.embedding_model,
-            limit=_RECALLED,
-            now=heartbeat.now,
-            only=NOT_OWN_HEARTBEATS,
+        recalled: list[Recalled] = yield heartbeat.recall_of(
+            inquiry.question, limit=_RECALLED, only=NOT_OWN_HEARTBEATS
         )
         remembered = [memory.content for memory in recalled]
-        if recalled:
-            heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in recalled},))
+        heartbeat = heartbeat.having_recalled(recalled)
     inquiry = replace(
         inquiry,
         step=CallPurpose.ANSWER.value,
@@ -142,17 +119,9 @@ def _after_search(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
 def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     answer = read_answer(result.text, pages=len(inquiry.pages))
     if not answer.text or inquiry.depth == Depth.SHALLOW:
-        return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=answer)))
-    inquiry = replace(
-        inquiry,
-        step=CallPurpose.APPRAISE.value,
-        answer={
-            "text": answer.text,
-            "confidence": answer.confidence,
-            "sources": list(answer.sources),
-            "worth_keeping": answer.worth_keeping,
-        },
-    )
+        return (yield from _finish(heartbeat, inquiry, answer))
+    stored = {**asdict(answer), "sources": list(answer.sources)}
+    inquiry = replace(inquiry, step=CallPurpose.APPRAISE.value, answer=stored)
     pages = yield from _pages_of(inquiry)
     return _ask_model(heartbeat, inquiry, pages)
 
@@ -160,9 +129,7 @@ def _after_answer(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
 def _after_review(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall) -> Steps[HeartbeatState]:
     appraisal = read_appraisal(result.text)
     reviewed = _stored_answer(inquiry, confidence=appraisal.confidence)
-    return (
-        yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=reviewed, note=appraisal.reason))
-    )
+    return (yield from _finish(heartbeat, inquiry, reviewed, note=appraisal.reason))
 
 
 _STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[HeartbeatState]]] = {
@@ -173,7 +140,6 @@ _STEPS: Mapping[str, Callable[[HeartbeatState, Inquiry, EndedCall], Steps[Heartb
 
 
 def _ask_next(heartbeat: HeartbeatState, inquiry: Inquiry) -> Steps[HeartbeatState]:
-    """Ask the next model of the tier."""
     following = with_next_model(heartbeat)
     pages = yield from _pages_of(inquiry)
     asked = _ask_model(following, inquiry, pages)
@@ -188,58 +154,46 @@ def _finish_without_reply(
         assert inquiry.answer is not None
         half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
-        return (
-            yield from _finish(
-                heartbeat, InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
-            )
-        )
+        return (yield from _finish(heartbeat, inquiry, half, note=why, appraised=False))
     summary = f"did not find out {inquiry.question!r}: {reason}"
-    failed = _begun_result(heartbeat, inquiry).model_copy(
-        update={"outcome": ActionOutcome.FAILURE, "summary": summary, "brought": summary}
-    )
-    return _store_result(heartbeat, inquiry, failed)
+    return _end(heartbeat, inquiry, outcome=ActionOutcome.FAILURE, summary=summary, brought=summary)
 
 
-def _finish(heartbeat: HeartbeatState, found: InquiryResult) -> Steps[HeartbeatState]:
-    """End an inquiry with its answer, which is stored if deep or worth keeping."""
-    inquiry, text = found.inquiry, found.answer.text
-    began = _begun_result(heartbeat, inquiry)
+def _finish(
+    heartbeat: HeartbeatState,
+    inquiry: Inquiry,
+    answer: InquiryAnswer,
+    *,
+    note: str = "",
+    appraised: bool = True,
+) -> Steps[HeartbeatState]:
+    """End an inquiry with its answer, which is stored if deep or worth keeping; `note` is the review in words."""
+    text = answer.text
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
-        ended = began.model_copy(
-            update={"outcome": ActionOutcome.PARTIAL, "summary": summary, "brought": summary}
-        )
-        return _store_result(heartbeat, inquiry, ended)
+        return _end(heartbeat, inquiry, outcome=ActionOutcome.PARTIAL, summary=summary, brought=summary)
     memory_ids: list[str] = []
-    if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
+    if inquiry.depth == Depth.DEEP or answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
         placed: PlacedMemories = yield Placing(
-            memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
+            memories=[_memory(heartbeat, inquiry, answer)], vectors=None, model=heartbeat.embedding_model
         )
         memory_ids = [str(memory_id) for memory_id in placed.ids]
-    ended = began.model_copy(
-        update={
-            "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
-            "memory_ids": memory_ids,
-            "brought": _format_answer(found),
-        }
+    return _end(
+        heartbeat,
+        inquiry,
+        outcome=ActionOutcome.SUCCESS if appraised else ActionOutcome.PARTIAL,
+        summary=f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
+        memory_ids=memory_ids,
+        brought=_format_answer(inquiry, answer, note),
     )
-    return _store_result(heartbeat, inquiry, ended)
 
 
-def _begun_result(heartbeat: HeartbeatState, inquiry: Inquiry) -> ActionResult:
-    return heartbeat.action_records[inquiry.place].result
-
-
-def _store_result(
-    heartbeat: HeartbeatState, inquiry: Inquiry, result: ActionResult
-) -> NodeResult[HeartbeatState]:
-    """Store the result, and remove the inquiry."""
-    action_records: list[ActionRecord] = [*heartbeat.action_records]
-    action_records[inquiry.place] = replace(action_records[inquiry.place], result=result)
-    heartbeat = replace(heartbeat.with_present(action_records=action_records), work=heartbeat.work[1:])
+def _end(heartbeat: HeartbeatState, inquiry: Inquiry, **changes: Any) -> NodeResult[HeartbeatState]:
+    """Store the changed result of the inquiry's action, and remove the inquiry."""
+    result = heartbeat.action_records[inquiry.place].result.model_copy(update=changes)
+    heartbeat = replace(heartbeat.with_result(inquiry.place, result), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
@@ -269,10 +223,8 @@ def _ask_model(
 
 
 def _suspend(heartbeat: HeartbeatState, inquiry: Inquiry, question: Question) -> NodeResult[HeartbeatState]:
-    return NodeResult(
-        state=replace(heartbeat, work=[inquiry, *heartbeat.work[1:]]),
-        suspend=Suspension(kind=inquiry.step, payload=question),
-    )
+    heartbeat = replace(heartbeat, work=[inquiry, *heartbeat.work[1:]])
+    return suspended(heartbeat, CallPurpose(inquiry.step), question)
 
 
 def _pages_of(inquiry: Inquiry) -> Any:
@@ -283,44 +235,42 @@ def _pages_of(inquiry: Inquiry) -> Any:
 
 
 def _stored_answer(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
-    written = inquiry.answer or {}
-    return InquiryAnswer(
-        text=written["text"],
-        confidence=confidence,
-        sources=tuple(written["sources"]),
-        worth_keeping=written["worth_keeping"],
-    )
+    assert inquiry.answer is not None
+    written = {**inquiry.answer, "confidence": confidence, "sources": tuple(inquiry.answer["sources"])}
+    return InquiryAnswer(**written)
 
 
-def _memory(heartbeat: HeartbeatState, found: InquiryResult) -> NewMemory:
+def _cited(inquiry: Inquiry, answer: InquiryAnswer) -> list[dict[str, str]]:
+    return [inquiry.pages[place] for place in answer.sources]
+
+
+def _memory(heartbeat: HeartbeatState, inquiry: Inquiry, answer: InquiryAnswer) -> NewMemory:
     sources = tuple(
         Source(
             kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=heartbeat.now
         )
-        for page in found.cited
+        for page in _cited(inquiry, answer)
     )
-    confidence, question = found.answer.confidence, found.inquiry.question
+    confidence, question = answer.confidence, inquiry.question
     detail = SemanticDetail(confidence=confidence, sources=sources, extra={"question": question})
-    return NewMemory(
-        content=f"{question} {found.answer.text}",
-        type=MemoryType.SEMANTIC,
-        importance=_IMPORTANCE[Depth(found.inquiry.depth)],
-        occurred_at=heartbeat.now,
-        source=heartbeat.source,
+    return new_memory(
+        heartbeat,
+        f"{question} {answer.text}",
+        MemoryType.SEMANTIC,
+        importance=_IMPORTANCE[Depth(inquiry.depth)],
         trust=min(semantic_trust(confidence=confidence, sources=sources), MAX_WEB_TRUST),
         detail=detail.to_json(),
     )
 
 
-def _format_answer(found: InquiryResult) -> str:
-    """Return the answer, its confidence, its sources and the errors, as text."""
-    sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
+def _format_answer(inquiry: Inquiry, answer: InquiryAnswer, note: str) -> str:
+    sure = f"{answer.confidence:.2f}{f' ({note})' if note else ''}"
     lines = [
-        found.inquiry.question,
-        found.answer.text,
+        inquiry.question,
+        answer.text,
         f"Confidence {sure}. Sources:",
-        *(f"- {page['title']} {page['url']}".strip() for page in found.cited),
+        *(f"- {page['title']} {page['url']}".strip() for page in _cited(inquiry, answer)),
     ]
-    if found.inquiry.failures:
-        lines.append(f"Not read: {'; '.join(found.inquiry.failures)}"[:_FAILURES_LENGTH])
+    if inquiry.failures:
+        lines.append(f"Not read: {'; '.join(inquiry.failures)}"[:_FAILURES_LENGTH])
     return "\n".join(lines)

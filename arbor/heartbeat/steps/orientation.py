@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from arbor.goals.goal_rules import GoalRule, calls_for_work
-from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
-from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
+from arbor.heartbeat.failure_modes import notices_of
 from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
+from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
@@ -26,10 +26,9 @@ from arbor.heartbeat.pacing import (
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Focus, HeartbeatState
-from arbor.heartbeat.steps.approvals import approved_requests
+from arbor.heartbeat.steps.authority import approved_requests
 from arbor.heartbeat.usage import Degradation, limit_skip_reason, renewed_at
 from arbor.memory.episodes import summarized_episode
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.drives import (
@@ -43,6 +42,11 @@ from arbor.selves.drives import (
 from arbor.selves.memory_filters import apply_filters
 from arbor.values import replace
 
+#: The origin of seed 000 recalls five memories.
+RELEVANT_SHOWN = 5
+#: The most buffer items that are shown.
+BUFFER_ITEMS_SHOWN = 3
+
 
 def observe(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Record the initial energy."""
@@ -55,24 +59,28 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     recent_activity = opening.recent_activity
     notices = notices_of(recent_activity)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
-    heartbeat = heartbeat.with_view(notices=notices, degradation=recent_activity.level)
+    heartbeat = heartbeat.with_situation(notices=notices, degradation=recent_activity.level)
     heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
     if recent_activity.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
-        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, recent_activity))
+        scarcest = recent_activity.scarcest
+        left = f"{scarcest.left:.0%} of its {scarcest.what}" if scarcest else "all of it"
+        heartbeat = heartbeat.bringing(
+            level=LevelChange(before=opening.level_before, after=recent_activity.level, left=left)
+        )
     return NodeResult(state=heartbeat, changed=tuple(changed))
 
 
 def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
-    opening = opening_of(heartbeat)
+    opening, now = opening_of(heartbeat), heartbeat.situation.environment.now
     reason, until = _why_idle(heartbeat, opening)
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_beats = opening.idle_beats + 1
     following = next_heartbeat(
         heartbeat.rhythm,
-        now=heartbeat.situation.environment.now,
+        now=now,
         idle_heartbeats=idle_beats,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
@@ -80,7 +88,6 @@ def idle(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
         following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
-    now = heartbeat.situation.environment.now
     heartbeat = heartbeat.with_state(
         idle_beats=idle_beats,
         stale_beats=heartbeat.situation.stale_beats + 1,
@@ -109,8 +116,8 @@ def opening_of(heartbeat: HeartbeatState) -> Opening:
 def urgent_at(heartbeat: HeartbeatState) -> datetime | None:
     """Return when the next drive becomes urgent, if one will."""
     now = heartbeat.situation.environment.now
-    memories = next_urgent_at(_drives(heartbeat, now), now)
-    return memories[0] if memories else None
+    following = next_urgent_at(_drives(heartbeat, now), now)
+    return following[0] if following else None
 
 
 def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
@@ -120,37 +127,23 @@ def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
     )
 
 
-def _has_urgent_drive(heartbeat: HeartbeatState) -> bool:
-    """Return whether a drive that may start heartbeats is urgent."""
-    now = heartbeat.situation.environment.now
-    drives = _drives(heartbeat, now)
-    return any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES)
-
-
-def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
-    left = f"{recent.scarcest.left:.0%} of its {recent.scarcest.what}" if recent.scarcest else "all of it"
-    return LevelChange(before=before, after=recent.level, left=left)
-
-
 def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetime | None]:
     """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
     situation = heartbeat.situation
     now = situation.environment.now
     asked_for = heartbeat.trigger not in BY_ITSELF
     level = situation.degradation
+    user_waiting = situation.environment.user_waiting
     reason = limit_skip_reason(
         level,
-        user_waiting=situation.environment.user_waiting,
+        user_waiting=user_waiting,
         asked_for=asked_for,
         serves_goal=bool(_work(situation)),
         now=now,
     )
     if reason:
         return reason, renewed_at(now) if level is Degradation.HALT else None
-    reason = off_hours_reason(
-        heartbeat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
-    )
-    if reason:
+    if reason := off_hours_reason(heartbeat.rhythm.hours, now=now, asked_for=asked_for or user_waiting):
         return reason, None
     rules = heartbeat.rules
     reasons = _wake_reasons(heartbeat, opening)
@@ -159,22 +152,28 @@ def _why_idle(heartbeat: HeartbeatState, opening: Opening) -> tuple[str, datetim
 
 def _wake_reasons(heartbeat: HeartbeatState, opening: Opening) -> WakeReasons:
     situation = heartbeat.situation
-    memory = situation.working_memory
+    memory, now = situation.working_memory, situation.environment.now
     by_rule = situation.model_is_reflex
     # The thoughts of a new agent are those of its template.
     thinks = situation.beat_number > 1 and memory.thoughts
-    since_thought = situation.environment.now - memory.thoughts[-1].at if thinks else None
+    since_thought = now - memory.thoughts[-1].at if thinks else None
     # Rules find nothing to consolidate a few seconds after their last thought.
     is_early = by_rule and since_thought is not None and since_thought < heartbeat.rules.reflect_pause
+    drives = _drives(heartbeat, now)
+    reflected = (
+        number
+        for number, recent in enumerate(opening.recent_activity.heartbeats, start=1)
+        if recent.status == "done" and recent.mode == Mode.REFLECTION
+    )
     return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         signals=sum(not signals.source for signals in situation.signals),
         work=_work(situation) + len(approved_requests(heartbeat)),
         proposals=len(situation.proposals),
-        urgent_drive=_has_urgent_drive(heartbeat),
+        urgent_drive=any(drives.is_pressing(drive, now) for drive in TRIGGERING_DRIVES),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION and not is_early,
-        since_reflection=_since_reflection(opening.recent_activity.heartbeats),
+        since_reflection=next(reflected, None),
         since_thought=since_thought,
         wonders=bool(not by_rule or memory.curiosity or not thinks),
     )
@@ -188,20 +187,6 @@ def _work(situation: Situation) -> int:
         calls_for_work(goal.layer, goal.rule) and goal.id not in waiting for goal in situation.active_goals
     )
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
-
-
-def _since_reflection(heartbeats: Sequence[RecentHeartbeat]) -> int | None:
-    """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
-    for number, recent in enumerate(heartbeats, start=1):
-        if recent.status == "done" and recent.mode == Mode.REFLECTION:
-            return number
-    return None
-
-
-#: The origin of seed 000 recalls five memories.
-RELEVANT_SHOWN = 5
-#: The most buffer items that are shown.
-BUFFER_ITEMS_SHOWN = 3
 
 
 def focus(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -230,7 +215,7 @@ def guard(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     vectors = heartbeat.focus.vectors if heartbeat.focus else {}
     crossed = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
-        state=heartbeat.with_view(crossed=crossed),
+        state=heartbeat.with_situation(crossed=crossed),
         changed=tuple(dict.fromkeys(f"{match.boundary}: {match.why}" for match in crossed)),
     )
 
@@ -239,15 +224,12 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Recall memories and buffer items about the focus, and the past that bears on the work."""
     focused = heartbeat.focus or Focus(text="")
     if not focused.text:
-        return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
+        return NodeResult(state=replace(heartbeat.with_situation(relevant=[], held=[]), focus=None))
     opening = heartbeat.opening
-    memories: list[Recalled] = yield RecallRequest(
-        agent_id=heartbeat.agent_id,
-        text=focused.text,
+    memories: list[Recalled] = yield heartbeat.recall_of(
+        focused.text,
         vector=focused.vector,
-        model=heartbeat.embedding_model,
         limit=asked_for(RELEVANT_SHOWN),
-        now=heartbeat.now,
         only=past_of(heartbeat.situation),
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
@@ -262,11 +244,12 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             model=heartbeat.embedding_model,
             limit=BUFFER_ITEMS_SHOWN,
         )
-    heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in memories], held=list(held))
-    if memories:
-        heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
+    heartbeat = heartbeat.with_situation(
+        relevant=[memory_view(memory) for memory in memories], held=list(held)
+    )
+    heartbeat = heartbeat.having_recalled(memories)
     if opening:
-        heartbeat = heartbeat.with_view(**influence_of(heartbeat.situation, opening.past))
+        heartbeat = heartbeat.with_situation(**influence_of(heartbeat.situation, opening.past))
     return NodeResult(state=replace(heartbeat, focus=None))
 
 
@@ -275,14 +258,13 @@ def select_mode(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     mode = mode_of(heartbeat.situation)
     if mode is Mode.CONSOLIDATION:
         offers = heartbeat.situation.actions
-        heartbeat = heartbeat.with_view(
+        heartbeat = heartbeat.with_situation(
             actions=[offer for offer in offers if offer.name not in NOT_IN_CONSOLIDATION]
         )
-    return NodeResult(state=replace(heartbeat.with_view(mode=mode), mode=mode.value))
+    return NodeResult(state=replace(heartbeat.with_situation(mode=mode), mode=mode.value))
 
 
 def memory_view(memory: Recalled) -> MemoryView:
-    """Return the view of a recalled memory."""
     return MemoryView(
         id=str(memory.id),
         type=memory.type,

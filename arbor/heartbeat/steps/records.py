@@ -1,23 +1,26 @@
-"""Record a heartbeat: its memories, the agent's state after it, and the next due time."""
+"""Record a heartbeat: its narrative and its memories, the agent's state after it, and the next due time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
-
-import numpy as np
 
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import StateAfterHeartbeat
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
+from arbor.heartbeat.focus import foremost_percept
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
+from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import (
+    MEANINGS,
     ActionOutcome,
     ActionResult,
+    GoalChange,
+    GoalChangeKind,
     TurnRecord,
     finished_or_moved_goals,
     is_effort,
@@ -26,9 +29,14 @@ from arbor.heartbeat.results import (
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.sources import role_of, source_of
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.narrative import narrate, valence
-from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, vectors_of
-from arbor.heartbeat.steps.note_sources import with_source_of_note
+from arbor.heartbeat.steps.inner_state import events_of
+from arbor.heartbeat.steps.new_memories import (
+    LEARNING_ACTIONS,
+    lasting,
+    new_memory,
+    vectors_of,
+    with_source_of_note,
+)
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
@@ -37,8 +45,31 @@ from arbor.memory.importance import appraise
 from arbor.memory.trust import max_trust
 from arbor.memory.values import HEARTBEATS_SESSION, ROLE_LENGTH, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.quotations import close_quotes, quoted, shorten
+from arbor.selves.emotions import total_valence
 from arbor.values import replace
 
+NARRATIVE_LENGTH = 4_000
+THOUGHT_LENGTH = 600
+SUMMARY_LENGTH = 300
+
+_OPENINGS: Mapping[Mode, str] = {
+    Mode.CONVERSATION: "Somebody was waiting for me.",
+    Mode.CONSOLIDATION: "I took time to tend my memory.",
+    Mode.PLAN_EXECUTION: "I had goals but no plan.",
+    Mode.GOAL_PURSUIT: "I worked on my goals.",
+    Mode.REFLECTION: "Nothing pressed, so I reflected.",
+}
+
+
+#: Phrases for items that a boundary refused, by the key of the reply.
+_REFUSED_PHRASES: Mapping[str, str] = {
+    "memory_notes": "note something",
+    "goal_updates": "say how a goal goes",
+    "new_goals": "take up a goal",
+    "decompositions": "plan steps",
+    "identity_insights": "say what I see in myself",
+}
 #: Percepts that are retained as routine conversation is.
 _CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
 NARRATIVE_IMPORTANCE = 0.4
@@ -50,6 +81,55 @@ NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
 
 
+def narrate(
+    situation: Situation,
+    reply: Reply,
+    results: Sequence[ActionResult],
+    changes: Sequence[GoalChange],
+    *,
+    refused: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
+    sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
+    if percept := foremost_percept(situation.percepts):
+        sentences.append(f"I heard: {quoted(_shorten(percept.content))}.")
+    if reply.thinking:
+        sentences.append(f"I thought: {quoted(shorten(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
+    sentences.extend(_action_sentences(results))
+    sentences.extend(_goal_sentences(changes))
+    sentences.extend(
+        f"I could not {_REFUSED_PHRASES[path.partition('[')[0]]}: {_shorten(why)}." for path, why in refused
+    )
+    sentences.extend(f"It worries me: {_shorten(concern)}." for concern in reply.concerns)
+    spent = sum(result.cost for result in results)
+    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
+    return shorten(" ".join(sentences), NARRATIVE_LENGTH)
+
+
+def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
+    done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
+    failed = [result for result in results if result not in done]
+    if not done:
+        yield "I did nothing."
+    for result in done:
+        yield f"I did {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+    for result in failed:
+        word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
+        yield f"I {word} {result.action.replace('_', ' ')}: {_shorten(result.summary)}."
+
+
+def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
+    for change in changes:
+        about = _shorten(change.change)
+        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
+        happened = "came to rest by itself" if closed else MEANINGS[change.kind].words
+        yield f"My goal {quoted(_shorten(change.title))} {happened}{f': {about}' if about else ''}."
+
+
+def _shorten(text: str) -> str:
+    return close_quotes(shorten(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))
+
+
 def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     """Store the narrative and the notes as memories, and the agent's state."""
     whole = heartbeat.whole
@@ -58,9 +138,9 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         heartbeat.reply_or_empty,
         whole.results,
         whole.goal_changes,
-        refused=_refused_items(heartbeat),
+        refused=[*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)],
     )
-    felt = valence(heartbeat.reply_or_empty, whole.results, whole.goal_changes)
+    felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.bringing(
@@ -73,7 +153,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=0)
     heartbeat = replace(
         heartbeat,
-        view=heartbeat.with_decision_inputs(),
+        situation=heartbeat.with_decision_inputs(),
         narrative=narrative,
         # The resulting mood takes precedence over the valence of the heartbeat alone.
         emotional_valence=felt if heartbeat.emotional_valence is None else heartbeat.emotional_valence,
@@ -94,41 +174,38 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
         _note_memory(heartbeat, note.text, note.referenced_date)
         for note in heartbeat.reply_or_empty.memory_notes
     ]
-    narrative_memory = NewMemory(
-        content=narrative,
-        type=MemoryType.EPISODIC,
+    narrative_memory = new_memory(
+        heartbeat,
+        narrative,
+        MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
         retention=_retention(heartbeat.whole),
         emotional_valence=felt,
-        occurred_at=heartbeat.now,
         session=HEARTBEATS_SESSION,
         position=heartbeat.situation.beat_number,
-        source=heartbeat.source,
         detail={"mode": heartbeat.situation.mode.value},
     )
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
-    if heartbeat.moment is not None and heartbeat.moment.embeds_here:
+    if heartbeat.moment.embeds_here:
         notes_left = [note.content for note in notes if note.content not in vectors]
         vectors |= yield Embedding(model=model, stored=[narrative, *notes_left])
-    note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
-    narrative_vector = vectors_of([narrative], vectors)
-    if notes and (note_vectors is None) != (narrative_vector is None):
-        # One request has vectors for all its memories or for none.
-        placed_notes: PlacedMemories = yield Placing(memories=notes, vectors=note_vectors, model=model)
-        placed: PlacedMemories = yield Placing(
-            memories=[narrative_memory], vectors=narrative_vector, model=model
-        )
-        fresh = placed_notes.fresh
-    else:
-        all_vectors = (
-            np.concatenate([note_vectors, narrative_vector])
-            if note_vectors is not None and narrative_vector is not None
-            else narrative_vector
-        )
-        placed = yield Placing(memories=[*notes, narrative_memory], vectors=all_vectors, model=model)
-        fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
+    memories = [*notes, narrative_memory]
+    # One request has vectors for all its memories or for none.
+    is_alike = all(note.content in vectors for note in notes) == (narrative in vectors)
+    groups = [memories] if is_alike or not notes else [notes, [narrative_memory]]
+    fresh: list[UUID] = []
+    for group in groups:
+        found = vectors_of([memory.content for memory in group], vectors)
+        placed: PlacedMemories = yield Placing(memories=group, vectors=found, model=model)
+        fresh += placed.fresh
     memory_id = placed.ids[-1]
-    learned_here = {*fresh, *_created_ids(heartbeat.whole.results)} - {memory_id}
+    created = {
+        UUID(created_id)
+        for result in heartbeat.whole.results
+        if result.action in LEARNING_ACTIONS and result.outcome is ActionOutcome.SUCCESS
+        for created_id in result.memory_ids
+    }
+    learned_here = {*fresh, *created} - {memory_id}
     return heartbeat.bringing(learned=sorted(learned_here)), memory_id
 
 
@@ -136,28 +213,10 @@ def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
     """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
-    weight = appraise(
-        note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
-    ).importance
-    memory = replace(
-        lasting(heartbeat, note, unless={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
-    )
-    return with_source_of_note(memory, situation=heartbeat.situation_now)
-
-
-def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
-    """Return the ids of new memories of actions."""
-    return [
-        UUID(memory_id)
-        for result in results
-        if result.action in LEARNING_ACTIONS and result.outcome is ActionOutcome.SUCCESS
-        for memory_id in result.memory_ids
-    ]
-
-
-def _refused_items(heartbeat: HeartbeatState) -> list[tuple[str, str]]:
-    """Return the path and reason of each item that a boundary refused."""
-    return [*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)]
+    appraisal = appraise(text, role=note.role, type=note.type, lists=heartbeat.rules.word_lists)
+    note = lasting(heartbeat, note, unless={Retention.ERROR})
+    note = replace(note, importance=max(NOTE_IMPORTANCE, appraisal.importance))
+    return with_source_of_note(note, situation=heartbeat.situation_now)
 
 
 def _retention(whole: TurnRecord) -> Retention:
@@ -220,23 +279,18 @@ def with_invalid_replies_noticed(heartbeat: HeartbeatState, *, nops: int) -> Hea
 
 def plan_next(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     """Plan the next heartbeat: at once if messages of users are left."""
-    if _has_unread_messages(heartbeat.situation):
-        at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
-        return NodeResult(state=with_next(heartbeat, at_once))
+    environment = heartbeat.situation.environment
+    processed = sum(percept.kind == USER_MESSAGE for percept in heartbeat.situation.percepts)
+    if environment.user_messages > processed:
+        return NodeResult(state=with_next(heartbeat, NextHeartbeat(due_at=environment.now, trigger=MESSAGE)))
     following = next_heartbeat(
         heartbeat.rhythm,
-        now=heartbeat.situation.environment.now,
+        now=environment.now,
         idle_heartbeats=0,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
     return NodeResult(state=with_next(heartbeat, following))
-
-
-def _has_unread_messages(situation: Situation) -> bool:
-    """Return whether messages of users are left."""
-    processed = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
-    return situation.environment.user_messages > processed
 
 
 def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:

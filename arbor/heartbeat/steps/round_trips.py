@@ -8,9 +8,8 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
-from arbor.heartbeat.prompts.cuts import CutContext
-from arbor.heartbeat.prompts.fitting import is_small, with_fewer_actions
-from arbor.heartbeat.prompts.prompt import Prompt, build_prompt
+from arbor.heartbeat.prompts.fitting import CutContext, is_small, with_fewer_actions
+from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.prompts.questions import request_json
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -24,20 +23,22 @@ from arbor.heartbeat.replies.turns import (
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState, PromptParts
-from arbor.heartbeat.steps.cut_notes import with_cuts_audited
-from arbor.heartbeat.steps.follow_up_messages import follow_up_message
 from arbor.heartbeat.steps.windows import (
     count_tokens,
     counter_of,
     fault_without_room,
+    follow_up_message,
+    further_sections,
     limits_of,
     max_reply_tokens,
     retry_messages,
+    suspended,
+    with_cuts_audited,
 )
-from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
+from arbor.heartbeat.tiers import ThinkTier, models_of, tier_of
 from arbor.models.handles import is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
-from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps
 from arbor.values import replace
 
 #: Errors after which another model may answer.
@@ -64,8 +65,13 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     sections = tuple(section._asdict() for section in prompt.sections)
     heartbeat = replace(
         heartbeat,
-        view=_with_shown_percepts(situation, prompt.percepts),
-        signal_positions=_shown_positions(heartbeat, prompt, situation.model_is_reflex),
+        situation=_with_shown_percepts(situation, prompt.percepts),
+        # The others wait for the next heartbeat; the reflex policy reads all of them in the situation.
+        signal_positions={
+            source: positions
+            for source, positions in heartbeat.signal_positions.items()
+            if situation.model_is_reflex or source not in prompt.waiting
+        },
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
         mark=heartbeat.nonce,
@@ -84,19 +90,7 @@ def build_the_prompt(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         window=limits.window,
     )
     # The situation is stored with this call and not again at the end, so it must be final.
-    return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(limits)))
-
-
-def _shown_positions(heartbeat: HeartbeatState, prompt: Prompt, is_reflex: bool) -> dict[str, dict[str, str]]:
-    """Return the positions after the shown signals; the others wait for the next heartbeat.
-
-    The reflex policy reads the signals in the situation, which has all of them.
-    """
-    return {
-        source: positions
-        for source, positions in heartbeat.signal_positions.items()
-        if is_reflex or source not in prompt.waiting
-    }
+    return NodeResult(state=replace(heartbeat, situation=heartbeat.with_decision_inputs(limits)))
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -115,7 +109,7 @@ def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situat
 def _route(heartbeat: HeartbeatState) -> tuple[ThinkTier, tuple[str, ...]]:
     """Return the tier, lowered by the budget level, and its models."""
     situation = heartbeat.situation
-    tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
+    tier = tier_of(situation).lowered(situation.degradation.tiers_down)
     models = models_of(
         tier,
         policy=heartbeat.routing.tiers,
@@ -127,7 +121,6 @@ def _route(heartbeat: HeartbeatState) -> tuple[ThinkTier, tuple[str, ...]]:
 
 
 def _for_model(situation: Situation, model: str) -> Situation:
-    """Return the situation with `model_is_reflex` set for the model."""
     by_rule = is_reflex(model)
     if by_rule == situation.model_is_reflex:
         return situation
@@ -174,7 +167,7 @@ class Think:
         )
         # The call stores the prompt, so the checkpoint does not need it.
         heartbeat = replace(heartbeat, prompt=None, asked_tokens=asked_tokens)
-        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
+        return suspended(heartbeat, CallPurpose.THINK, question)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
         """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
@@ -195,7 +188,10 @@ def with_next_model(heartbeat: HeartbeatState) -> HeartbeatState:
     """Return the state with the next model of the tier; there must be one."""
     next_model, *remaining = heartbeat.models_left
     return replace(
-        heartbeat, model=next_model, models_left=remaining, view=_for_model(heartbeat.situation, next_model)
+        heartbeat,
+        model=next_model,
+        models_left=remaining,
+        situation=_for_model(heartbeat.situation, next_model),
     )
 
 
@@ -210,16 +206,11 @@ def _conversation(
         PromptMessage(role="assistant", content=asked.reply),
         PromptMessage(role="user", content=heartbeat.follow_up),
     ]
-    sections: tuple[dict[str, Any], ...] = (
-        {"name": "conversation", "text": "", "tokens": heartbeat.said_tokens, "cut": 0},
-        {
-            "name": "follow_up",
-            "text": heartbeat.follow_up,
-            "tokens": count_tokens(heartbeat, heartbeat.follow_up),
-            "cut": 0,
-        },
+    return (
+        asked.system,
+        messages,
+        further_sections(heartbeat, heartbeat.said_tokens, "follow_up", heartbeat.follow_up),
     )
-    return asked.system, messages, sections
 
 
 def parse(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
@@ -258,10 +249,10 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
     if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
         return NodeResult(state=_merge_round_trips(heartbeat))
     tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
-    message = follow_up_message(heartbeat, spent=tokens)
+    message, cut = follow_up_message(heartbeat, spent=tokens)
     window = limits_of(heartbeat, [heartbeat.model]).window
-    heartbeat = with_cuts_audited(heartbeat, message.cut, window=window)
-    if not message.text:
+    heartbeat = with_cuts_audited(heartbeat, cut, window=window)
+    if not message:
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -272,7 +263,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         goes_on=True,
         turn=heartbeat.turn + 1,
         answered=heartbeat.call_id,
-        follow_up=message.text,
+        follow_up=message,
         said_tokens=tokens,
         earlier_reply=merged,
         earlier=heartbeat.whole,
@@ -287,7 +278,7 @@ def follow_up(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 def _vectors_of_notes(heartbeat: HeartbeatState, reply: Reply) -> dict[str, list[float]]:
     """Return the vectors of the notes, which are stored at the end; none where the embedder makes them again in this process."""
-    if heartbeat.moment is not None and heartbeat.moment.embeds_here:
+    if heartbeat.moment.embeds_here:
         return {}
     texts = {note.text for note in reply.memory_notes}
     return {text: vector for text, vector in heartbeat.vectors.items() if text in texts}
@@ -309,7 +300,6 @@ def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
 
 
 def _merge_round_trips(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Return the state with all replies merged."""
     return replace(
         heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.reply_or_empty)
     )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
-from arbor.heartbeat.boundary_guard import paths_of
-from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
+from arbor.heartbeat.guards import paths_of
+from arbor.heartbeat.needs import (
+    DecideProposal,
+    OwnMemories,
+    ProposalOutcome,
+    Propose,
+    ProposedChange,
+    SettledProposals,
+)
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.state import HeartbeatState
@@ -40,11 +48,19 @@ def consolidate(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         if proposal.acceptable
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
-    changed = [f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made]
-    changed += [f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired]
+    changed = _lines(("proposed", outcome.made), ("fell out of the queue", outcome.expired))
     if outcome.dropped_experiences:
         changed.append(f"deleted {outcome.dropped_experiences} old experiences")
-    return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
+    return NodeResult(
+        state=heartbeat.with_situation(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed)
+    )
+
+
+def _lines(*found: tuple[str, Sequence[ProposedChange]]) -> list[str]:
+    """Return lines of the trace about proposals, each with what happened to them."""
+    return [
+        f"{what}: {shorten(proposal.content, _LINE)}" for what, proposals in found for proposal in proposals
+    ]
 
 
 def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
@@ -59,9 +75,7 @@ def process_proposals(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             dropped.append(Dropped(path=path, value=choice.model_dump_json(), reason=str(error)))
         else:
             done.append(line)
-    if dropped:
-        heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
-    return NodeResult(state=heartbeat, changed=tuple(done))
+    return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(done))
 
 
 def _proposal_id(named: str) -> UUID:
@@ -77,9 +91,8 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     if not insights:
         return NodeResult(state=heartbeat)
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
-    own: frozenset[UUID] = frozenset()
-    if named:
-        own = yield OwnMemories(named=[text.strip() for text in dict.fromkeys(named)])
+    stripped = [text.strip() for text in dict.fromkeys(named)]
+    own: frozenset[UUID] = (yield OwnMemories(named=stripped)) if named else frozenset()
     known = {str(memory_id) for memory_id in own}
     proposals: list[NewProposal] = []
     dropped: list[Dropped] = []
@@ -89,17 +102,13 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
             proposals.append(_proposal(insight, known, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
-    outcome = ProposalOutcome()
-    if proposals:
-        outcome = yield Propose(proposals=proposals)
-    if dropped:
-        heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
-    changed = (
-        *(f"proposed: {shorten(proposal.content, _LINE)}" for proposal in outcome.made),
-        *(f"proposed already: {shorten(proposal.content, _LINE)}" for proposal in outcome.known),
-        *(f"fell out of the queue: {shorten(proposal.content, _LINE)}" for proposal in outcome.expired),
+    outcome: ProposalOutcome = (yield Propose(proposals=proposals)) if proposals else ProposalOutcome()
+    changed = _lines(
+        ("proposed", outcome.made),
+        ("proposed already", outcome.known),
+        ("fell out of the queue", outcome.expired),
     )
-    return NodeResult(state=heartbeat, changed=changed)
+    return NodeResult(state=heartbeat.with_dropped(dropped), changed=tuple(changed))
 
 
 def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:

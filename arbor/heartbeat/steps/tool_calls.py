@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from arbor.errors import ToolInterrupted
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
-from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, action_result
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
+from arbor.heartbeat.steps.new_memories import new_memory
+from arbor.heartbeat.steps.windows import suspended
 from arbor.ids import read_id
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import REFERENCE_LENGTH, Source
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.models.ports import CallPurpose
-from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import line, shorten
 from arbor.tools.calls import ToolRequest, handle_of, read_answer_text
 from arbor.tools.names import PREFIX, is_tool_action, server_of
@@ -34,7 +36,6 @@ _REMEMBERED_LENGTH = 2_000
 
 
 def begun_tool_call(decision: Decision) -> ActionResult:
-    """Return the result of a call that has begun."""
     return action_result(
         decision, ActionOutcome.UNKNOWN, f"calling {_with_arguments(decision.action, decision.params)}"
     )
@@ -47,14 +48,11 @@ def pending_tool_calls(
     calls = []
     tools = situation.tools
     for place, (decision, result) in enumerate(zip(decisions, results, strict=True)):
-        if (
-            not (decision.runs and is_tool_action(decision.action))
-            or result.outcome is not ActionOutcome.UNKNOWN
-        ):
+        if not is_tool_action(decision.action) or result.outcome is not ActionOutcome.UNKNOWN:
             continue
         tool = tools[decision.action].tool
-        tool_id = read_id(tool.id) if tool is not None else None
         assert tool is not None
+        tool_id = read_id(tool.id)
         assert tool_id is not None
         calls.append(
             ToolCall(
@@ -69,42 +67,31 @@ def pending_tool_calls(
 
 
 def suspend_on_tool(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
-    """Suspend on the first of the pending calls."""
     call = heartbeat.tool_calls[0]
     request = ToolRequest(tool_id=call.tool_id, fingerprint=call.fingerprint, arguments=call.arguments)
     asked = Question(model=handle_of(call.action), request=request.to_model_request().to_json())
-    return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.TOOL.value, payload=asked))
+    return suspended(heartbeat, CallPurpose.TOOL, asked)
 
 
 def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[HeartbeatState]:
     """End the first of the pending calls with its answer, or with the reason why there is none."""
     call = heartbeat.tool_calls[0]
-    begun = heartbeat.action_records[call.place].result
     named = _with_arguments(call.action, call.arguments)
     if not ended.complete:
         is_unknown = ended.error_kind == ToolInterrupted.__name__
         summary = f"{named} {'may have run' if is_unknown else 'did not work'}: {ended.error}"
         outcome = ActionOutcome.UNKNOWN if is_unknown else ActionOutcome.FAILURE
-        return _store_result(heartbeat, _result(begun, outcome, summary, brought=summary))
+        return _end(heartbeat, outcome, summary, brought=summary)
     answered = read_answer_text(ended.text)
     text = answered.text.strip()
     if answered.is_error:
         summary = f"{named} reports an error: {shorten(text, _GLIMPSE) or 'without a reason'}"
-        return _store_result(
-            heartbeat, _result(begun, ActionOutcome.FAILURE, summary, brought=text or summary)
-        )
+        return _end(heartbeat, ActionOutcome.FAILURE, summary, brought=text or summary)
     if not text:
-        return _store_result(heartbeat, _result(begun, ActionOutcome.SUCCESS, f"{named} answered nothing"))
+        return _end(heartbeat, ActionOutcome.SUCCESS, f"{named} answered nothing")
     memory = _memory(heartbeat, call, answered)
     # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
     placed: PlacedMemories = yield Placing(memories=[memory], vectors=None, model=heartbeat.embedding_model)
-    result = _result(
-        begun,
-        ActionOutcome.SUCCESS,
-        f"{named} answered: {shorten(text, _GLIMPSE)}",
-        brought=text,
-        memory_ids=[str(memory_id) for memory_id in placed.ids],
-    )
     # A note that repeats the answer is trusted no further than the answer.
     shown = MemoryView(
         id=str(placed.ids[0]),
@@ -116,29 +103,28 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
         trust=memory.trust,
     )
     heartbeat = replace(heartbeat, recalled=[*heartbeat.recalled, shown])
-    return _store_result(heartbeat, result)
+    return _end(
+        heartbeat,
+        ActionOutcome.SUCCESS,
+        f"{named} answered: {shorten(text, _GLIMPSE)}",
+        brought=text,
+        memory_ids=[str(memory_id) for memory_id in placed.ids],
+    )
 
 
-def _result(
-    begun: ActionResult,
+def _end(
+    heartbeat: HeartbeatState,
     outcome: ActionOutcome,
     summary: str,
     *,
     brought: str = "",
     memory_ids: Sequence[str] = (),
-) -> ActionResult:
-    changes = {"outcome": outcome, "summary": summary, "brought": brought, "memory_ids": [*memory_ids]}
-    return begun.model_copy(update=changes)
-
-
-def _store_result(heartbeat: HeartbeatState, result: ActionResult) -> NodeResult[HeartbeatState]:
-    """Store the result, and remove the call."""
+) -> NodeResult[HeartbeatState]:
+    """Store the result of the first of the pending calls, and remove the call."""
     place = heartbeat.tool_calls[0].place
-    action_records: list[ActionRecord] = [*heartbeat.action_records]
-    action_records[place] = replace(action_records[place], result=result)
-    heartbeat = replace(
-        heartbeat.with_present(action_records=action_records), tool_calls=heartbeat.tool_calls[1:]
-    )
+    changes = {"outcome": outcome, "summary": summary, "brought": brought, "memory_ids": [*memory_ids]}
+    result = heartbeat.action_records[place].result.model_copy(update=changes)
+    heartbeat = replace(heartbeat.with_result(place, result), tool_calls=heartbeat.tool_calls[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
@@ -157,14 +143,13 @@ def _memory(heartbeat: HeartbeatState, call: ToolCall, answered: ToolAnswer) -> 
         extra={"arguments": shorten(json.dumps(call.arguments, ensure_ascii=False), _ARGUMENTS_SHOWN)},
     )
     text = line(answered.text, _REMEMBERED_LENGTH)
-    return NewMemory(
-        content=f"{_with_arguments(call.action, call.arguments)} answered: {text}",
-        type=MemoryType.SEMANTIC,
+    return new_memory(
+        heartbeat,
+        f"{_with_arguments(call.action, call.arguments)} answered: {text}",
+        MemoryType.SEMANTIC,
         importance=_IMPORTANCE,
-        occurred_at=heartbeat.now,
         # The server speaks here, not the agent.
         role=f"{PREFIX}{server_of(call.action)}",
-        source=heartbeat.source,
         trust=TOOL_TRUST,
         # Not appraised: the words of a server must not ask for permanence.
         retention=Retention.TASK,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.dialogue import (
     VIEW_LENGTH,
@@ -19,10 +17,16 @@ from arbor.heartbeat.dialogue import (
 )
 from arbor.heartbeat.needs import EndedCall, PastExchange, PastQuestion, Question
 from arbor.heartbeat.state import HeartbeatState
-from arbor.heartbeat.steps.windows import MESSAGE_OVERHEAD, count_tokens, max_prompt_tokens
+from arbor.heartbeat.steps.windows import (
+    MESSAGE_OVERHEAD,
+    count_tokens,
+    further_sections,
+    max_prompt_tokens,
+    suspended,
+)
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN
-from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps
 from arbor.values import replace
 
 
@@ -37,7 +41,7 @@ class InnerVoices:
         if not heartbeat.views:
             heartbeat = replace(
                 heartbeat,
-                hard=hard_decisions(heartbeat.reply_or_empty, heartbeat.situation),
+                hard=[*hard_decisions(heartbeat.reply_or_empty, heartbeat.situation)],
                 deliberated=heartbeat.turn,
             )
             # The views need room beside the conversation so far.
@@ -65,30 +69,38 @@ class InnerVoices:
             max_tokens=VOICE_TOKENS,
             temperature=VOICE_TEMPERATURE,
         )
+        spent = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
         question = Question(
-            model=heartbeat.model, request=request.to_json(), sections=_sections(heartbeat, text)
+            model=heartbeat.model,
+            request=request.to_json(),
+            sections=further_sections(heartbeat, spent, "voice", text),
         )
         # The stored call has the reply in question.
         heartbeat = replace(heartbeat, reply=None)
-        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.VOICE.value, payload=question))
+        return suspended(heartbeat, CallPurpose.VOICE, question)
 
     def resume(self, heartbeat: HeartbeatState, result: EndedCall) -> NodeResult[HeartbeatState]:
         """Add the view; after the last one, prepare the question for the decision."""
         voice = list(VOICES)[len(heartbeat.views)]
         view = _view(voice, result)
         heartbeat = replace(heartbeat, views=[*heartbeat.views, view])
-        changed = (
-            f"{voice}: {f'{view.advice}: ' if view.advice else ''}{view.view}"
-            if view.view
-            else f"{voice}: {view.fault}"
-        )
+        advice = f"{view.advice}: " if view.advice else ""
+        changed = f"{voice}: {advice}{view.view}" if view.view else f"{voice}: {view.fault}"
         if heartbeat.voices_left:
             return NodeResult(state=heartbeat, changed=(changed,))
         if not any(view.view for view in heartbeat.views):
             reason = f"no inner voice answered about a hard decision: {view.fault}"
             failed = replace(heartbeat, views=[], hard=[], failure=reason)
             return NodeResult(state=failed, outcome=NodeOutcome.FAILURE, changed=(changed,))
-        return NodeResult(state=_with_question(heartbeat), changed=(changed, "decides anew"))
+        asking = replace(
+            heartbeat,
+            answered=heartbeat.call_id,
+            follow_up=reconsider_text(heartbeat.views, nonce=heartbeat.mark),
+            said_tokens=heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text),
+            views=[],
+            hard=[],
+        )
+        return NodeResult(state=asking, changed=(changed, "decides anew"))
 
 
 def _view(voice: str, result: EndedCall) -> VoiceView:
@@ -98,23 +110,3 @@ def _view(voice: str, result: EndedCall) -> VoiceView:
         return read_view(voice, result.text)
     except ReplyInvalid as error:
         return VoiceView(voice=voice, fault=f"its reply cannot be used: {error}")
-
-
-def _with_question(heartbeat: HeartbeatState) -> HeartbeatState:
-    """Return the state with the views as the next message of the conversation."""
-    return replace(
-        heartbeat,
-        answered=heartbeat.call_id,
-        follow_up=reconsider_text(heartbeat.views, nonce=heartbeat.mark),
-        said_tokens=heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text),
-        views=[],
-        hard=[],
-    )
-
-
-def _sections(heartbeat: HeartbeatState, text: str) -> tuple[dict[str, Any], ...]:
-    tokens = heartbeat.asked_tokens + count_tokens(heartbeat, heartbeat.reply_text)
-    return (
-        {"name": "conversation", "text": "", "tokens": tokens, "cut": 0},
-        {"name": "voice", "text": text, "tokens": count_tokens(heartbeat, text), "cut": 0},
-    )

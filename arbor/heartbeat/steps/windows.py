@@ -1,25 +1,38 @@
-"""Room in the window of a heartbeat's model."""
+"""Room in the window of a heartbeat's model, and what is cut to fit into it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from arbor.heartbeat.prompts.cuts import without_room
+from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.needs import Question
+from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, without_room
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
+from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.models.handles import is_reflex
-from arbor.models.ports import PromptMessage
+from arbor.models.ports import CallPurpose, PromptMessage
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, window_of
+from arbor.pipeline.engine import NodeResult, Suspension
 
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
 #: The least characters of an unreadable reply that are quoted.
 LEAST_QUOTED = 400
+#: The source of what actions brought, in audit events.
+RESULTS = "results"
+#: The share of the estimated room that results get once they did not fit.
+_MARGIN = 0.9
+#: More characters than any results have.
+_UNLIMITED = 10**9
+# How often results are shortened: once is too little where the longest have the fewest tokens.
+_TRIES = 4
 
 
 def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
@@ -73,6 +86,24 @@ def quotable(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     return max(room, 0) * CHARACTERS_PER_TOKEN
 
 
+def suspended(
+    heartbeat: HeartbeatState, purpose: CallPurpose, question: Question
+) -> NodeResult[HeartbeatState]:
+    """Return the result of a step that waits for a call."""
+    return NodeResult(state=heartbeat, suspend=Suspension(kind=purpose.value, payload=question))
+
+
+def further_sections(
+    heartbeat: HeartbeatState, spent: int, name: str, text: str
+) -> tuple[dict[str, Any], ...]:
+    """Return the sections of a prompt that is a conversation of `spent` tokens and one further message."""
+    tokens = count_tokens(heartbeat, text)
+    return (
+        {"name": "conversation", "text": "", "tokens": spent, "cut": 0},
+        {"name": name, "text": text, "tokens": tokens, "cut": 0},
+    )
+
+
 def fault_without_room(
     heartbeat: HeartbeatState, asked_tokens: int, sections: Sequence[Mapping[str, Any]] = ()
 ) -> str:
@@ -92,3 +123,59 @@ def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptM
         PromptMessage(role="assistant", content=heartbeat.reply_text[:room] or "(nothing)"),
         PromptMessage(role="user", content=note),
     ]
+
+
+def follow_up_message(heartbeat: HeartbeatState, *, spent: int) -> tuple[str, CutContext]:
+    """Return the message with the results of actions after `spent` tokens, and what it leaves out of them.
+
+    The message is empty if the model has no room for it.
+    """
+    message = partial(
+        follow_up_text,
+        heartbeat.situation_now,
+        heartbeat.present.results,
+        turn=heartbeat.turn + 1,
+        most=heartbeat.turns_allowed,
+        nonce=heartbeat.mark,
+    )
+    lengths = [len(result.brought) for result in heartbeat.present.results]
+    whole = message(room=_UNLIMITED)
+    room, left = min(quotable(heartbeat, spent), BROUGHT_LENGTH), max_prompt_tokens(heartbeat) - spent
+    text = message(room=room)
+    tokens = count_tokens(heartbeat, text)
+    for _ in range(_TRIES):
+        if not 0 < left < tokens:
+            break
+        # Texts of digits, symbols or other scripts take more tokens than their length says.
+        room = int(room * left / tokens * _MARGIN)
+        text = message(room=room)
+        tokens = count_tokens(heartbeat, text)
+    fits = tokens <= left
+    shown = tokens if fits else 0
+    lost = count_tokens(heartbeat, whole) - shown if text != whole or not fits else 0
+    cut = CutContext(
+        removed={RESULTS: lost} if lost > 0 else {},
+        entries={} if fits else {RESULTS: sum(length > 0 for length in lengths)},
+        left={RESULTS: shown},
+    )
+    return (text if fits else ""), cut
+
+
+def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int) -> HeartbeatState:
+    """Return the state with the audit event of a cut to a window.
+
+    Without a cut, and for the reflex policy, which reads the whole situation, the state is unchanged.
+    """
+    if not cut.removed or heartbeat.situation.model_is_reflex:
+        return heartbeat
+    number, model = heartbeat.situation.beat_number, heartbeat.model
+    note = AuditNote(
+        action=TRUNCATED,
+        message=f"the prompt of heartbeat {number} was cut to the window of {model}: {cut.in_words}",
+        detail={
+            "heartbeat": str(heartbeat.heartbeat_id),
+            "number": number,
+            **cut.to_json(model=model, window=window),
+        },
+    )
+    return heartbeat.bringing(audit=[note])

@@ -52,7 +52,7 @@ class RecallFilter:
         check_text("session", self.session)
         check_text("without_session", self.without_session)
         self._check_times()
-        for name, named in (("concept", self.concept), ("theme", self.cluster)):
+        for name, named in (("concept", self.concept), ("cluster", self.cluster)):
             if isinstance(named, str):
                 check_text(f"a {name}", named)
                 if not named.strip():

@@ -19,7 +19,7 @@ from arbor_client.heartbeats import Heartbeats
 from arbor_client.hooks import Hooks
 from arbor_client.identities import Identities
 from arbor_client.memories import Memories
-from arbor_client.minds import Episodes, Minds, Themes
+from arbor_client.minds import Clusters, Episodes, Minds
 from arbor_client.policies import Policies
 from arbor_client.providers import Providers
 from arbor_client.search import Search
@@ -51,6 +51,7 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.boundaries: Boundaries[C] = Boundaries(client)
         self.capabilities: Capabilities[C] = Capabilities(client)
         self.channels: Channels[C] = Channels(client)
+        self.clusters: Clusters[C] = Clusters(client)
         self.conversations: Conversations[C] = Conversations(client)
         self.documents: Documents[C] = Documents(client)
         self.episodes: Episodes[C] = Episodes(client)
@@ -78,7 +79,6 @@ class Catalogue[C: (Arbor, AsyncArbor)]:
         self.subscriptions: Subscriptions[C] = Subscriptions(client)
         self.templates: Templates[C] = Templates(client)
         self.tenant: TenantGroup[C] = TenantGroup(client)
-        self.themes: Themes[C] = Themes(client)
         self.tiers: Tiers[C] = Tiers(client)
         self.tokens: Tokens[C] = Tokens(client)
         self.tool_servers: ToolServers[C] = ToolServers(client)

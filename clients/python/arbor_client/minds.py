@@ -1,4 +1,4 @@
-"""The mind of an agent beside its memories: episodes, themes, concepts, thoughts, the buffer and working memory."""
+"""The mind of an agent beside its memories: episodes, clusters, concepts, thoughts, the buffer and working memory."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class EpisodeDetails(Episode):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Theme:
-    """A theme of an agent's memories."""
+class Cluster:
+    """A cluster of an agent's memories."""
 
     id: UUID
     name: str
@@ -61,8 +61,8 @@ class Theme:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThemeMemory:
-    """A memory of a theme."""
+class ClusterMemory:
+    """A memory of a cluster."""
 
     memory_id: UUID
     content: str
@@ -70,10 +70,10 @@ class ThemeMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThemeDetails(Theme):
-    """A theme with the memories that fit it best."""
+class ClusterDetails(Cluster):
+    """A cluster with the memories that fit it best."""
 
-    memories: list[ThemeMemory]
+    memories: list[ClusterMemory]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,18 +140,18 @@ class Episodes[C: (Arbor, AsyncArbor)](Group[C]):
         return get(EpisodeDetails, f"/agents/{agent_id}/episodes/{episode_id}")
 
 
-class Themes[C: (Arbor, AsyncArbor)](Group[C]):
-    """Operations about themes."""
+class Clusters[C: (Arbor, AsyncArbor)](Group[C]):
+    """Operations about clusters."""
 
     @listing
-    def list(self, agent_id: Id) -> PagedCall[Theme]:
-        """List the themes of an agent's memories, the most important first."""
-        return listed(Theme, f"/agents/{agent_id}/themes")
+    def list(self, agent_id: Id) -> PagedCall[Cluster]:
+        """List the clusters of an agent's memories, the most important first."""
+        return listed(Cluster, f"/agents/{agent_id}/clusters")
 
     @operation
-    def get(self, agent_id: Id, theme_id: Id) -> Call[ThemeDetails]:
-        """Return a theme with the memories that fit it best."""
-        return get(ThemeDetails, f"/agents/{agent_id}/themes/{theme_id}")
+    def get(self, agent_id: Id, cluster_id: Id) -> Call[ClusterDetails]:
+        """Return a cluster with the memories that fit it best."""
+        return get(ClusterDetails, f"/agents/{agent_id}/clusters/{cluster_id}")
 
 
 class Minds[C: (Arbor, AsyncArbor)](Group[C]):

@@ -18,6 +18,7 @@ from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.trace import steps_of
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.prompts.questions import sections_of
 from arbor.models.handles import is_reflex
 from arbor.telemetry import RecordedStep
 from config.cli.kit.output import short, stamp
@@ -92,7 +93,7 @@ def _call(call: ExternalCall, ledger_entry: LedgerEntry | None) -> dict[str, Any
         # The estimated tokens of each section, and the number of its entries that had no room.
         "sections": [
             {"name": section["name"], "tokens": section["tokens"], "cut": section.get("cut", 0)}
-            for section in call.sections
+            for section in sections_of(call.sections, {})
         ],
         "error": f"{call.error_kind}: {call.error}" if call.error else "",
     }

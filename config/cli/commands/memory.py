@@ -10,7 +10,7 @@ from arbor.memory.conversations.conversation import ConversationFormat
 from arbor.memory.recall.recall_request import MAX_LIMIT
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
-from config.cli.commands.memory_graph import CONCEPT, GRAPH, THEME
+from config.cli.commands.memory_graph import CLUSTER, CONCEPT, GRAPH
 from config.cli.commands.memory_knowledge import KNOWLEDGE
 from config.cli.commands.memory_upkeep import BUFFER, CODE, MIND, UPKEEP
 from config.cli.commands.options import (
@@ -55,7 +55,7 @@ _FILTERS = (
     *time_options(),
     option("--session", default="", help="Only memories of one session."),
     concept_option(),
-    option("--theme", "cluster", metavar="NAME", help="Only memories of a theme, by its name or id."),
+    option("--cluster", metavar="NAME", help="Only memories of a cluster, by its name or id."),
     option("--episode", metavar="ID", help="Only memories of one episode."),
     option("--min-importance", type=SHARE, default=0.0, help="The least importance."),
     option("--min-trust", type=SHARE, default=0.0, help="The least trust."),
@@ -297,7 +297,7 @@ _memory = group(
         run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),
     ),
-    THEME,
+    CLUSTER,
     CONCEPT,
     GRAPH,
     BUFFER,

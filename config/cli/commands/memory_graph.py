@@ -1,4 +1,4 @@
-"""The commands about themes, concepts and the knowledge graph of an agent's memory."""
+"""The commands about clusters, concepts and the knowledge graph of an agent's memory."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from config.cli.kit.declarations import agent_command, argument, group, one_of, 
 #: The most edges of a search for evidence (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
 EVIDENCE_HOPS = 2
 
-THEME = group(
-    "theme",
-    "Manage an agent's themes, which maintenance finds among its memories.",
+CLUSTER = group(
+    "cluster",
+    "Manage an agent's clusters, which maintenance finds among its memories.",
     agent_command(
         "list",
-        "List an agent's themes, the most important first.",
+        "List an agent's clusters, the most important first.",
         limit_option(200),
         run="memory.clusters:list_clusters",
-        examples=("arbor memory theme list Vega",),
+        examples=("arbor memory cluster list Vega",),
     ),
     agent_command(
         "show",
-        "Show a theme with its memories and related themes.",
-        argument("reference", metavar="THEME"),
+        "Show a cluster with its memories and related clusters.",
+        argument("reference", metavar="CLUSTER"),
         limit_option(200),
         run="memory.clusters:show_cluster",
-        examples=("arbor memory theme show Vega 51b09e3a",),
+        examples=("arbor memory cluster show Vega 51b09e3a",),
     ),
     agent_command(
         "name",
-        "Name a theme. A named theme stays while it has a memory.",
-        argument("reference", metavar="THEME"),
+        "Name a cluster. A named cluster stays while it has a memory.",
+        argument("reference", metavar="CLUSTER"),
         argument("name"),
         run="memory.clusters:rename_cluster",
-        examples=('arbor memory theme name Vega 51b09e3a "Evenings at the club"',),
+        examples=('arbor memory cluster name Vega 51b09e3a "Evenings at the club"',),
     ),
     agent_command(
         "refresh",
-        "Recompute a theme's center, keywords and feeling from its memories.",
-        argument("reference", metavar="THEME"),
+        "Recompute a cluster's center, keywords and feeling from its memories.",
+        argument("reference", metavar="CLUSTER"),
         run="memory.clusters:refresh_cluster",
-        examples=("arbor memory theme refresh Vega 51b09e3a",),
+        examples=("arbor memory cluster refresh Vega 51b09e3a",),
     ),
     agent_command(
         "assign",
-        "Assign a memory to its themes now, before maintenance does.",
+        "Assign a memory to its clusters now, before maintenance does.",
         argument("memory_id", metavar="ID"),
         option(
             "--most",
             type=click.IntRange(1, 3),
             default=3,
             show_default=True,
-            help="Maximum number of themes.",
+            help="Maximum number of clusters.",
         ),
         run="memory.clusters:assign_memory",
-        examples=("arbor memory theme assign Vega 4cd01f7e",),
+        examples=("arbor memory cluster assign Vega 4cd01f7e",),
     ),
     agent_command(
         "tip",
-        "Show the themes that TEXT brings to mind while no memory of them is clear.",
+        "Show the clusters that TEXT brings to mind while no memory of them is clear.",
         argument("text"),
         run="memory.clusters:show_partial_recall",
-        examples=('arbor memory theme tip Vega "who was it that played"',),
+        examples=('arbor memory cluster tip Vega "who was it that played"',),
     ),
 )
 

@@ -72,7 +72,7 @@ MIND = group(
     ),
     agent_command(
         "active",
-        "Show the memories and themes that recent recalls activated. Activation fades by itself.",
+        "Show the memories and clusters that recent recalls activated. Activation fades by itself.",
         limit_option(MOST_ACTIVE),
         run="memory.mind:show_active",
         examples=("arbor memory mind active Vega",),

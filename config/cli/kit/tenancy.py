@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from apps.agents.models import Agent
 from apps.agents.services.lookup import agent_by_name
 from apps.audit.models import AuditAction
-from apps.audit.services import LOOKING_FOR, across_tenants, record
+from apps.audit.services import LOOKUP_VERB, across_tenants, record
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import all_slugs, tenant_by_slug
@@ -139,7 +139,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
         return tenant.id
-    with across_tenants(actor=actor(), reason=f"{LOOKING_FOR} {what}"):
+    with across_tenants(actor=actor(), reason=f"{LOOKUP_VERB} {what}"):
         matches: dict[UUID, str] = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
     if not matches:
         raise NotFound(f"no tenant has {what}" + (f": {hint}" if hint else ""))
@@ -159,7 +159,7 @@ def choose_agent(name: str, slug: str | None) -> ChosenAgent:
     if tenant is not None:
         with tenant_transaction(tenant.id):
             return _chosen_agent(agent_by_name(name), tenant.slug)
-    with across_tenants(actor=actor(), reason=f"{LOOKING_FOR} the agent {name!r} by its name"):
+    with across_tenants(actor=actor(), reason=f"{LOOKUP_VERB} the agent {name!r} by its name"):
         matches = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
     matches = [agent for agent in matches if agent.name == name.strip()] or matches
     if not matches:

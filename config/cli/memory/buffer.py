@@ -41,11 +41,6 @@ def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     )
 
 
-def _buffered_at(item: Any) -> datetime:
-    moment: datetime = item.created_at if isinstance(item, BufferItem) else item.held_at
-    return moment
-
-
 ITEM_COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("importance", "imp", cell=number),
@@ -53,7 +48,7 @@ ITEM_COLUMNS = (
     OutputColumn("expires_at", "expires", cell=format_relative_time),
     OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
     OutputColumn("content", "item", cell=cut),
-    OutputColumn("held_at", value=_buffered_at),
+    OutputColumn("held_at", value=lambda item: item.created_at),
 )
 
 

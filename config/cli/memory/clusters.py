@@ -1,4 +1,4 @@
-"""Show and edit the themes of an agent."""
+"""Show and edit the clusters of an agent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLUSTER_COLUMNS = (
     OutputColumn("size", "memories"),
     OutputColumn("importance", "imp", cell=number),
     OutputColumn("emotional_valence", "feeling", cell=signed),
-    OutputColumn("name", "theme", cell=lambda name: cut(name, 40)),
+    OutputColumn("name", "cluster", cell=lambda name: cut(name, 40)),
     OutputColumn("keywords", "about", value=_keywords, cell=lambda words: cut(", ".join(words), 60)),
     *(OutputColumn(key) for key in ("emotional_intensity", "activations", "activated_at")),
 )
@@ -46,7 +46,7 @@ RELATED_COLUMNS = (
     OutputColumn("strength", "strength", cell=number),
     OutputColumn("id", "id", cell=short),
     OutputColumn("relation", "relation"),
-    OutputColumn("name", "related theme"),
+    OutputColumn("name", "related cluster"),
 )
 #: The most active clusters whose activation is shown.
 _MOST_ACTIVE = 20
@@ -54,7 +54,7 @@ _MOST_ACTIVE = 20
 
 @in_agent_transaction
 def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
-    """List an agent's themes, the most important first."""
+    """List an agent's clusters, the most important first."""
     active = {
         cluster.id: cluster.activation
         for cluster in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
@@ -67,17 +67,17 @@ def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     )
     clusters = Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size")
     return listing(
-        "themes",
+        "clusters",
         list(clusters[:limit]),
         (*CLUSTER_COLUMNS, in_mind),
         about={"agent": agent.name},
-        empty=f"{agent.name} has no theme yet: maintenance finds them among memories that have a vector.",
+        empty=f"{agent.name} has no cluster yet: maintenance finds them among memories that have a vector.",
     )
 
 
 @in_agent_transaction
 def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
-    """Show a theme with its memories and related themes."""
+    """Show a cluster with its memories and related clusters."""
     cluster = Cluster.objects.defer("centroid").get(id=find_id(agent, Cluster, reference))
     members = cluster_members(cluster_id=cluster.id, limit=limit)
     related = find_related_clusters(cluster_id=cluster.id, limit=limit)
@@ -99,39 +99,39 @@ def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
 
 @with_agent
 def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
-    """Show the themes that TEXT brings to mind while no memory of them is clear."""
+    """Show the clusters that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
     clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-    value = {"agent": agent.name, "text": text, "themes": [cluster_line(cluster) for cluster in clusters]}
+    value = {"agent": agent.name, "text": text, "clusters": [cluster_line(cluster) for cluster in clusters]}
     names = "; ".join(f"{cluster.name} ({cluster.strength:.2f})" for cluster in clusters)
     return Output(value, text=escape(names) or "Nothing is on the tip of the tongue.")
 
 
 @in_agent_transaction
 def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
-    """Name a theme. A named theme stays while it has a memory."""
+    """Name a cluster. A named cluster stays while it has a memory."""
     cluster_id = find_id(agent, Cluster, reference)
     name_cluster(cluster_id=cluster_id, name=name)
-    audit_act(agent, f"named the theme {cluster_id} {name!r}")
-    return Output({"agent": agent.name, "theme": cluster_id, "name": name}, text="Named.")
+    audit_act(agent, f"named the cluster {cluster_id} {name!r}")
+    return Output({"agent": agent.name, "cluster": cluster_id, "name": name}, text="Named.")
 
 
 @in_agent_transaction
 def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
-    """Recompute a theme's center, keywords and feeling from its memories."""
+    """Recompute a cluster's center, keywords and feeling from its memories."""
     cluster_id = find_id(agent, Cluster, reference)
     recalculate_cluster(cluster_id=cluster_id)
-    return Output({"agent": agent.name, "theme": cluster_id}, text="Recomputed the theme.")
+    return Output({"agent": agent.name, "cluster": cluster_id}, text="Recomputed the cluster.")
 
 
 @in_agent_transaction
 def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
-    """Assign a memory to its themes now, before maintenance does."""
+    """Assign a memory to its clusters now, before maintenance does."""
     memory_row_id = find_id(agent, Memory, memory_id)
     clusters = assign_memory_to_clusters(memory_id=memory_row_id, max_clusters=most)
     value = {
         "agent": agent.name,
         "id": memory_row_id,
-        "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
+        "clusters": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
-    return Output(value, text=f"The memory is in {len(clusters)} themes.")
+    return Output(value, text=f"The memory is in {len(clusters)} clusters.")

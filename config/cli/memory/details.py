@@ -88,9 +88,9 @@ def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, A
             if memory.episode
             else None
         ),
-        "themes": [
-            {"id": theme.cluster_id, "name": theme.cluster.name, "strength": theme.strength}
-            for theme in page.clusters
+        "clusters": [
+            {"id": member.cluster_id, "name": member.cluster.name, "strength": member.strength}
+            for member in page.clusters
         ],
         "concepts": [
             {"id": concept.concept_id, "name": concept.concept.name, "strength": concept.strength}
@@ -133,7 +133,7 @@ def _for_people(shown: dict[str, Any]) -> RenderableType:
         ("Neighborhood", ("weight", "id", "memory", "relation"), _neighbors(shown)),
         ("Relations", ("", "", "", "text", "weight"), _relations(shown)),
         ("Before and after", ("id", "who", "memory"), _turns_beside(shown)),
-        ("Themes", ("strength", "id", "theme"), _name_rows(shown["themes"])),
+        ("Clusters", ("strength", "id", "cluster"), _name_rows(shown["clusters"])),
         ("Concepts", ("strength", "id", "concept"), _name_rows(shown["concepts"])),
     )
     for title, columns, rows in lists:

@@ -90,23 +90,24 @@ def _describe_rebuilt(rebuilt_memory: RebuiltWorkingMemory, dry_run: bool) -> An
 
 @in_agent_transaction
 def show_active(agent: ChosenAgent, *, limit: int) -> Output:
-    """Show the memories and themes that recent recalls activated. Activation fades by itself."""
+    """Show the memories and clusters that recent recalls activated. Activation fades by itself."""
     active = activated_memories(agent_id=agent.id, limit=limit)
     texts = labels_of(agent.id, [memory.id for memory in active], [GraphNodeKind.MEMORY])
-    themes = activated_clusters(agent_id=agent.id)
+    clusters = activated_clusters(agent_id=agent.id)
     memories = [(memory, texts.get(GraphNode(GraphNodeKind.MEMORY, memory.id), "")) for memory in active]
     value = {
         "agent": agent.name,
         "memories": [
             {"id": memory.id, "level": round(memory.level, 4), "text": text} for memory, text in memories
         ],
-        "themes": [
-            {"id": theme.id, "name": theme.name, "activation": round(theme.activation, 4)} for theme in themes
+        "clusters": [
+            {"id": cluster.id, "name": cluster.name, "activation": round(cluster.activation, 4)}
+            for cluster in clusters
         ],
     }
     text: Any = table(
-        ("present", "id", "memory or theme"),
-        [(f"{theme.activation:.2f}", short(theme.id), f"theme: {theme.name}") for theme in themes]
+        ("present", "id", "memory or cluster"),
+        [(f"{cluster.activation:.2f}", short(cluster.id), f"cluster: {cluster.name}") for cluster in clusters]
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(

@@ -16,7 +16,7 @@ from apps.memories.models import Episode, Memory
 from apps.memories.services.clusters.clusters import find_cluster
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
 from apps.memories.services.recall.explanation import explain_recall
-from apps.memories.services.recall.partial_recall import PartialActivation, partial_recall_about
+from apps.memories.services.recall.partial_recall import PartialRecall, partial_recall_about
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import EpisodeTerms
@@ -109,7 +109,7 @@ def _filter(
     min_importance: float,
     min_trust: float,
 ) -> RecallFilter:
-    """Build the filter from the options. Raises Invalid, and NotFound for a concept, a theme or an episode."""
+    """Build the filter from the options. Raises Invalid, and NotFound for a concept, a cluster or an episode."""
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
         cluster_id = find_cluster(agent_id=agent.id, named=cluster)[0] if cluster is not None else None
@@ -206,7 +206,7 @@ def recalled_line(memory: Recalled) -> dict[str, Any]:
     }
 
 
-def cluster_line(cluster: PartialActivation) -> dict[str, Any]:
+def cluster_line(cluster: PartialRecall) -> dict[str, Any]:
     """Return a partial recall as JSON."""
     return {
         "cluster_id": str(cluster.cluster_id),
@@ -216,10 +216,8 @@ def cluster_line(cluster: PartialActivation) -> dict[str, Any]:
     }
 
 
-def render_recalled(
-    recalled: Sequence[Recalled], clusters: Sequence[PartialActivation] = ()
-) -> RenderableType:
-    """Return recalled memories for a terminal, with a column for each score component if there is room, else a line.
+def render_recalled(recalled: Sequence[Recalled], clusters: Sequence[PartialRecall] = ()) -> RenderableType:
+    """Return recalled memories for a terminal: with a column for each score component if there is room, else a line.
 
     Partial recalls follow below.
     """

@@ -155,7 +155,7 @@ def test_a_model_finds_facts_in_turns_of_people_only(
         (dropped,) = ExternalCall.objects.filter(agent_id=agent.id, purpose="extract").values_list(
             "dropped", flat=True
         )
-    assert dropped == ["memory 2: its facts are dropped, because no person said it in a conversation"]
+    assert dropped == ["memory 2: its facts are dropped, because it is no person's turn in a conversation"]
 
 
 def test_an_instruction_in_a_conversation_stays_data(

@@ -69,29 +69,33 @@ def test_a_recall_without_a_clear_memory_shows_clusters(arbor: Arbor, vega: Agen
     assert cluster["name"] == cluster_of(vega).name
     assert "on the tip of the tongue: coltrane" in arbor("recall", "Vega", "who was it again").out
     assert arbor("recall", "Vega", "coltrane saxophone", "--json").json["tip_of_the_tongue"] == []
-    (same,) = arbor("memory", "theme", "tip", "Vega", "coltrane saxophone", "--json").json["themes"]
+    (same,) = arbor("memory", "cluster", "tip", "Vega", "coltrane saxophone", "--json").json["clusters"]
     assert same["cluster_id"] == cluster["cluster_id"]
 
 
 def test_a_cluster_is_renamed_and_refreshed(arbor: Arbor, vega: Agent) -> None:
     cluster_id = str(cluster_of(vega).id)
-    assert arbor("memory", "theme", "name", "Vega", cluster_id, "Evenings at the club", "--json").json["name"]
+    assert arbor("memory", "cluster", "name", "Vega", cluster_id, "Evenings at the club", "--json").json[
+        "name"
+    ]
     with tenant_transaction(vega.tenant_id):
         Cluster.objects.update(stale=True, keywords=[])
-    assert arbor("memory", "theme", "refresh", "Vega", cluster_id[-8:], "--json").code == 0
+    assert arbor("memory", "cluster", "refresh", "Vega", cluster_id[-8:], "--json").code == 0
     cluster = cluster_of(vega)
     assert (cluster.name, cluster.stale, cluster.size) == ("Evenings at the club", False, MEMBERS)
     assert {"coltrane", "saxophone"} <= set(cluster.keywords)
     with tenant_transaction(vega.tenant_id):
-        assert AuditEvent.objects.filter(message__contains="named the theme").count() == 1
-    refused = arbor("memory", "theme", "name", "Vega", cluster_id, " ")
+        assert AuditEvent.objects.filter(message__contains="named the cluster").count() == 1
+    refused = arbor("memory", "cluster", "name", "Vega", cluster_id, " ")
     assert refused.code == 1
     assert "1 to 200" in refused.err
 
 
 def test_a_memory_is_assigned_to_clusters_and_linked(arbor: Arbor, vega: Agent) -> None:
     memory_id = str(member_of(vega))
-    clusters = arbor("memory", "theme", "assign", "Vega", memory_id, "--most", "3", "--json").json["themes"]
+    clusters = arbor("memory", "cluster", "assign", "Vega", memory_id, "--most", "3", "--json").json[
+        "clusters"
+    ]
     assert list(clusters) == [str(cluster_of(vega).id)]
     output = arbor("memory", "concept", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
     assert output["concepts"]["Jazz"] == 0.8

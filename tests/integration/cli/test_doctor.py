@@ -84,7 +84,7 @@ def test_a_failing_embedder_is_reported_with_the_reason(
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: HashEmbedder(64))
     embedding.embedder_for.cache_clear()
     try:
-        assert "makes vectors of 64 numbers, and 256 are asked for" in check_embedder().detail
+        assert "makes vectors of 64 numbers, and 256 are configured" in check_embedder().detail
     finally:
         embedding.embedder_for.cache_clear()
 

@@ -64,7 +64,7 @@ def test_every_command_resolves_its_tenant(
         (("agent", "policy", "set", "Vega", "--adaptive"), "heartbeats get rarer"),
         (("recall", "Vega", "quince", "--min-importance", "1"), "nothing of that kind"),
         (("memory", "thoughts", "Vega", "-n", "3"), "has not thought"),
-        (("memory", "theme", "list", "Vega", "-k", "3"), "has no theme yet"),
+        (("memory", "cluster", "list", "Vega", "-k", "3"), "has no cluster yet"),
         (("memory", "concept", "list", "Vega", "-k", "3"), "has no concept yet"),
         (("memory", "buffer", "list", "Vega", "-k", "3"), "buffer is empty"),
         (("memory", "mind", "active", "Vega", "-k", "3"), "Nothing is active"),

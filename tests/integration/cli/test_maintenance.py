@@ -41,7 +41,7 @@ def test_status_names_a_late_job_and_its_remedy(arbor: Arbor) -> None:
     make_a_job_late()
     out = " ".join(arbor("status").out.split())
     assert LATE in out
-    assert "see that its worker and the scheduler run" in out
+    assert "check that its worker and the scheduler run" in out
     shown = arbor("status", "--json").json["maintenance"]
     assert [finding["what"] for finding in shown["findings"]] == [LATE]
     assert shown["jobs"]["arbor.decay.fade_memories"]["state"] == "critical"

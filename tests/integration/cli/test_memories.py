@@ -180,10 +180,10 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
     assert contents("--concept", "garden") == {"Quinces want sun."}
     with tenant_transaction(tenant_by_slug("acme").id):
         memory = Memory.objects.get(content="Quinces want sun.")
-        theme = ClusterMemberFactory(
+        cluster = ClusterMemberFactory(
             memory=memory, cluster__agent=memory.agent, cluster__name="Orchard"
         ).cluster
-    assert contents("--theme", "orchard") == contents("--theme", str(theme.id)) == {"Quinces want sun."}
+    assert contents("--cluster", "orchard") == contents("--cluster", str(cluster.id)) == {"Quinces want sun."}
     assert len(contents("--type", "episodic")) == 3
     (episode,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
     assert contents("--episode", episode["id"]) == contents("--type", "episodic")
@@ -194,7 +194,7 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
         (("--min-trust", "7"), 2),
         (("--since", "2026-01-02", "--until", "2026-01-01"), 1),
         (("--concept", "astronomy"), 1),
-        (("--theme", "astronomy"), 1),
+        (("--cluster", "astronomy"), 1),
         (("--episodes", "--type", "semantic"), 2),
     ):
         assert arbor("recall", vega, "quince", *options).code == code, options

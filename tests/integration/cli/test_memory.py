@@ -64,7 +64,7 @@ def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
     assert (filtered["recalled"], filtered["reasons"][-1]) == (False, "it is older than the filter allows")
     for arguments in (
         ("memory", "why", vega, "quince", "--memory", quince, "--concept", "astronomy"),
-        ("memory", "why", vega, "quince", "--memory", quince, "--theme", "astronomy"),
+        ("memory", "why", vega, "quince", "--memory", quince, "--cluster", "astronomy"),
         ("memory", "why", vega, "quince", "--memory", quince, "--episode", "astronomy"),
     ):
         assert arbor(*arguments).code == 1

@@ -52,16 +52,16 @@ def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str)
     chosen = added(arbor, "The quince was planted in May.")
     with tenant_transaction(tenant_by_slug("acme").id):
         memory_row = Memory.objects.get(id=chosen)
-        theme = ClusterFactory(agent=memory_row.agent, name="garden")
-        ClusterMemberFactory(cluster=theme, memory=memory_row)
-        ClusterRelationFactory(source=theme, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
+        cluster = ClusterFactory(agent=memory_row.agent, name="garden")
+        ClusterMemberFactory(cluster=cluster, memory=memory_row)
+        ClusterRelationFactory(source=cluster, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
         assert Cluster.objects.count() == 2
-    names = [row["name"] for row in arbor("memory", "theme", "list", vega, "--json").json["themes"]]
+    names = [row["name"] for row in arbor("memory", "cluster", "list", vega, "--json").json["clusters"]]
     assert set(names) == {"garden", "kitchen"}
-    one = arbor("memory", "theme", "show", vega, short(theme.id), "-k", "5", "--json").json
+    one = arbor("memory", "cluster", "show", vega, short(cluster.id), "-k", "5", "--json").json
     assert [memory["id"] for memory in one["memories"]] == [chosen]
     assert [row["name"] for row in one["related"]] == ["kitchen"]
-    assert "The quince was planted" in arbor("memory", "theme", "show", vega, str(theme.id)).out
+    assert "The quince was planted" in arbor("memory", "cluster", "show", vega, str(cluster.id)).out
 
 
 def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:

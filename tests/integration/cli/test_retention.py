@@ -28,7 +28,7 @@ def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor
     assert "1 memory restored." in arbor("memory", "restore", vega, chosen, "--reason", "needed").out
     refused = arbor("memory", "purge", vega, chosen, "--reason", "asked", "--yes")
     assert refused.code == 1
-    assert "archived before it is removed" in refused.err
+    assert "archive memories before you remove them" in refused.err
     arbor("memory", "archive", vega, chosen, "--reason", "asked")
     declined = arbor("memory", "purge", vega, chosen, "--reason", "asked", stdin="n\n")
     assert declined.code == 130

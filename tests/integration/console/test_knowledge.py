@@ -40,7 +40,7 @@ def test_an_operator_pins_and_unpins_a_memory(operator: Client, viewer: Client, 
         memory.status = "archived"
         memory.save(update_fields=["status"])
     refusal = operator.post(act, {"act": "pin"}, follow=True).content.decode()
-    assert "a memory is restored before it is pinned" in refusal
+    assert "restore memories before you pin them" in refusal
     assert "pin-memory" not in refusal
 
 

@@ -73,8 +73,8 @@ def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
     assert "only a bronchitis" in lungs[0]["content"]
     assert abs(sum(lungs[0]["terms"].values()) - lungs[0]["score"]) < 0.001
     assert story["grown"]["episodes"] >= 8
-    assert all(theme["size"] >= 3 and theme["clearest"] for theme in story["grown"]["themes"])
-    assert story["grown"]["themes"]
+    assert all(cluster["size"] >= 3 and cluster["clearest"] for cluster in story["grown"]["clusters"])
+    assert story["grown"]["clusters"]
 
 
 def test_the_agent_of_the_story_remains_on_request(prepared: Arbor) -> None:

@@ -79,7 +79,7 @@ def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, age
         (schedule._IN_FLIGHT, "heartbeats_in_flight"),
         (
             f"SELECT ({maintenance_prompts._WAITING}) FROM tenants_tenant t".replace(
-                "%(kept)s", "'1 day'"
+                "%(age)s", "'1 day'"
             ).replace("%(passed)s", "'{}'"),
             "calls_maintenance_prompts",
         ),

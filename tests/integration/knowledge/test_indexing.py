@@ -320,13 +320,13 @@ def test_an_attempt_that_takes_long_continues_later(
 ) -> None:
     document = add(content=LONG).document
     monkeypatch.setattr(indexing, "EMBEDDED_AT_ONCE", 3)
-    monkeypatch.setattr(indexing, "EMBEDDING_TAKES", timedelta(0))
+    monkeypatch.setattr(indexing, "EMBEDDING_DURATION", timedelta(0))
     first = index(document)
     assert first is not None
     assert first.status is IndexingStatus.PENDING
     asked = len(remote.asked)
     assert asked == 3
-    monkeypatch.setattr(indexing, "EMBEDDING_TAKES", timedelta(seconds=30))
+    monkeypatch.setattr(indexing, "EMBEDDING_DURATION", timedelta(seconds=30))
     assert index(document) is not None
     # The vectors of the first attempt come from the cache.
     assert len(remote.asked) == len(passages_of(document)) == reread(document).embedded

@@ -197,8 +197,11 @@ def test_an_exact_scan_that_fails_leaves_what_the_index_found(
     settings.ARBOR_SEARCH_EXACT_PASSAGES = 0
 
     def delay(source: SearchSource, query: Any) -> Any:
-        one = read_of(source, query)
-        return replace(one, again=lambda _: replace(one.read, statement="SELECT pg_sleep(5)", values=[]))
+        source_read = read_of(source, query)
+        return replace(
+            source_read,
+            exact_read=lambda _: replace(source_read.read, statement="SELECT pg_sleep(5)", values=[]),
+        )
 
     monkeypatch.setattr(searches, "read_of", delay)
     found = search(acme, only=[SearchSource.KNOWLEDGE])

@@ -12,7 +12,7 @@ from django.db.models import F
 from apps.agents.models import Agent
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.maintenance.services.recovery import recover_maintenance_calls
-from apps.maintenance.services.settlement import WAITS
+from apps.maintenance.services.settlement import RETRY_DELAYS
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.store.remember import remember
@@ -73,7 +73,7 @@ def move_into_past(agent: Agent, time: timedelta) -> None:
 
 def run_all_tries(agent: Agent, fleet: Fleet) -> None:
     """Run each try of the agent's maintenance calls, with the waits between them."""
-    for wait in WAITS:
+    for wait in RETRY_DELAYS:
         fleet.run()
         move_into_past(agent, wait + timedelta(seconds=1))
         recover_maintenance_calls()

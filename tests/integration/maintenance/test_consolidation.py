@@ -15,7 +15,7 @@ from apps.calls.models import CallStatus
 from apps.maintenance.services.consolidation import EXTRACT_BATCH, consolidate, maintain_episodes
 from apps.maintenance.services.prompts import empty_prompts
 from apps.maintenance.services.recovery import recover_maintenance_calls
-from apps.maintenance.services.settlement import WAITS
+from apps.maintenance.services.settlement import RETRY_DELAYS
 from apps.memories.services.graph.concepts import memories_of_concept
 from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.store.remember import remember
@@ -134,7 +134,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
     scripted(answer, repeat=True)
     failed = remember_talk(mind)
     consolidate()
-    for wait in WAITS:
+    for wait in RETRY_DELAYS:
         fleet.run()
         move_into_past(mind, wait + timedelta(seconds=1))
         recover_maintenance_calls()
@@ -252,7 +252,9 @@ def test_memories_left_out_three_times_are_decided_by_rule(
     assert {"Heron"} <= concepts_of(mind)[TALK[3]]
     assert importance_of(mind, last_left_out) == before
     last = [call for call in calls_of(mind) if call.purpose == "extract"][-1]
-    assert last.dropped == ["memory 2: left out of the reply, time 3 of 3: its concepts are taken by rule"]
+    assert last.dropped == [
+        "memory 2: left out of the reply, time 3 of 3: its concepts are extracted by rule"
+    ]
 
 
 @pytest.mark.usefixtures("modelled")

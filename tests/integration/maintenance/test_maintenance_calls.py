@@ -22,7 +22,7 @@ from apps.maintenance.services.recovery import (
     recover_maintenance_calls,
     retry_failed_maintenance_calls,
 )
-from apps.maintenance.services.settlement import WAITS
+from apps.maintenance.services.settlement import RETRY_DELAYS
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries
 from apps.queues import Task, captured
@@ -163,7 +163,7 @@ def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fle
     call = only_call(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
     assert not fleet.deliver(message), "not before its wait is over"
-    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
+    move_into_past(agent, RETRY_DELAYS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
     assert (only_call(agent).status, len(model.requests)) == (CallStatus.COMPLETE, 1)
@@ -201,7 +201,7 @@ def test_failures_back_off_and_end_with_their_reason(
 ) -> None:
     model = scripted(*lines, repeat=True)
     maintain_episodes()
-    for tries, wait in enumerate(WAITS, start=1):
+    for tries, wait in enumerate(RETRY_DELAYS, start=1):
         fleet.run()
         call = only_call(agent)
         assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, tries, kind)
@@ -217,7 +217,7 @@ def test_failures_back_off_and_end_with_their_reason(
     call = only_call(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.FAILED, MAX_FAILURES, kind)
     assert (call.error != "", call.ended_at is not None) == (True, True)
-    assert len(model.requests) == len(ledger_of(agent)) == MAX_FAILURES == len(WAITS) + 1
+    assert len(model.requests) == len(ledger_of(agent)) == MAX_FAILURES == len(RETRY_DELAYS) + 1
     (episode,) = episodes_of(agent)
     assert (episode.summary, episode.summarized_at, episode.failures) == ("", None, MAX_FAILURES)
     assert episode.failure.startswith(f"{kind}: ")
@@ -256,7 +256,7 @@ def test_a_fault_in_applying_a_reply_is_retried(
     call = only_call(agent)
     assert (call.status, call.error_kind, call.failures) == (CallStatus.PENDING, "ZeroDivisionError", 1)
     assert (episodes_of(agent)[0].summary, len(ledger_of(agent))) == ("", 1)
-    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
+    move_into_past(agent, RETRY_DELAYS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)

@@ -16,7 +16,7 @@ from apps.maintenance.services.consolidation import maintain_episodes
 from apps.maintenance.services.recovery import (
     recover_maintenance_calls,
 )
-from apps.maintenance.services.settlement import WAITS
+from apps.maintenance.services.settlement import RETRY_DELAYS
 from apps.queues import captured
 from arbor.memory.maintenance.replies import read_summary
 from tests.integration.heartbeats.fleet import Fleet
@@ -51,7 +51,7 @@ def test_a_killed_workers_reply_is_applied_by_another(
     assert (only_call(agent).status, ledger_of(agent)) == (CallStatus.RUNNING, [])
     move_into_past(agent, timedelta(minutes=10))
     recover_maintenance_calls()
-    move_into_past(agent, WAITS[0] + timedelta(seconds=1))
+    move_into_past(agent, RETRY_DELAYS[0] + timedelta(seconds=1))
     recover_maintenance_calls()
     fleet.run()
     assert (only_call(agent).status, len(ledger_of(agent))) == (CallStatus.COMPLETE, 1)

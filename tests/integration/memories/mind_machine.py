@@ -111,7 +111,7 @@ class MindMachine(RuleBasedStateMachine):
                 new_id = revise(
                     agent_id=self.agent.id,
                     memory_id=memory_id,
-                    becomes=a_memory(content, type=MemoryType.SEMANTIC),
+                    revised=a_memory(content, type=MemoryType.SEMANTIC),
                     reason="it changed",
                     actor=ADA,
                     vectors=None,

@@ -46,7 +46,7 @@ def test_a_memory_that_was_revised_and_purged_is_nowhere(
         revise(
             agent_id=mind.id,
             memory_id=memory_id,
-            becomes=a_memory("The gate has no code."),
+            revised=a_memory("The gate has no code."),
             reason="it was changed",
             actor="user:ada",
             vectors=None,

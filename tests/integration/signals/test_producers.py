@@ -27,9 +27,10 @@ from apps.knowledge.services.indexing import index_document
 from apps.knowledge.services.skills import add_skill, replace_skill
 from apps.knowledge.services.subscriptions import NewSubscription, subscribe
 from apps.memories.models import Episode
+from apps.memories.services.embedding.embedding import EmbeddedTexts
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import connect
-from apps.memories.services.jobs.summaries import Summary, SummaryVectors, store_summaries
+from apps.memories.services.jobs.summaries import Summary, store_summaries
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.retention.buffer import add_buffer_items, promote
 from apps.memories.services.store.remember import remember
@@ -238,7 +239,7 @@ def summarize(agent: Agent) -> None:
         store_summaries(
             agent.id,
             [Summary(episode_id=episode.id, size=episode.size, text="It was foggy.", by="test")],
-            SummaryVectors(model=model_of(agent.id), vectors=None),
+            EmbeddedTexts(model=model_of(agent.id), vectors=None),
         )
 
 

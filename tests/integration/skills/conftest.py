@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from apps.knowledge.services import global_skills
-from apps.knowledge.services.skill_texts import forget_texts
+from apps.knowledge.services.skill_texts import clear_text_cache
 from tests.integration.heartbeats.conftest import (
     agent,
     fleet,
@@ -31,7 +31,7 @@ def skill_text(name: str, body: str = "Count the lamps.", *, version: str = "1")
 
 @pytest.fixture(autouse=True)
 def _no_cached_texts() -> None:
-    forget_texts()
+    clear_text_cache()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.heartbeats.services.schedule import claim_now
 from apps.knowledge.models import AgentSkill
 from apps.knowledge.services.active_skills import active_skills, choose_skills
-from apps.knowledge.services.skill_texts import forget_texts
+from apps.knowledge.services.skill_texts import clear_text_cache
 from apps.knowledge.services.skills import add_skill, replace_skill
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound
@@ -77,7 +77,7 @@ def test_a_replay_rebuilds_the_prompt_with_the_version_of_its_time(
     heartbeat = run(fleet, keeper, scripted(REST))
     with tenant_transaction(keeper.tenant_id):
         replace_skill(text=skill_text("lamps", "Sleep."), actor=ACTOR)
-    forget_texts()
+    clear_text_cache()
     found = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id)
     assert replay(found.heartbeat).differences == []
 

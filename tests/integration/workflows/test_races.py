@@ -13,7 +13,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.workflows.services import legs
 from apps.workflows.services.answers import decide_step
-from apps.workflows.services.asking import ask
+from apps.workflows.services.step_requests import request_answer
 from apps.workflows.services.sweep import advance_due_runs
 from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
@@ -100,10 +100,10 @@ def test_a_leg_locks_all_agents_that_it_may_hand_a_step(
 
     def asked(*args: Any, **options: Any) -> Any:
         events.append("ask")
-        return ask(*args, **options)
+        return request_answer(*args, **options)
 
     monkeypatch.setattr(legs, "lock_schedule", locked)
-    monkeypatch.setattr(legs, "ask", asked)
+    monkeypatch.setattr(legs, "request_answer", asked)
     fleet.step()
     assert [(step.name, step.status) for step in steps_now(run)] == [("a", "failed"), ("b", "waiting")]
     assert events == [first.id, second.id, "ask", "ask"]

@@ -29,7 +29,7 @@ from apps.workflows.services import legs
 from apps.workflows.services.answers import complete_delegated_step, decide_step, waiting_approvals
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import RunRequest, cancel_run, start_run
-from apps.workflows.services.search import steps_of, steps_with
+from apps.workflows.services.search import found_steps, steps_with
 from apps.workflows.services.sweep import advance_due_runs
 from arbor.errors import Invalid, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.goals.values import GoalState
@@ -148,7 +148,7 @@ def test_a_note_is_enough_for_a_run(tenant: Tenant, fleet: Fleet) -> None:
     fleet.run()
     assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "Rain!"})
     with tenant_transaction(tenant.id):
-        (found,) = steps_of(steps_with("rAiN!"))
+        (found,) = found_steps(steps_with("rAiN!"))
         assert (found.workflow, found.step, found.output) == ("report", "a", "Rain!")
         assert not steps_with("%")
 
@@ -221,7 +221,7 @@ def test_a_worker_killed_within_a_leg_leaves_the_run_as_it_was(
     run = started(workflow)
     with monkeypatch.context() as patch:
         # After all rows are written, before the commit.
-        patch.setattr(legs, "end_reported", _kill_this_process)
+        patch.setattr(legs, "report_end", _kill_this_process)
         # The child opens connections of its own.
         connections.close_all()
         worker = os.fork()

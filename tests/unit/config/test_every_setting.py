@@ -17,7 +17,7 @@ from django.test import override_settings
 from apps import providers, web
 from apps.knowledge.services import indexing
 from apps.memories.services.clusters import job as clustering
-from apps.memories.services.retention.forgetting import policy
+from apps.memories.services.retention.forgetting import forgetting_policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
@@ -91,7 +91,7 @@ def ttl(kind: Retention) -> Callable[[], Any]:
 
 
 def limit(setting: str) -> Callable[[], Any]:
-    return applied(setting, policy)
+    return applied(setting, forgetting_policy)
 
 
 def mail(first: str, other: str, **beside: str) -> Probe:

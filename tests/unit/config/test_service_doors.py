@@ -43,7 +43,7 @@ INTERNAL = {
     "knowledge.services.skills.emit_changed": _AGENT,
     "knowledge.services.subscriptions.create_subscriptions": _AGENT,
     "memories.services.clusters.clusters.mark_for_reclustering": _AGENT,
-    "memories.services.clusters.clusters.rename_audited": _AGENT,
+    "memories.services.clusters.clusters.rename_cluster": _AGENT,
     "memories.services.embedding.reembed.switch_model": _AGENT,
     "memories.services.store.revision.change_importance": _AGENT,
     "memories.services.store.revision.confirm": _AGENT,
@@ -62,7 +62,7 @@ INTERNAL = {
     "selves.services.proposals.revise_belief": _AGENT,
     "tools.services.servers.audit_server": _AGENT,
     "workflows.services.answers.complete_delegated_step": _AGENT,
-    "workflows.services.legs.end_reported": _AGENT,
+    "workflows.services.legs.report_end": _AGENT,
     "tools.services.servers.refresh_server_in_background": _AGENT,
     "tools.services.tools.set_agents": _AGENT,
 }

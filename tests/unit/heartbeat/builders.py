@@ -12,13 +12,6 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.influence_views import (
-    ActionTally,
-    AttemptView,
-    PrecedentView,
-    PublicationView,
-    StepHandlerView,
-)
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.situation import (
@@ -36,6 +29,7 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.views import (
     AspectView,
+    AttemptView,
     BeliefView,
     CapabilityView,
     ContradictionView,
@@ -48,8 +42,11 @@ from arbor.heartbeat.views import (
     MoodView,
     PeerView,
     PlanView,
+    PrecedentView,
     PreferenceView,
     ProposalView,
+    PublicationView,
+    StepHandlerView,
     StepView,
     SubscribedSignal,
 )
@@ -170,7 +167,7 @@ def full_situation() -> Situation:
                 subjects=["Chart the reef", "Rest"],
             )
         ],
-        themes=[
+        clusters=[
             ClusterView(
                 name="The harbour at night",
                 keywords=["lamps", "tide"],
@@ -235,7 +232,7 @@ def full_situation() -> Situation:
         notices=[Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
         percepts=[percept()],
         attempts=[AttemptView(title="Map the old pier", outcome="failure", at=NOW, reasons=["no boat"])],
-        tallies=[ActionTally(action="recall", attempts=3, successes=1)],
+        tallies=[CapabilityView(action="recall", attempts=3, successes=1)],
         precedents=[
             PrecedentView(
                 action="reach_out_public", about="The pier", approved=False, reason="too early", at=NOW

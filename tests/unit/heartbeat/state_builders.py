@@ -85,7 +85,7 @@ def heartbeat_of(**changes: Any) -> HeartbeatState:
     """Return a new heartbeat that may use every action."""
     values: dict[str, Any] = {
         "moment": moment_of(),
-        "view": situation(),
+        "situation": situation(),
         "tenant_id": TENANT,
         "agent_id": AGENT,
         "heartbeat_id": HEARTBEAT,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import (
+from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
+from arbor.heartbeat.guards import (
     apply_boundaries,
     apply_boundaries_to_reply,
     boundary_matches_of,
     opening_text,
     paths_of,
 )
-from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
 from arbor.heartbeat.reflex.policy import reflex_reply
 from arbor.heartbeat.replies.reply import (
     Decomposition,

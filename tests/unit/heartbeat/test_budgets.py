@@ -142,7 +142,7 @@ def test_no_budget_spends_more_than_its_balance(
     assert left <= budget.most(balance)
     for name in wanted:
         cost = budget.price(ACTIONS[name])
-        if budget.can_pay(left, cost):
+        if left >= cost:
             left = budget.spend(left, cost)
         else:
             with pytest.raises(ValueError, match="the cost must be"):
@@ -159,14 +159,13 @@ BUDGET = EnergyBudget()
     [(0, 10), (4, 14), (6, 16), (9, 19), (10, 20), (10.5, 20), (19, 20), (20, 20), (25, 20), (-3, 10)],
 )
 def test_ten_energy_regenerate_up_to_twenty(left: float, expected: float) -> None:
-    assert BUDGET.regenerate(left) == expected
+    assert BUDGET.begin(BudgetBalance(energy=left)) == expected
 
 
 @pytest.mark.parametrize(
     ("energy", "cost", "expected"), [(10, 0, 10), (10, 4, 6), (2, 2, 0), (0, 0, 0), (1.5, 1, 0.5)]
 )
 def test_spending_subtracts_the_cost(energy: float, cost: float, expected: float) -> None:
-    assert BUDGET.can_pay(energy, cost)
     assert BUDGET.spend(energy, cost) == expected
 
 
@@ -177,7 +176,7 @@ def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
 
 
 def test_regeneration_and_maximum_are_configurable() -> None:
-    assert EnergyBudget(regeneration=3, maximum=5).regenerate(4) == 5
+    assert EnergyBudget(regeneration=3, maximum=5).begin(BudgetBalance(energy=4)) == 5
 
 
 @pytest.mark.parametrize(
@@ -208,7 +207,7 @@ def test_each_action_has_the_cost_of_the_source(action: str, cost: int) -> None:
 def test_energy_never_leaves_its_bounds(costs: list[float]) -> None:
     energy = 0.0
     for cost in costs:
-        energy = BUDGET.regenerate(energy)
-        if BUDGET.can_pay(energy, cost):
+        energy = BUDGET.begin(BudgetBalance(energy=energy))
+        if energy >= cost:
             energy = BUDGET.spend(energy, cost)
         assert 0 <= energy <= MAX_ENERGY

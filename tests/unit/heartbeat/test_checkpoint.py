@@ -15,10 +15,10 @@ from arbor.authority.requests import ActionRequest, Nonce, SignedRequests
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.dialogue import VoiceView
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import BudgetTerms, Moment, Routing, Selfhood
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, SchedulePolicy
 from arbor.heartbeat.replies.items import Dropped
@@ -153,7 +153,7 @@ FULL: dict[str, Any] = {
     "signal_positions": {"Ben": {str(UUID(int=60)): str(UUID(int=61))}},
 }
 #: Set for each leg, committed with the leg, or stored in a separate column.
-STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
+STORED_ELSEWHERE = {"moment", "situation", "opening", "focus", "prompt", "effects", "character"}
 
 
 def round_trip(heartbeat: HeartbeatState, moment: Moment | None = None) -> Checkpoint[HeartbeatState]:
@@ -172,7 +172,7 @@ def test_every_field_of_a_heartbeat_is_stored_or_set_anew() -> None:
 
 
 def test_a_heartbeat_survives_the_round_trip() -> None:
-    heartbeat = heartbeat_of(view=full_situation(), **FULL)
+    heartbeat = heartbeat_of(situation=full_situation(), **FULL)
     read = round_trip(heartbeat)
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
     assert read.state == heartbeat
@@ -180,14 +180,14 @@ def test_a_heartbeat_survives_the_round_trip() -> None:
 
 
 def test_action_records_are_stored_under_their_former_key() -> None:
-    heartbeat = heartbeat_of(view=full_situation(), **FULL)
+    heartbeat = heartbeat_of(situation=full_situation(), **FULL)
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert [record["decision"]["action"] for record in written["beat"]["present"]["deeds"]] == ["recall"]
 
 
 def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
     heartbeat = heartbeat_of(
-        view=full_situation(),
+        situation=full_situation(),
         opening=opening_of(),
         focus=Focus(text="ferries", vector=[1.0]),
         prompt=PromptParts(system="a", user="b", sections=()),

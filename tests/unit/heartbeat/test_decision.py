@@ -197,7 +197,7 @@ def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
         "since": None,
         "until": None,
         "concept": "",
-        "theme": "",
+        "cluster": "",
         "episode": "",
     }
     assert recall.params == {"query": "ferries", "limit": 5, **nothing}

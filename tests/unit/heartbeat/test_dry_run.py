@@ -8,8 +8,8 @@ import re
 import pytest
 
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run
+from arbor.pipeline.conditions import NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NodeOutcome
 
 REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], "goal_updates": []})
 GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
@@ -76,8 +76,8 @@ def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
 
     (process,) = [step for step in run_script(Script(replies=[reply])).passed if step.node == "process"]
 
-    assert process.notes[0] == "wants rest"
-    assert any("dropped dreams: unknown key" in line for line in process.notes)
+    assert process.changed[0] == "wants rest"
+    assert any("dropped dreams: unknown key" in line for line in process.changed)
 
 
 def test_a_preferred_edge_is_followed() -> None:

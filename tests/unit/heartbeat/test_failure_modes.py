@@ -19,7 +19,7 @@ from arbor.heartbeat.failure_modes import (
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
-from arbor.heartbeat.steps.narrative import narrate
+from arbor.heartbeat.steps.records import narrate
 from arbor.heartbeat.usage import Degradation, NearestLimit
 from tests.unit.heartbeat.builders import percept, situation
 

@@ -27,9 +27,8 @@ from arbor.heartbeat.influence import (
     task_texts,
     writes_for_people,
 )
-from arbor.heartbeat.influence_views import AttemptView, PublicationView
 from arbor.heartbeat.situation import ApprovalRequestView
-from arbor.heartbeat.views import ExperienceView
+from arbor.heartbeat.views import AttemptView, ExperienceView, PublicationView
 from arbor.memory.text.overlap import LIKE_FROM, likeness
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, situation
 

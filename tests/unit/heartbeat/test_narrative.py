@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from arbor.heartbeat.replies.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.steps.narrative import narrate, valence
+from arbor.heartbeat.steps.inner_state import events_of
+from arbor.heartbeat.steps.records import narrate
 from arbor.quotations import shorten
+from arbor.selves.emotions import total_valence
 from tests.unit.heartbeat.builders import full_situation, percept, situation
 
 
@@ -145,7 +147,9 @@ def test_a_narrative_never_exceeds_the_length_of_a_memory() -> None:
 def test_the_valence_of_a_heartbeat_follows_its_events(
     results: list[ActionResult], changes: list[GoalChange], concerns: int, expected: float
 ) -> None:
-    assert valence(Reply(concerns=["c"] * concerns), results, changes) == pytest.approx(expected)
+    assert total_valence(events_of(Reply(concerns=["c"] * concerns), results, changes)) == pytest.approx(
+        expected
+    )
 
 
 @given(
@@ -155,8 +159,10 @@ def test_the_valence_of_a_heartbeat_follows_its_events(
 def test_valence_stays_between_minus_one_and_one(
     outcomes: list[ActionOutcome], kinds: list[GoalChangeKind]
 ) -> None:
-    feeling = valence(
-        Reply(), [result("recall", outcome) for outcome in outcomes], [change(kind) for kind in kinds]
+    feeling = total_valence(
+        events_of(
+            Reply(), [result("recall", outcome) for outcome in outcomes], [change(kind) for kind in kinds]
+        )
     )
 
     assert -1 <= feeling <= 1

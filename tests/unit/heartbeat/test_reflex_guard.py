@@ -11,7 +11,7 @@ from arbor.authority.reflexes import DEFAULT_TERMS
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import EnergyBudget
 from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
-from arbor.heartbeat.reflex_guard import apply_reflexes
+from arbor.heartbeat.guards import apply_reflexes
 from arbor.heartbeat.replies.reply import ProposedAction
 
 _KEY = f"ghp_{'a' * 36}"

@@ -10,13 +10,12 @@ from arbor.errors import ConfigurationInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.tiers import (
-    ThinkContext,
     ThinkTier,
     classify_think,
     code_complexity,
     models_of,
     parse_tier_models,
-    think_context,
+    tier_of,
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 from tests.unit.heartbeat.builders import goal, intent, percept, situation
@@ -28,19 +27,19 @@ NESTED = "def f(x):\n" + "\n".join(f"{'    ' * depth}if x[{depth}]:" for depth i
 @pytest.mark.parametrize(
     ("context", "tier"),
     [
-        (ThinkContext(), ThinkTier.STANDARD),
-        (ThinkContext(involves_new_design=True), ThinkTier.STRATEGIC),
-        (ThinkContext(involves_new_design=True, is_routine=True), ThinkTier.STRATEGIC),
-        (ThinkContext(code_complexity=0.71), ThinkTier.STRATEGIC),
-        (ThinkContext(code_complexity=0.71, is_simple_decision=True), ThinkTier.STRATEGIC),
-        (ThinkContext(code_complexity=0.7), ThinkTier.STANDARD),
-        (ThinkContext(is_routine=True), ThinkTier.REFLEX),
-        (ThinkContext(is_simple_decision=True), ThinkTier.REFLEX),
-        (ThinkContext(code_complexity=0.7, is_routine=True), ThinkTier.REFLEX),
+        ({}, ThinkTier.STANDARD),
+        ({"involves_new_design": True}, ThinkTier.STRATEGIC),
+        ({"involves_new_design": True, "is_routine": True}, ThinkTier.STRATEGIC),
+        ({"code_complexity": 0.71}, ThinkTier.STRATEGIC),
+        ({"code_complexity": 0.71, "is_simple_decision": True}, ThinkTier.STRATEGIC),
+        ({"code_complexity": 0.7}, ThinkTier.STANDARD),
+        ({"is_routine": True}, ThinkTier.REFLEX),
+        ({"is_simple_decision": True}, ThinkTier.REFLEX),
+        ({"code_complexity": 0.7, "is_routine": True}, ThinkTier.REFLEX),
     ],
 )
-def test_the_tier_follows_the_rule_of_the_seed(context: ThinkContext, tier: ThinkTier) -> None:
-    assert classify_think(context) is tier
+def test_the_tier_follows_the_rule_of_the_seed(context: dict[str, Any], tier: ThinkTier) -> None:
+    assert classify_think(**context) is tier
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_the_tier_follows_the_rule_of_the_seed(context: ThinkContext, tier: Thin
     ],
 )
 def test_a_situation_has_its_tier(changes: dict[str, Any], tier: ThinkTier) -> None:
-    assert classify_think(think_context(situation(**changes))) is tier
+    assert tier_of(situation(**changes)) is tier
 
 
 @pytest.mark.parametrize(

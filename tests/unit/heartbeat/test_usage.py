@@ -75,3 +75,10 @@ def test_thinking_gets_cheaper_and_turns_fewer() -> None:
     assert [level.may_follow_up for level in Degradation] == [True, False, False, False, False]
     assert [level.may_maintain for level in Degradation] == [True, True, True, False, False]
     assert renewed_at(NOW) == datetime(2026, 1, 6, tzinfo=UTC)
+
+
+def test_the_nearest_limit_names_heartbeats_in_full() -> None:
+    nearest = scarcest([("its", Amounts(beats=10, tokens=1_000), Amounts(beats=8, tokens=10))])
+
+    assert nearest is not None
+    assert (nearest.what, nearest.whose) == ("heartbeats", "its")

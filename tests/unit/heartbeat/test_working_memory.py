@@ -88,6 +88,13 @@ def test_a_situation_is_equal_after_a_json_round_trip(original: Situation) -> No
     assert Situation.model_validate(json.loads(stored)) == original
 
 
+def test_clusters_of_an_older_stored_situation_are_read() -> None:
+    stored = full_situation().model_dump(mode="json")
+    stored["themes"] = stored.pop("clusters")
+
+    assert Situation.model_validate_json(json.dumps(stored)) == full_situation()
+
+
 def test_unknown_keys_of_a_stored_situation_are_ignored() -> None:
     stored = situation().model_dump(mode="json") | {"weather": "fair"}
 

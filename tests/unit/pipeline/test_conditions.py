@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.pipeline.conditions import choose_edge, parse_condition
-from arbor.pipeline.outcomes import NodeOutcome
+from arbor.pipeline.conditions import NodeOutcome, parse_condition
+from arbor.pipeline.engine import choose_edge
 from arbor.pipeline.values import PipelineEdge
 
 CONTEXT = {

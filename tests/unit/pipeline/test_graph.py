@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arbor.errors import PipelineInvalid
+from arbor.pipeline.conditions import NodeOutcome
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NodeOutcome
 from arbor.pipeline.values import Graph, PipelineNodeKind
 
 HANDLERS = {"work", "rest"}

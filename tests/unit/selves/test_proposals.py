@@ -126,7 +126,7 @@ _HABIT = "When I act I often do this: recall, then {} (3 times)."
 def test_proposals_are_compared_by_their_change(
     kind: str, contents: tuple[str, str], changes: tuple[str, str], same: bool
 ) -> None:
-    key = {"pattern": "pattern", "insight": "theme"}.get(kind, kind)
+    key = {"pattern": "pattern", "insight": "cluster"}.get(kind, kind)
     row = Row(kind=kind, content=contents[0], change={key: changes[0]})
     proposal = new(kind=ProposalKind(kind), content=contents[1], change={key: changes[1]})
     assert (duplicate_of(proposal, [row]) is row) is same

@@ -327,7 +327,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
 def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
     """Return the columns of the heartbeat's record that are not packed."""
     return {
-        "number": 0 if heartbeat.idle or not heartbeat.view else heartbeat.situation.beat_number,
+        "number": 0 if heartbeat.idle else heartbeat.situation.beat_number,
         "mode": heartbeat.mode,
         "energy_start": None if heartbeat.idle else heartbeat.energy_start,
         "energy_end": heartbeat.energy_end,
@@ -347,10 +347,10 @@ def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
 
 def _situation(member: LeasedHeartbeat, heartbeat: HeartbeatState) -> bytes | None:
     """Return the packed situation; None where the row has it already."""
-    if heartbeat.view is None or heartbeat.view is member.stored_view:
+    if heartbeat.situation is member.stored_view:
         return None if member.step is not None else _NOTHING
-    member.stored_view = heartbeat.view
-    return pack_text(heartbeat.view.model_dump_json().encode())
+    member.stored_view = heartbeat.situation
+    return pack_text(heartbeat.situation.model_dump_json().encode())
 
 
 def waiting_lease() -> timedelta:

@@ -28,7 +28,7 @@ from apps.memories.services.embedding.embedding import embed_for_storage, embed_
 from apps.memories.services.recall.partial_recall import partial_recall_after
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.buffer import BufferSearch, search_buffers
-from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.placement import StoreRequest
 from apps.memories.services.store.provenance import require_evidence
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
@@ -149,7 +149,7 @@ class Fetcher:
         )
         return [
             [
-                BufferItemView(content=item.content, role=item.role, at=item.held_at, trust=item.trust)
+                BufferItemView(content=item.content, role=item.role, at=item.created_at, trust=item.trust)
                 for item in items
             ]
             for items in found_by_need
@@ -167,7 +167,7 @@ class Fetcher:
     def _place(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         placed = self.writer.place(
             [
-                ToRemember(
+                StoreRequest(
                     agent_id=member.agent.id,
                     memories=member.need.memories,
                     vectors=member.need.vectors,

@@ -50,7 +50,7 @@ from arbor.heartbeat.replies.turns import turns_allowed
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
-from arbor.heartbeat.steps.approvals import request_views
+from arbor.heartbeat.steps.authority import request_views
 from arbor.memory.buffer import LONGEST_LIFETIME
 from arbor.memory.values import Retention
 from arbor.pipeline.engine import begin
@@ -177,7 +177,7 @@ def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now
     situation = with_startable(situation, authority, possible, now)
     return HeartbeatState(
         moment=_moment(agent, rules, now, model),
-        view=_with_approvals(situation, authority, now),
+        situation=_with_approvals(situation, authority, now),
         opening=opening_of(columns, situation, genome, now),
         tenant_id=current_tenant(),
         agent_id=agent.id,

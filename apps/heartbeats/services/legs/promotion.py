@@ -72,6 +72,7 @@ THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
 PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
 _OF_ITSELF = ("I ", "I'm ", "I’m ", "My ")
 
+# Stored insights have their cluster under either of two keys: the second is that of older rows.
 _CANDIDATES = f"""
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (
@@ -107,7 +108,7 @@ SELECT
         WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND NOT t.stale
             AND 1 - %(cluster_size)s / 2.0 / t.size >= {THRESHOLD_OF.format(kind="'insight'", base="%(insight)s")}
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
-                AND p.change->>'theme' = t.id::text)
+                AND coalesce(p.change->>'cluster', p.change->>'theme') = t.id::text)
         ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
     ) cluster) AS clusters,
     (SELECT coalesce(json_agg(edge), '[]') FROM (
@@ -287,7 +288,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
         # 0.5 for the smallest cluster, towards 1 for large ones.
         confidence=round(1 - CLUSTER_SIZE / 2 / cluster["size"], 3),
         source=SOURCE,
-        change={"theme": cluster["id"]},
+        change={"cluster": cluster["id"]},
         evidence=cluster["members"],
     )
 

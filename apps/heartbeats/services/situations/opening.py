@@ -116,7 +116,7 @@ def situation_of(
             "recent": [_recent(memory) for memory in columns["recent"]],
             **view_self(columns, now=now),
             "working_memory": columns["working_memory"],
-            "themes": columns["themes"],
+            "clusters": columns["clusters"],
             "last_beat": _last_heartbeat(columns["last_beat"]),
         }
     )

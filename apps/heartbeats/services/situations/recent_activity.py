@@ -63,7 +63,7 @@ RECENT_ACTIVITY = """
         'stale', (SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND stale LIMIT %(activity_counted)s) w),
         'unsummarized', (SELECT count(*) FROM (SELECT ended_at, summarized_at FROM memories_episode
-            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY last_at DESC LIMIT %(activity_episodes)s) w
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY started_at DESC LIMIT %(activity_episodes)s) w
             WHERE w.ended_at IS NOT NULL AND w.summarized_at IS NULL),
         'beats', (SELECT coalesce(json_agg(json_build_array(status, mode,
                 CASE WHEN status = 'failed' THEN left(reason, %(activity_reason)s) END,

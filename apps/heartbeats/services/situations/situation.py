@@ -114,7 +114,7 @@ SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model)
         SELECT number, mode, narrative, actions, emotional_valence FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
     ) beat) AS last_beat,
-    (SELECT coalesce(json_agg(theme), '[]') FROM ({queries.ACTIVE_CLUSTERS}) theme) AS themes,
+    (SELECT coalesce(json_agg(cluster), '[]') FROM ({queries.ACTIVE_CLUSTERS}) cluster) AS clusters,
     {skills_column(tenant="a.tenant_id", agent="a.id")} AS skills,
     {subscriptions_column(tenant="a.tenant_id", agent="a.id")} AS subscriptions
 FROM agents_agent a

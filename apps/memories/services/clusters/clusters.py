@@ -1,4 +1,4 @@
-"""Operations on one cluster: assign a memory, recalculate, name, and list members and related clusters."""
+"""Operations on one cluster: assign a memory to it, recalculate it, name it, and list its members and related clusters."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class RelatedCluster:
 def assign_memory_to_clusters(
     *, memory_id: UUID, max_clusters: int = MOST_CLUSTERS_OF_MEMORY
 ) -> dict[UUID, float]:
-    """Assign one memory to its nearest clusters in the open transaction; return all its clusters with their strengths.
+    """Assign one memory to its nearest clusters in the open transaction; return all its clusters with the strengths of its memberships.
 
-    It joins at most `max_clusters` (1 to 3) whose centers are near enough (`arbor.memory.clusters.clusters`). A memory that
-    already has clusters, is archived, or has no vector is not assigned. Eight statements.
+    The memory joins at most `max_clusters` (1 to 3) clusters whose centers are near enough (`arbor.memory.clusters.clusters`). A memory
+    that already has clusters, is archived, or has no vector is not assigned. Eight statements.
     Raises NotFound if the tenant has no such memory, Invalid if `max_clusters` is out of range.
     """
     if not 1 <= max_clusters <= MOST_CLUSTERS_OF_MEMORY:
@@ -99,8 +99,8 @@ def assign_memory_to_clusters(
 def recalculate_cluster(*, cluster_id: UUID) -> None:
     """Recompute a cluster's center, keywords, emotion and importance from its active members, in the open transaction.
 
-    The center is the normalized mean of the members that belong to no other cluster more strongly (of all members, if
-    no member does); null if no member has a vector. The members do not change: the job reclusters them. Six statements.
+    The center is the normalized mean of the members that belong to no other cluster more strongly, or of all members if each
+    of them does; null if no member has a vector. The members do not change: the job reclusters them. Six statements.
     Raises NotFound if the tenant has no such cluster.
     """
     agent_id, name, previous_keywords = _cluster(cluster_id)
@@ -132,16 +132,16 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
 
 
 def remove_from_clusters(memory_ids: Collection[UUID]) -> int:
-    """Remove memories from their clusters and mark those clusters stale; return the number of clusters.
+    """Remove memories from their clusters and mark these clusters stale; return the number of clusters.
 
-    For callers that archive or restore memories: the transaction must be open and the mind locked. Unknown ids are
+    For callers that archive or restore memories: in the open transaction, with the mind locked. Unknown ids are
     ignored. One statement.
     """
     return change(queries.REMOVE_MEMORIES, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:
-    """Set a permanent name of a cluster, which then exists as long as it has a member. Two statements.
+    """Name a cluster for good; from then on the cluster exists as long as it has a member. Two statements.
 
     Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
     """
@@ -222,21 +222,21 @@ def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
     matches = Cluster.objects.filter(Q(id=wanted) | Q(name__iexact=named), agent_id=agent_id)
     rows = sorted(matches.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
     if not rows:
-        raise NotFound(f"there is no theme {named!r} of this agent")
+        raise NotFound(f"there is no cluster {named!r} of this agent")
     first: tuple[UUID, str] = rows[0]
     return first
 
 
-def rename_audited(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
-    """Set a permanent name of a cluster and audit the change. Raises Invalid for a name that is empty or too long."""
+def rename_cluster(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
+    """Name a cluster for good, and record that in the audit log. Raises Invalid for a name that is empty or too long."""
     name_cluster(cluster_id=cluster[0], name=name)
-    _record(agent_id, cluster, actor, f"named a theme {name!r}: {reason}", {"from": cluster[1], "to": name})
+    _record(agent_id, cluster, actor, f"named a cluster {name!r}: {reason}", {"from": cluster[1], "to": name})
 
 
 def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
-    """Mark a cluster stale, so that maintenance recomputes it from its memories, and audit the request."""
+    """Mark a cluster stale, so that maintenance recomputes it from its memories, and record the request in the audit log."""
     Cluster.objects.filter(id=cluster[0]).update(stale=True)
-    _record(agent_id, cluster, actor, f"marked the theme {cluster[1]!r} for reclustering: {reason}", {})
+    _record(agent_id, cluster, actor, f"marked the cluster {cluster[1]!r} for reclustering: {reason}", {})
 
 
 def _record(

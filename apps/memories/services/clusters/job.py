@@ -1,7 +1,7 @@
 """The clustering job: assign new memories every few minutes, and recluster a mind when that is due.
 
-Rows are read in one transaction, computed with outside of any, and the results written in a second, short transaction
-under the agent's lock. Nothing is written if another worker was faster.
+The job reads rows in one transaction, computes outside of any, and writes the results in a second, short transaction
+under the lock of the mind. Nothing is written if another worker was faster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.clusters.clusters import Vectors, assign, check_vectors, cosines_among
 
-#: The latest memories, by which new ones are assigned until the mind is reclustered.
+#: The number of latest memories whose spread decides how near a cluster must be to a new memory, until the mind is reclustered.
 LATEST = 1_000
 #: The range of ARBOR_CLUSTER_DEVIATIONS: below, all memories form one cluster; above, none forms any.
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
@@ -89,7 +89,7 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def nearness(vectors: Vectors) -> float:
-    """Return the least cosine between a memory and its cluster's center, by the spread of these vectors."""
+    """Return the least cosine of a memory and the center of its cluster, by the spread of these vectors."""
     return cosines_among(vectors).at(deviations())
 
 
@@ -110,12 +110,12 @@ def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vect
 
 
 def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
-    """Return the agent's clusters and their centers, except clusters without a center of the model's dimension."""
+    """Return the agent's clusters that have a center of the model's dimension, and these centers."""
     return read_vectors(fetch(queries.CLUSTER_CENTERS, agent=agent_id, dimension=model.dimension), model)
 
 
 def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
-    """Decode ids and vectors from rows of `halfvec_send`; the vectors are normalized."""
+    """Return the ids and the normalized vectors of rows with an id and a `halfvec` in binary."""
     if not rows:
         return [], check_vectors([[1.0] * model.dimension])[:0]
     ids, vectors = decode_vectors(rows, len(rows[0][1]))
@@ -125,7 +125,7 @@ def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple
 def add_to_clusters(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
     """Add memories to clusters by strengths of shape (memories, clusters); return the number of memories added.
 
-    In the open transaction, the mind locked. One statement.
+    In the open transaction, with the mind locked. One statement.
     """
     wanted = [
         (clusters[column], memory_ids[row], float(strengths[row, column]))
@@ -144,7 +144,8 @@ def add_to_clusters(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID]
 
 
 def _due() -> str:
-    long_ago = queries._LONG_AGO.format(seconds=settings.ARBOR_CLUSTER_PERIOD.total_seconds())
+    """Return the condition for a mind to be reclustered."""
+    long_ago = queries.CLUSTERED_LONG_AGO.format(seconds=settings.ARBOR_CLUSTER_PERIOD.total_seconds())
     return queries.MIND_IS_DUE.replace("{long_ago}", long_ago).replace(
         "{waiting}", queries.WAITING_UNCLUSTERED
     )

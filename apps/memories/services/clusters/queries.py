@@ -1,21 +1,21 @@
-"""Handwritten statements of clusters, whose jobs read and write up to 10,000 memories at once."""
+"""SQL statements about clusters, whose job reads and writes up to 10,000 memories at once."""
 
 from __future__ import annotations
 
-# Read one memory with its vector in binary, as the jobs decode vectors.
+# Read one memory with its vector in binary, as `read_vectors` decodes it.
 MEMORY_VECTOR = """
 SELECT agent_id, status, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = %(memory)s
 """
 
-# Read members with vectors in binary, which numpy decodes at once.
-# The nearest first; `home` means that the member belongs to no other cluster more strongly.
+# Read the members of a cluster, the nearest first, with vectors in binary, which numpy decodes at once. `is_home`: the
+# member belongs to no other cluster more strongly.
 CLUSTER_MEMBERS = """
 SELECT m.id, own.strength, m.importance, m.emotional_valence,
     CASE WHEN vector_dims(m.embedding) = %(dimension)s THEN halfvec_send(m.embedding) END, left(m.content, %(characters)s),
     NOT EXISTS (
         SELECT FROM memories_clustermember other
         WHERE other.tenant_id = %(tenant)s AND other.memory_id = m.id AND other.strength > own.strength
-    ) AS home
+    ) AS is_home
 FROM memories_clustermember own
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = own.memory_id AND m.status = 'active'
 WHERE own.tenant_id = %(tenant)s AND own.cluster_id = %(cluster)s ORDER BY own.strength DESC, m.id
@@ -37,7 +37,8 @@ UPDATE memories_cluster c SET stale = true, size = greatest(0, c.size - (
 FROM locked WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
 """
 
-_LONG_AGO = "d.clustered_at NOT BETWEEN now() - interval '{seconds} seconds' AND now()"
+# Part: the last reclustering is longer ago than a period, or in the future, after a clock was set back.
+CLUSTERED_LONG_AGO = "d.clustered_at NOT BETWEEN now() - interval '{seconds} seconds' AND now()"
 
 # Part: memories of a mind that are in no cluster yet.
 WAITING_UNCLUSTERED = """
@@ -58,8 +59,7 @@ MIND_IS_DUE = """(
 )"""
 
 # Find agents for a job run, across all tenants: minds that were never clustered or whose centers were emptied, minds with
-# changes whose last reclustering is long ago (or in the future, after a clock was set back), and minds with memories
-# that are in no cluster yet.
+# changes whose last reclustering is long ago, and minds with clusters and with memories that are in none yet.
 MINDS_TO_CLUSTER = """
 SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
 UNION ALL
@@ -67,7 +67,7 @@ SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND NOT {due} AN
     AND EXISTS (SELECT FROM memories_cluster c WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id)
 """
 
-# Read the latest memories with vectors in binary.
+# Read the latest memories, with vectors in binary, and whether each waits for a cluster.
 LATEST_VECTORS = """
 SELECT m.id, halfvec_send(m.embedding), coalesce(u.unclustered, false)
 FROM memories_memory m
@@ -78,15 +78,15 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active
 ORDER BY m.occurred_at DESC LIMIT %(latest)s
 """
 
-# Read the centers in binary.
+# Read the clusters of an agent that have a center, with the centers in binary.
 CLUSTER_CENTERS = """
 SELECT id, halfvec_send(centroid) FROM memories_cluster
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
     AND vector_dims(centroid) = %(dimension)s ORDER BY id
 """
 
-# Add memories to clusters, clear their flags and count members in one statement.
-# Memories archived and clusters deleted in the meantime are skipped.
+# Add memories to clusters, clear their flags and count members, in one statement. Memories archived and clusters deleted in
+# the meantime are skipped.
 JOIN_CLUSTERS = """
 WITH added AS (
     INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
@@ -121,8 +121,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND 
     AND l2_norm(embedding) > 0
 """
 
-# Remove all members and flag them as unclustered in one statement, which includes members that joined after the mind
-# was read.
+# Remove all members of clusters and flag them as unclustered, also those that joined after the mind was read.
 DISSOLVE_CLUSTERS = """
 WITH gone AS (
     DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND cluster_id = ANY(%(ids)s::uuid[])
@@ -132,7 +131,8 @@ UPDATE memories_upkeep SET unclustered = true
 WHERE tenant_id = %(tenant)s AND memory_id IN (SELECT memory_id FROM gone)
 """
 
-# Insert and update clusters. A name that somebody has given in the meantime stays.
+# Insert and update clusters. A cluster gets the name from its keywords only if it still has the name in `computed_names`, so a
+# name that somebody gave stays.
 WRITE_CLUSTERS = """
 INSERT INTO memories_cluster AS old (tenant_id, agent_id, id, name, centroid, keywords, emotional_valence,
     emotional_intensity, importance, size, stale, activations, created_at, updated_at)
@@ -142,7 +142,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id uuid, name text, centroid ha
     valence float8, intensity float8, importance float8, size int)
 ORDER BY new.id
 ON CONFLICT (tenant_id, id) DO UPDATE SET centroid = EXCLUDED.centroid, keywords = EXCLUDED.keywords,
-    name = CASE WHEN old.name = %(named)s::jsonb ->> old.id::text THEN EXCLUDED.name ELSE old.name END,
+    name = CASE WHEN old.name = %(computed_names)s::jsonb ->> old.id::text THEN EXCLUDED.name ELSE old.name END,
     emotional_valence = EXCLUDED.emotional_valence, emotional_intensity = EXCLUDED.emotional_intensity,
     importance = EXCLUDED.importance, size = EXCLUDED.size, stale = false, updated_at = now()
 """
@@ -163,7 +163,7 @@ ORDER BY new.cluster, m.id
 ON CONFLICT (tenant_id, cluster_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
 """
 
-# Count members again: some may have joined or left during the computation. Such clusters are marked stale for the next time.
+# Count members again: some may have joined or left during the computation. Clusters whose number differs are marked stale.
 RECOUNT_MEMBERS = """
 UPDATE memories_cluster c SET size = now.size, stale = true
 FROM (

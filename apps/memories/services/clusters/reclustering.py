@@ -41,13 +41,13 @@ from arbor.memory.clusters.reclustering import recluster
 from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 
-#: A membership is written again when its strength has changed by more.
-_CHANGED_BY = 0.005
+#: A membership is written again only if its strength has changed by more than this.
+_LEAST_CHANGE = 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingCluster:
-    """A cluster as it was read."""
+    """A cluster as the mind had it before the reclustering."""
 
     name: str
     keywords: tuple[str, ...]
@@ -55,8 +55,8 @@ class ExistingCluster:
     members: Mapping[UUID, float]
 
     @property
-    def named(self) -> bool:
-        """Return whether somebody named the cluster: its name is not the one from its keywords."""
+    def is_named(self) -> bool:
+        """Return whether somebody named the cluster: its name is not that of its keywords."""
         return self.name != default_name(self.keywords)
 
 
@@ -116,10 +116,10 @@ class MindClusters:
 
 
 def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
-    """Compute the clusters and their relations, without the database. Takes seconds for 10,000 memories."""
+    """Compute the clusters and their relations without the database, in seconds for 10,000 memories."""
     existing = [
-        ClusterValue(id=cluster_id, centroid=None, members=known.members, named=known.named)
-        for cluster_id, known in mind.existing.items()
+        ClusterValue(id=cluster_id, centroid=None, members=cluster.members, named=cluster.is_named)
+        for cluster_id, cluster in mind.existing.items()
     ]
     arranged = recluster(mind.ids, mind.vectors, existing, deviations=deviations)
     clusters = {cluster.id or uuid7(): cluster for cluster in arranged}
@@ -168,7 +168,7 @@ class ReclusteringPlan:
             self._frequencies, self._documents = read_frequencies(self._mind.agent_id, terms)
 
     def describe(self) -> None:
-        """Compute the keywords of the clusters that changed."""
+        """Compute the keywords of the changed clusters from the words that were read."""
         for cluster_id in self._changed():
             texts = [
                 self._texts[memory_id]
@@ -178,10 +178,13 @@ class ReclusteringPlan:
             self._keywords[cluster_id] = keywords(texts, self._frequencies, self._documents)
 
     def write(self) -> bool:
-        """Write the plan in the open transaction, the mind locked; return whether it was up to date. Ten statements."""
+        """Write the plan in the open transaction, with the mind locked. Ten statements.
+
+        Returns False and writes nothing if the mind was reclustered or moved to another embedder since it was read.
+        """
         mind = self._mind
         agent, model = mind.agent_id, mind.model
-        # The first worker wins: the mind must not have been reclustered or moved to another embedder since it was read.
+        # The first worker wins.
         claimed = Mind.objects.filter(
             agent_id=agent,
             clustered_at=mind.clustered_at,
@@ -194,13 +197,16 @@ class ReclusteringPlan:
             change(queries.DISSOLVE_CLUSTERS, ids=dissolved)
             Cluster.objects.filter(id__in=dissolved).delete()
         if self._clusters:
-            names = {
+            computed_names = {
                 str(cluster_id): existing.name
                 for cluster_id, existing in mind.existing.items()
-                if not existing.named
+                if not existing.is_named
             }
             change(
-                queries.WRITE_CLUSTERS, agent=agent, rows=json.dumps(self._rows()), named=json.dumps(names)
+                queries.WRITE_CLUSTERS,
+                agent=agent,
+                rows=json.dumps(self._rows()),
+                computed_names=json.dumps(computed_names),
             )
         self._write_members()
         waiting = Upkeep.objects.filter(agent_id=agent, unclustered=True, memory_id__in=list(mind.ids))
@@ -228,7 +234,7 @@ class ReclusteringPlan:
             changed += [
                 (cluster_id, memory_id, strength)
                 for memory_id, strength in cluster.members.items()
-                if abs(previous.get(memory_id, -1.0) - strength) > _CHANGED_BY
+                if abs(previous.get(memory_id, -1.0) - strength) > _LEAST_CHANGE
             ]
         if removed:
             change(

@@ -32,24 +32,22 @@ from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.models import REFUSED, EmbeddingModel
 from arbor.errors import EmbeddingFailed
 
 log = structlog.get_logger(__name__)
 
-#: Texts in one chunk, and texts of one tenant in it while other tenants wait.
+#: The most texts of one chunk, and of one tenant in it.
 CHUNK = 500
 CHUNK_OF_TENANT = 100
-#: Texts of one kind that are searched for agents: this number of the oldest, and of the latest. Agents take turns.
-LOOKED = 1_000
-#: How long one job run processes chunks: less than the time between two runs.
-BACKLOG_TAKES = timedelta(seconds=8)
-#: Prefix of the model's name in the row of a text that the model could not embed, though it embeds others.
-REFUSED = "refused: "
+#: The number of oldest texts of each kind of a tenant, and of latest ones, among which agents take turns.
+CANDIDATES = 1_000
+#: The time after which one job run begins no further chunk: less than the time between two runs.
+BACKLOG_DURATION = timedelta(seconds=8)
 
 
 class EmbeddedTextKind(StrEnum):
-    """The kinds of texts that wait for a vector."""
+    """The kinds of texts that wait for a vector, by their tables."""
 
     #: The content of a buffer item.
     BUFFER = "memories_bufferitem"
@@ -61,7 +59,7 @@ class EmbeddedTextKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class TextWithoutVector:
-    """A text without a vector."""
+    """A row whose text has no vector, and the model to embed it by; without the text until it is read."""
 
     tenant_id: UUID
     agent_id: UUID
@@ -73,12 +71,13 @@ class TextWithoutVector:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingBacklog:
-    """The number of texts without a vector in the whole installation, and the age of the oldest."""
+    """The texts without a vector in the whole installation."""
 
+    #: The number of texts that wait for their embedder.
     waiting: int
     #: How long the oldest text has waited.
     oldest: timedelta
-    #: Texts that their embedder cannot embed: recall finds them by their words only.
+    #: The number of texts that their embedder cannot embed: recall finds them by their words only.
     refused: int
 
 
@@ -94,15 +93,15 @@ _working = threading.Lock()
 
 
 def embed_backlog() -> int:
-    """Embed texts without a vector for at most BACKLOG_TAKES; return the number of texts embedded.
+    """Embed texts without a vector for about BACKLOG_DURATION; return the number of texts embedded.
 
-    A text that its embedder cannot embed is marked; recall finds it by its words. An embedder that does not answer is asked
-    again after a growing delay (`embedder_faults`), for which agents with other embedders do not wait.
+    A text that its embedder cannot embed is marked; recall finds it by its words. An embedder that does not answer is called
+    again after a growing delay (`embedder_faults`); agents with other embedders do not wait for it.
     """
     if not _working.acquire(blocking=False):
         return 0
     try:
-        done = _embed_until(time.monotonic() + BACKLOG_TAKES.total_seconds())
+        done = _embed_until(time.monotonic() + BACKLOG_DURATION.total_seconds())
     finally:
         _working.release()
     if done:
@@ -143,15 +142,16 @@ def _embed_until(ends_at: float) -> int:
 
 
 def _find_waiting(resting: set[str]) -> list[TextWithoutVector]:
+    """Return a chunk of rows without a vector, ordered by tenant and model, except those whose embedder rests."""
     statement = queries.WAITING_TEXTS.replace(
-        "{some}", queries.WITH_AWAKE_EMBEDDERS if resting else ""
-    ).replace("{awake}", queries.OF_AWAKE_EMBEDDERS if resting else "")
+        "{tenants}", queries.TENANTS_WITH_OTHER_EMBEDDERS if resting else ""
+    ).replace("{agents}", queries.AGENTS_WITH_OTHER_EMBEDDERS if resting else "")
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             statement,
             {
                 "per_tenant": CHUNK_OF_TENANT,
-                "looked": LOOKED,
+                "candidates": CANDIDATES,
                 "chunk": CHUNK,
                 "resting": sorted(resting),
             },
@@ -201,16 +201,16 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[TextWithout
 
 
 def _store(model: EmbeddingModel, waiting: Sequence[TextWithoutVector], vectors: Vectors) -> int:
-    """Store vectors of one tenant in the open transaction; return how many rows still lacked theirs."""
+    """Store vectors of one tenant in the open transaction; return the number of rows that had none before."""
     lock_minds({item.agent_id for item in waiting})
     stored = 0
     rows: dict[EmbeddedTextKind, list[dict[str, str]]] = {}
     for item, text in zip(waiting, halfvec_texts(vectors), strict=True):
         rows.setdefault(item.kind, []).append({"id": str(item.id), "embedding": text})
-    for kind, of_kind in rows.items():
+    for kind, values in rows.items():
         changed = fetch(
             queries.STORE_VECTORS.replace("{table}", kind),
-            rows=json.dumps(of_kind),
+            rows=json.dumps(values),
             name=model.name,
             dimension=model.dimension,
             made_by=embedder_for(model).model,

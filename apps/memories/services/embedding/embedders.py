@@ -1,4 +1,4 @@
-"""The state of the embedders: check one, and record its failures and recoveries."""
+"""Check embedders, and record their failures and recoveries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import connections
 
 from apps.memories.models import EmbedderFault
 from apps.memories.services.embedding import queries
-from apps.memories.services.embedding.embedding import ask, embedder_for
+from apps.memories.services.embedding.embedding import call_embedder, embedder_for
 from apps.memories.services.embedding.minds import installation_model
 from apps.tenants.scope import APP, OPS
 from arbor.embedding.backoff import FIRST_RETRY_DELAY, LONGEST_RETRY_DELAY
@@ -21,7 +21,7 @@ from arbor.errors import ArborError, ConfigurationInvalid, EmbeddingFailed
 
 log = structlog.get_logger(__name__)
 
-#: A text that any embedder can embed, always to the same vector.
+#: A text that any embedder can embed, and always embeds to the same vector.
 KNOWN_TEXT = "Good morning."
 #: The least cosine between two vectors of the same text, which differ by rounding only.
 _SAME = 0.99
@@ -32,16 +32,16 @@ class EmbedderCheck:
     """The result of checking an embedder with a known text."""
 
     model: EmbeddingModel
-    #: The embedder's own name; empty if it cannot be connected.
+    #: The embedder's own name; empty if the embedder cannot be called.
     made_by: str = ""
     latency_s: float = 0.0
-    #: The reason why the vector cannot be used; empty for a usable one.
+    #: The reason why the embedder cannot be used; empty if it can.
     error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherModel:
-    """An embedding model, other than the installation's, that agents still have."""
+    """An embedding model, other than the installation's, that agents have, and the number of these agents."""
 
     model: EmbeddingModel
     agents: int
@@ -56,11 +56,11 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
     try:
         embedder = embedder_for(model)
         started = time.perf_counter()
-        first, again = ask(embedder, [KNOWN_TEXT])[0], ask(embedder, [KNOWN_TEXT])[0]
+        first, second = (call_embedder(embedder, [KNOWN_TEXT])[0] for _ in range(2))
         latency_s = (time.perf_counter() - started) / 2
     except ArborError as error:
         return EmbedderCheck(model=model, error=str(error))
-    if first @ again < _SAME:
+    if first @ second < _SAME:
         return EmbedderCheck(
             model=model, made_by=embedder.model, error=f"{embedder.model} gave one text two different vectors"
         )
@@ -68,9 +68,9 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
 
 
 def report_unusable_embedder(*, process: str) -> None:
-    """Log why this process cannot embed queries, for example without the provider's key, so that recalls use words alone.
+    """Log why this process cannot embed queries, for example without the provider's key; its recalls use words alone.
 
-    An embedder in the process is not tried. Called once, at the start of a process that recalls.
+    Called once, at the start of a process that recalls. An embedder in the process needs no check.
     """
     try:
         if embedder_for(installation_model()).in_process:
@@ -83,9 +83,9 @@ def report_unusable_embedder(*, process: str) -> None:
 
 
 def can_embed(model: EmbeddingModel) -> bool:
-    """Return whether an embedder can embed a known text; if so, an error was caused by another text."""
+    """Return whether an embedder can embed the known text; if it can, the error before was due to another text."""
     try:
-        ask(embedder_for(model), [KNOWN_TEXT])
+        call_embedder(embedder_for(model), [KNOWN_TEXT])
     except (EmbeddingFailed, ConfigurationInvalid):
         return False
     return True
@@ -119,19 +119,19 @@ def record_embedder_recovery(model: EmbeddingModel) -> None:
 
 
 def embedder_faults() -> list[EmbedderFault]:
-    """Return the embedders whose last call by the backlog failed, those that have failed longest first."""
+    """Return the faults of the embedders whose last call by the backlog failed, the oldest fault first."""
     return list(EmbedderFault.objects.using(OPS).order_by("since"))
 
 
 def is_resting(fault: EmbedderFault, now: datetime) -> bool:
-    """Return whether the retry delay of a failed embedder is not over."""
+    """Return whether a failed embedder is not called yet, because its retry delay is not over."""
     return fault.retry_at > now
 
 
 def other_models() -> list[OtherModel]:
     """Return the models other than the installation's that agents of any tenant have, the most frequent first.
 
-    Contains names of models and numbers of agents only. Raises ConfigurationInvalid.
+    Raises ConfigurationInvalid for the installation's model.
     """
     own = installation_model()
     with connections[OPS].cursor() as cursor:

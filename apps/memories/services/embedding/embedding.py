@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
@@ -23,7 +24,7 @@ from apps.audit.services import record
 from apps.default_model import credentials
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.embedding import queries
-from apps.memories.services.embedding.minds import check_dimension, installation_model
+from apps.memories.services.embedding.minds import check_dimension, installation_model, model_of
 from apps.memories.services.jobs.job_runs import JobRunResult
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -40,22 +41,22 @@ log = structlog.get_logger(__name__)
 
 type Vectors = npt.NDArray[np.float32]
 
-#: Vectors cached per process, for repeated queries, and for texts that are recalled with and then stored.
+#: The most vectors that a process caches: for repeated queries, and for texts that are first recalled with and then stored.
 _CACHE_SIZE = 4096
-#: Embedders cached per process.
+#: The most embedders that a process caches.
 _EMBEDDERS = 32
-#: Failures after a shorter time do not delay callers, and cause no pause.
+#: The duration of a failed call above which the process pauses its calls, because callers wait for them.
 _LONG_WAIT_S = 2.0
-#: The time of use in the tenant's cache is written at most once in this period, so that reads are cheap.
-_USE_NOTED = timedelta(days=1)
+#: How often at most the time of use is written in the tenant's cache, so that reads are cheap.
+_USE_PERIOD = timedelta(days=1)
 
-#: Age at which an unused cached vector is deleted; the text is embedded again if it returns.
-CACHE_KEPT = timedelta(days=30)
-#: How long one job run trims; the next run, an hour later, continues.
-CACHE_TRIM_TAKES = timedelta(seconds=60)
+#: The time without use after which a cached vector is deleted; the text is embedded again if it returns.
+CACHE_AGE = timedelta(days=30)
+#: The time after which one job run trims no further tenant; the next run, an hour later, continues.
+CACHE_TRIM_DURATION = timedelta(seconds=60)
 
-#: Entries deleted in one transaction at most.
-_TRIMMED = 5_000
+#: The most entries that one transaction deletes.
+_MOST_TRIMMED = 5_000
 
 
 def embedder() -> Embedder:
@@ -68,24 +69,22 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
     """Return the embedder of a model, without connecting to it.
 
     Raises ConfigurationInvalid if the settings do not name its address, or its vectors are too long for the index of
-    memories.
+    memories, or do not have the model's dimension.
     """
     check_dimension(model)
-    is_installations = model.name == settings.ARBOR_EMBEDDING_MODEL
-    # An address is used for its own model only: a server ignores the model's name and answers with the one it serves.
-    url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (
-        settings.ARBOR_EMBEDDING_URL if is_installations else ""
-    )
+    is_own = model.name == settings.ARBOR_EMBEDDING_MODEL
+    # An address is used for its own model only: a server may ignore the model's name and answer with the model it serves.
+    url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (settings.ARBOR_EMBEDDING_URL if is_own else "")
     connected = connect_embedder(model.name, credentials(), dimension=model.dimension, url=url)
     if connected.dimension != model.dimension:
         raise ConfigurationInvalid(
-            f"{connected.model} makes vectors of {connected.dimension} numbers, and {model.dimension} are asked for"
+            f"{connected.model} makes vectors of {connected.dimension} numbers, and {model.dimension} are configured"
         )
     return connected
 
 
 def embeds_here(model: EmbeddingModel | None) -> bool:
-    """Return whether the model's vectors are computed in this process: in about a millisecond, without a network."""
+    """Return whether the model's vectors are computed in this process: in about a millisecond, without the network."""
     try:
         return embedder_for(model or installation_model()).in_process
     except ConfigurationInvalid:
@@ -95,7 +94,7 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
 class _VectorCache:
     """A thread-safe cache of this process's most recently used vectors.
 
-    Keyed by tenant too: otherwise the time to embed a text would reveal to one tenant which texts another has.
+    The key includes the tenant: otherwise the time to embed a text would reveal to one tenant which texts another has.
     """
 
     def __init__(self) -> None:
@@ -122,17 +121,17 @@ class _VectorCache:
 
 
 _vector_cache = _VectorCache()
-#: By model: the time until which this process does not call a slow, failing embedder (monotonic clock).
+#: The time until which this process does not call a slow, failing embedder, by model (monotonic clock).
 _paused_until: dict[EmbeddingModel | None, float] = {}
 
 
 def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
     """Embed texts like `embed_texts`, for callers that wait for an answer and have a fallback.
 
-    After a failure that took long, this process raises EmbeddingFailed at once for 10 s.
+    For FIRST_RETRY_DELAY after a failure that took long, this process raises EmbeddingFailed at once.
     """
-    rests_until = _paused_until.get(model)
-    if rests_until is not None and time.monotonic() < rests_until:
+    paused_until = _paused_until.get(model)
+    if paused_until is not None and time.monotonic() < paused_until:
         raise EmbeddingFailed(
             f"{model or 'the embedder'} did not answer, and is not called again for some seconds"
         )
@@ -150,7 +149,7 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
 def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
     """Return one vector per text, in order: float32, (len(texts), dimension), rows of length 1.
 
-    `model` is that of the agent with whose memories the vectors are compared (`minds.model_of`), by default the
+    `model` is the model of the agent with whose memories the vectors are compared (`minds.model_of`), by default the
     installation's. Raises EmbeddingFailed, also for a model whose address is no longer configured, and RuntimeError
     inside a transaction for an embedder that is called over the network.
     """
@@ -171,7 +170,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         )
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
-        fresh = dict(zip(missing, ask(connected, list(missing.values())), strict=True))
+        fresh = dict(zip(missing, call_embedder(connected, list(missing.values())), strict=True))
         if not connected.in_process:
             _write_tenant_cache(tenant_id, cached_as, fresh, cut=_sizes_of_truncated(missing))
         _vector_cache.put(tenant_id, cached_as, fresh)
@@ -179,12 +178,29 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
     return np.stack([known[key] for key in hashes])
 
 
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedTexts:
+    """The vectors of texts to be stored, one for each in order, or None if the backlog will embed the texts, and the agent's model."""
+
+    vectors: Vectors | None
+    model: EmbeddingModel
+
+
+def embed_agent_texts(*, tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> EmbeddedTexts:
+    """Embed texts to be stored by their agent's model. Call it outside any transaction."""
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+    return EmbeddedTexts(
+        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
+    )
+
+
 def embed_for_storage(
     *, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None
 ) -> Vectors | None:
-    """Return the vectors of texts to be stored; None if the backlog embeds them later.
+    """Return the vectors of texts to be stored.
 
-    None if `ARBOR_EMBED_AT_STORAGE` excludes that embedder, or if the embedder fails.
+    None if the backlog will embed the texts: `ARBOR_EMBED_AT_STORAGE` excludes the embedder, or it fails.
     """
     try:
         in_process = embedder_for(model or installation_model()).in_process
@@ -196,10 +212,10 @@ def embed_for_storage(
         return None
 
 
-def ask(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+def call_embedder(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Call the embedder and return its vectors, checked and normalized, without caching them. Raises EmbeddingFailed."""
     if not embedder.in_process and settings.ARBOR_DB_POOL_SIZE:
-        # Return the connections to their pools, as a thread that waits for a server must not occupy one.
+        # Return the connections to their pools: a thread that waits for a server must not occupy one.
         for alias in (APP, OPS):
             connections[alias].close()
     return unit_rows(
@@ -212,13 +228,13 @@ def _read_tenant_cache(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> 
         return {}
     with tenant_transaction(tenant_id):
         entries = list(EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=hashes))
-        written_before = datetime.now(UTC) - _USE_NOTED
+        written_before = datetime.now(UTC) - _USE_PERIOD
         _write_use(model, [bytes(entry.content_hash) for entry in entries if entry.used_at < written_before])
     return {bytes(entry.content_hash): np.asarray(entry.embedding, dtype=np.float32) for entry in entries}
 
 
 def _write_use(model: str, hashes: Sequence[bytes]) -> None:
-    """Mark these entries as used, so that they are not trimmed; entries locked by another worker are skipped."""
+    """Mark entries as used, so that they are not trimmed; entries locked by another worker are skipped."""
     if hashes:
         free = EmbeddingCacheEntry.objects.select_for_update(skip_locked=True).filter(
             model=model, content_hash__in=hashes
@@ -237,7 +253,7 @@ def _sizes_of_truncated(texts: Mapping[bytes, str]) -> dict[str, int]:
 def _write_tenant_cache(
     tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cut: Mapping[str, int]
 ) -> None:
-    """Store vectors in the tenant's cache; a truncated text is logged with its vector, once."""
+    """Store vectors in the tenant's cache, and record in the audit log which texts were truncated."""
     with tenant_transaction(tenant_id):
         if cut:
             log.warning("texts_truncated", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)
@@ -260,8 +276,8 @@ def _write_tenant_cache(
 
 
 def trim_embedding_cache() -> JobRunResult:
-    """Delete cached vectors that were not used for a month, in steps of one tenant each, for at most CACHE_TRIM_TAKES."""
-    ends_at = time.monotonic() + CACHE_TRIM_TAKES.total_seconds()
+    """Delete cached vectors that were not used for CACHE_AGE, in steps of one tenant each, for about CACHE_TRIM_DURATION."""
+    ends_at = time.monotonic() + CACHE_TRIM_DURATION.total_seconds()
     steps = done = failed = 0
     pending: list[UUID] = list(Tenant.objects.using(OPS).order_by("?").values_list("id", flat=True))
     while pending and time.monotonic() < ends_at:
@@ -269,13 +285,13 @@ def trim_embedding_cache() -> JobRunResult:
         steps += 1
         try:
             with tenant_transaction(tenant_id):
-                trimmed = change(queries.TRIM_CACHE, kept=CACHE_KEPT, most=_TRIMMED)
+                trimmed = change(queries.TRIM_CACHE, age=CACHE_AGE, most=_MOST_TRIMMED)
         except DatabaseError:
             # An error in one tenant must not stop the trimming of the others.
             log.exception("cache_trim_failed", tenant_id=str(tenant_id))
             failed += 1
             continue
         done += trimmed
-        if trimmed == _TRIMMED:
+        if trimmed == _MOST_TRIMMED:
             pending.append(tenant_id)
     return JobRunResult(steps=steps, done=done, failed=failed)

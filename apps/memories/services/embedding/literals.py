@@ -13,17 +13,17 @@ from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
 
 #: PostgreSQL's size limit of a B-tree tuple on pages of 8 KB.
 _TUPLE_BYTES = 2704
-#: Bytes in a tuple of `memories_memory_mind` beside session and vectors: header and null bitmap (16), three ids (48), two
-#: times (16), headers of the vectors and the session (28), alignment.
-_BESIDE_BYTES = 120
+#: Bytes of a tuple of `memories_memory_mind` without the session and the vectors: header and null bitmap (16), three ids
+#: (48), two times (16), headers of the vectors and the session (28), alignment.
+_FIXED_BYTES = 120
 _TERM_BYTES = 8
-#: The longest vectors that leave room for 16 terms beside the longest session.
+#: The largest dimension that leaves room for 16 terms beside the longest session.
 MAX_DIMENSION = 1024
 
-#: Vectors in memory at once (20 MB at 256 dimensions), and vectors compared with them at once (20 MB of cosines).
+#: The number of vectors in memory at once (20 MB at 256 dimensions), and of vectors compared with them at once (20 MB of cosines).
 BLOCK = 20_000
 AT_ONCE = 256
-#: Bytes before the numbers of a `halfvec` on the wire: its length and two unused bytes.
+#: Bytes before the numbers of a `halfvec` on the wire: its dimension and two unused bytes.
 _HEAD_BYTES = 4
 _NUMBER_BYTES = 2
 
@@ -31,7 +31,7 @@ type VectorBlock = tuple[list[UUID], Vectors]
 
 
 class _Numbers(dict[int, str]):
-    """A cache of the texts of half-precision numbers by their bits: only 65,536 values exist."""
+    """A cache of the texts of half-precision numbers by their bits, of which only 65,536 exist."""
 
     def __missing__(self, bits: int) -> str:
         text = str(np.uint16(bits).view(np.float16))
@@ -43,14 +43,14 @@ _NUMBERS = _Numbers()
 
 
 def halfvec_texts(vectors: npt.ArrayLike) -> list[str]:
-    """Return each row as a `halfvec`, rounded as the database would round it. 20 times as fast as formatting floats."""
+    """Format each row as a `halfvec`, rounded as the database would round it; 20 times as fast as formatting floats."""
     rows = np.asarray(vectors, dtype=np.float32).astype(np.float16)
     return [f"[{','.join(map(_NUMBERS.__getitem__, bits))}]" for bits in rows.view(np.uint16).tolist()]
 
 
 def fit_terms(terms: Mapping[int, float], *, session: str, dimension: int) -> dict[int, float]:
     """Return the heaviest terms, as many as fit into the row's index tuple (`memories_memory_mind`)."""
-    free_bytes = _TUPLE_BYTES - _BESIDE_BYTES - 2 * dimension - len(session.encode())
+    free_bytes = _TUPLE_BYTES - _FIXED_BYTES - _NUMBER_BYTES * dimension - len(session.encode())
     most = min(MAX_TERMS, free_bytes // _TERM_BYTES)
     if len(terms) <= most:
         return dict(terms)
@@ -75,7 +75,7 @@ def sparsevec_text(weights: Mapping[int, float]) -> str:
 
 
 def decode_vectors(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:
-    """Decode the rows whose `halfvec` has `length` bytes, header included: ids, and float32 vectors of shape (rows, dimension)."""
+    """Return the ids and the float32 vectors, of shape (rows, dimension), of the rows whose `halfvec` has `length` bytes with its header."""
     fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
     width = length // _NUMBER_BYTES

@@ -1,6 +1,6 @@
-"""The embedding model of an agent's mind: all of its vectors come from one model, so that they can be compared.
+"""The embedding model of a mind: all of its vectors come from one model, so that they can be compared.
 
-A new mind gets the installation's embedder. Later changes of the settings do not affect it; `arbor memory reembed` moves it.
+A new mind gets the installation's model. Later changes of the settings do not affect the mind; `arbor memory reembed` moves it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def check_dimension(model: EmbeddingModel) -> EmbeddingModel:
     """Return the model. Raises ConfigurationInvalid if its vectors are too long for the index of memories."""
     if model.dimension > MAX_DIMENSION:
         raise ConfigurationInvalid(
-            f"the dimension of embeddings must be at most {MAX_DIMENSION}, got {model.dimension}; many models can be"
-            " asked for shorter vectors, and lose little"
+            f"the dimension of embeddings must be at most {MAX_DIMENSION}, got {model.dimension}; many models can return"
+            " shorter vectors, and lose little"
         )
     return model
 
@@ -51,7 +51,7 @@ def model_of(agent_id: UUID) -> EmbeddingModel:
 def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:
     """Return the values of QUERY_VECTOR: a query's vector, if it has one, and its model.
 
-    Without a model only the dimensions are compared; vectors of different models may then be scored against each other.
+    Without a model only the dimension is checked; then vectors of different models may be compared.
     Raises Invalid unless the vector has 1 to MAX_DIMENSION finite numbers.
     """
     return {
@@ -72,7 +72,7 @@ def _checked_query(vector: Sequence[float]) -> npt.NDArray[np.float32]:
         raise Invalid(
             f"a query's vector is one row of 1 to {MAX_DIMENSION} numbers, got the shape {numbers.shape}"
         )
-    # Also true for NaN, which compares as False.
+    # `not … all()` also refuses NaN, whose comparisons are all false.
     if not (np.abs(numbers) <= LARGEST).all():
         raise Invalid(f"a query's vector must be finite numbers from -{LARGEST:g} to {LARGEST:g}")
     return numbers

@@ -1,11 +1,10 @@
-"""Handwritten statements of embedding: find waiting texts across tenants, and write vectors in bulk."""
+"""SQL statements of embedding: find waiting texts across tenants, and write vectors in bulk."""
 
 from __future__ import annotations
 
-# Part of statements that compare vectors.
-# The query's vector if it is comparable with the agent's, else NULL, and recall ranks by words only. A vector computed
-# before the agent moved to another model must never be compared with the new ones, so the model is checked in the same
-# statement, thus in the same snapshot. Add `query_vector(…)` to the statement's values.
+# Part: the query's vector if it is comparable with the agent's vectors, else NULL; recall then ranks by words only. A vector
+# computed before the agent moved to another model must never be compared with the new ones, so the same statement, thus the
+# same snapshot, checks the model. Add `query_vector(…)` to the statement's values.
 QUERY_VECTOR = """(
     SELECT %(vector)s::halfvec WHERE NOT EXISTS (
         SELECT FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
@@ -14,7 +13,7 @@ QUERY_VECTOR = """(
     )
 )"""
 
-# Read the model of a mind; fixed because heartbeats read it too.
+# Read the model of a mind.
 MODEL_OF_MIND = """
 SELECT embedding_model, embedding_dimension FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
@@ -25,54 +24,54 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 _OF_KIND = """
     (SELECT '{table}' AS kind, agent_id, id FROM (
         SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
-            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} LIMIT %(looked)s)
+            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {waits} {agents} ORDER BY w.{at} LIMIT %(candidates)s)
             UNION
-            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} DESC LIMIT %(looked)s)
+            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {waits} {agents} ORDER BY w.{at} DESC LIMIT %(candidates)s)
         ) ends
     ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
 """
 
-_UNREAD = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
+_UNEMBEDDED = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
 
-_WAIT = {
-    "memories_bufferitem": ("created_at", f"{_UNREAD} AND w.expires_at > now()"),
-    "memories_episode": ("last_at", f"{_UNREAD} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
-    "memories_memory": ("created_at", f"{_UNREAD} AND w.status = 'active'"),
+# The time of a row by which texts are ordered, and the condition for a row to wait, by table.
+_WAITS = {
+    "memories_bufferitem": ("created_at", f"{_UNEMBEDDED} AND w.expires_at > now()"),
+    "memories_episode": ("started_at", f"{_UNEMBEDDED} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
+    "memories_memory": ("created_at", f"{_UNEMBEDDED} AND w.status = 'active'"),
 }
 
 _OF_TENANT = " UNION ALL ".join(
-    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
-    for kind, (at, wait) in _WAIT.items()
+    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{waits}", waits)
+    for kind, (at, waits) in _WAITS.items()
 )
 
 _WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
+WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {tenants} ORDER BY random())
 SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
 FROM tenants t CROSS JOIN LATERAL ({of_tenant} LIMIT %(per_tenant)s) w
 LEFT JOIN memories_mind k ON k.tenant_id = t.id AND k.agent_id = w.agent_id
 LIMIT %(chunk)s
 """
 
-# Part: tenants with an embedder that answers.
-# While an embedder fails, its agents wait, and tenants without other embedders are skipped.
-WITH_AWAKE_EMBEDDERS = """AND EXISTS (
+# Part: tenants with an embedder that does not rest. While an embedder rests, its agents wait, and tenants without another
+# embedder are skipped.
+TENANTS_WITH_OTHER_EMBEDDERS = """AND EXISTS (
     SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
 )"""
 
-# Part: agents whose embedder answers.
-OF_AWAKE_EMBEDDERS = """AND NOT EXISTS (
+# Part: agents whose embedder does not rest.
+AGENTS_WITH_OTHER_EMBEDDERS = """AND NOT EXISTS (
     SELECT FROM memories_mind k WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
         AND k.embedding_model || ' ' || k.embedding_dimension = ANY(%(resting)s)
 )"""
 
-# Find texts across tenants, fairly, by an index for each kind.
+# Find texts across tenants, which get equal shares, by an index for each kind.
 WAITING_TEXTS = _WAITING.replace("{of_tenant}", _OF_TENANT)
 
-# Write vectors in bulk to rows that nobody else has locked.
-# Rows are locked in the order of ids; those locked by others are skipped, and so are those of agents that were moved to
-# another model in the meantime.
+# Write vectors in bulk. Rows are locked in the order of ids; rows locked by others are skipped, and so are rows of agents that
+# were moved to another model in the meantime.
 STORE_VECTORS = """
-WITH mine AS MATERIALIZED (
+WITH locked AS MATERIALIZED (
     SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
     JOIN {table} m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.embedding IS NULL
     WHERE NOT EXISTS (
@@ -81,12 +80,12 @@ WITH mine AS MATERIALIZED (
     )
     ORDER BY r.id FOR UPDATE OF m SKIP LOCKED
 )
-UPDATE {table} m SET embedding = mine.embedding, embedding_model = %(made_by)s
-FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
+UPDATE {table} m SET embedding = locked.embedding, embedding_model = %(made_by)s
+FROM locked WHERE m.tenant_id = %(tenant)s AND m.id = locked.id
 RETURNING m.id
 """
 
-# Count texts without a vector in three tables of all tenants.
+# Count the texts without a vector in the three tables, of all tenants.
 COUNT_BACKLOG = """
 SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
     count(*) FILTER (WHERE embedding_model <> '')
@@ -100,7 +99,7 @@ FROM (
 ) waiting
 """
 
-# Count in the database, as several workers may fail at once; the delay is that of
+# Count a failure in the database, because several workers may fail at once; the delay is that of
 # `arbor.embedding.backoff.embedder_retry_delay`.
 COUNT_FAILURE = """
 INSERT INTO memories_embedderfault AS f (embedding_model, failures, since, retry_at, error)
@@ -116,15 +115,15 @@ SELECT embedding_model, embedding_dimension, count(*) FROM memories_mind
 WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2
 """
 
-# Delete a bounded number of rows by a key of two columns.
+# Delete a bounded number of cached vectors, the longest unused first.
 TRIM_CACHE = """
 DELETE FROM memories_embeddingcacheentry WHERE tenant_id = %(tenant)s AND (model, content_hash) IN (
     SELECT model, content_hash FROM memories_embeddingcacheentry
-    WHERE tenant_id = %(tenant)s AND used_at < now() - %(kept)s ORDER BY used_at LIMIT %(most)s
+    WHERE tenant_id = %(tenant)s AND used_at < now() - %(age)s ORDER BY used_at LIMIT %(most)s
 )
 """
 
-# Find agents with their counts, of one tenant or of all.
+# Find the agents to move, one, those of a tenant or all, each with the numbers of its memories and of their next vectors.
 AGENTS_TO_MOVE = """
 SELECT k.tenant_id, k.agent_id, t.slug, a.name, k.embedding_model, k.embedding_dimension,
     (SELECT count(*) FROM memories_memory m WHERE m.tenant_id = k.tenant_id AND m.agent_id = k.agent_id),
@@ -140,7 +139,7 @@ WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uui
 ORDER BY k.tenant_id, k.agent_id
 """
 
-# Insert vectors in bulk beside the current ones, except of memories purged or already embedded by another run.
+# Insert next vectors in bulk, except for memories that were purged, or that another run has embedded already.
 WRITE_NEXT_VECTORS = """
 INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
 SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
@@ -150,7 +149,7 @@ ORDER BY m.id FOR KEY SHARE OF m
 ON CONFLICT DO NOTHING
 """
 
-# Exchange all vectors in one pass, which the agent's writers wait for; vectors without a successor are emptied.
+# Replace all vectors of an agent in one pass, for which its writers wait; memories without a next vector get none.
 SWITCH_VECTORS = """
 UPDATE memories_memory m SET
     embedding = n.embedding,

@@ -1,7 +1,7 @@
-"""Move agents to another embedding model: build the new vectors beside the present ones, then switch.
+"""Move agents to another embedding model: compute the next vectors beside the present ones, then switch.
 
-New vectors are written to a table of their own, so that recall is not affected. When none is missing, one transaction
-under the agent's lock exchanges them. A run that was interrupted can be run again and continues where it stopped.
+Next vectors have a table of their own, so recall is not affected. When none is missing, one transaction under the lock of
+the mind replaces the present ones. A run that was interrupted can be started again, and continues where it stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from apps.audit.models import AuditAction
 from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
 from apps.memories.services.embedding import queries
-from apps.memories.services.embedding.backlog import REFUSED
 from apps.memories.services.embedding.embedders import can_embed, check_embedder, name_of
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fit_terms, halfvec_texts, sparsevec_text
@@ -31,19 +30,19 @@ from apps.memories.services.store.term_counts import count_terms, lock_minds, te
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
 from arbor.embedding.backoff import embedder_retry_delay
-from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.models import REFUSED, EmbeddingModel
 from arbor.errors import AlreadyExists, EmbeddingFailed
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
-#: Memories embedded at once by default.
+#: The number of memories embedded at once by default.
 BATCH = 500
-#: Tries before a run fails because the embedder does not answer: for 70 s.
+#: The number of tries before a run fails because the embedder does not answer: for 70 s.
 TRIES = 4
-#: Passes over memories stored during the run; those stored after the last pass are left to the backlog.
-CATCHES = 10
+#: The most passes over memories that were stored during the run; those stored after the last pass are left to the backlog.
+EXTRA_PASSES = 10
 
 type OnProgress = Callable[[int, int], None]
 #: Called in a transaction before an agent is moved, with its id.
@@ -61,8 +60,8 @@ class Move:
     #: The present model.
     model: EmbeddingModel
     memories: int
-    #: Memories that already have their next vector, from an interrupted run.
-    made: int
+    #: The number of memories that already have their next vector, from an interrupted run.
+    prepared: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +77,13 @@ class _Text:
 
 @dataclass(kw_only=True)
 class Reembedding:
-    """One run: the target model, its options and its progress."""
+    """One run that moves agents: the target model, the options and the progress."""
 
     model: EmbeddingModel
     #: The actor for the audit log.
     actor: str
     batch: int = BATCH
-    #: Saves the agent as it is; not called again where an interrupted run continues.
+    #: Saves the agent before it is moved; not called again where an interrupted run continues.
     before: BeforeMove | None = None
     #: Called with the number of memories that have their next vector, and the total number.
     progress: OnProgress | None = None
@@ -104,29 +103,32 @@ class Reembedding:
         if moves and (error := check_embedder(self.model).error):
             raise EmbeddingFailed(f"{self.model} cannot be used, and nothing was changed: {error}")
         self.total = sum(move.memories for move in moves)
-        self.done = sum(min(move.made, move.memories) for move in moves)
+        self.done = sum(min(move.prepared, move.memories) for move in moves)
         self._report(0)
         return [self._move(move) for move in moves]
 
     def _move(self, move: Move) -> ModelSwitch:
-        if self.before is not None and move.memories and not move.made:
+        if self.before is not None and move.memories and not move.prepared:
             with tenant_transaction(move.tenant_id):
                 self.before(move.agent_id)
-        for catch in range(CATCHES + 1):
-            self._make_missing(move)
+        for extra_pass in range(EXTRA_PASSES + 1):
+            self._prepare_missing(move)
             with tenant_transaction(move.tenant_id):
                 switched = switch_model(
-                    agent_id=move.agent_id, model=self.model, actor=self.actor, leave=catch == CATCHES
+                    agent_id=move.agent_id,
+                    model=self.model,
+                    actor=self.actor,
+                    leave_missing=extra_pass == EXTRA_PASSES,
                 )
             if switched is not None:
                 log.info(
                     "agent_reembedded", agent_id=str(move.agent_id), model=str(self.model), **vars(switched)
                 )
                 return switched
-        raise AssertionError("the last attempt leaves nothing missing")
+        raise AssertionError("the last pass switches even if vectors are missing")
 
-    def _make_missing(self, move: Move) -> None:
-        """Compute missing vectors and write them, batch by batch."""
+    def _prepare_missing(self, move: Move) -> None:
+        """Compute missing next vectors and write them, batch by batch."""
         named = name_of(self.model)
         with tenant_transaction(move.tenant_id):
             next_vectors = NextEmbedding.objects.filter(agent_id=move.agent_id)
@@ -150,14 +152,14 @@ class Reembedding:
                 )
             self._report(written)
 
-    def _report(self, made: int) -> None:
-        self.done += made
+    def _report(self, prepared: int) -> None:
+        self.done += prepared
         self.total = max(self.total, self.done)
         if self.progress:
             self.progress(self.done, self.total)
 
     def _next_rows(self, tenant_id: UUID, texts: Sequence[_Text]) -> list[dict[str, Any]]:
-        """Return the rows of the texts' next vectors; texts that cannot be embedded get a row without a vector."""
+        """Return the rows of the texts' next vectors; the row of a text that cannot be embedded has no vector."""
         if not texts:
             return []
         vectors = self._embed(tenant_id, texts)
@@ -190,7 +192,7 @@ class Reembedding:
                 self.pause(embedder_retry_delay(failures).total_seconds())
 
     def _next_terms(self, text: _Text) -> str | None:
-        """Return the terms that fit into the index beside the new vector, if they differ from the present ones."""
+        """Return the terms that fit into the index beside the next vector; None if they are the present ones."""
         words = fit_terms(
             indexed_terms(text.content, speaker=text.role, detail=text.detail),
             session=text.session,
@@ -202,9 +204,10 @@ class Reembedding:
 def find_moves(
     *, model: EmbeddingModel, actor: str, tenant_id: UUID | None = None, agent_id: UUID | None = None
 ) -> list[Move]:
-    """Return the agents with another model than this: one agent, those of a tenant, or all.
+    """Return the agents with another model than the given one: one agent, those of a tenant, or all.
 
-    Includes agents that were moved but still have vectors of an interrupted run. A view across tenants is audited.
+    Agents of that model which still have next vectors of an interrupted run are among them. A view of all tenants is recorded in
+    the audit log.
     """
     values = {
         "tenant": tenant_id,
@@ -224,7 +227,7 @@ def find_moves(
 
 
 def _as_move(row: tuple[Any, ...]) -> Move:
-    tenant_id, agent_id, tenant, name, model, dimension, memories, made = row
+    tenant_id, agent_id, tenant, name, model, dimension, memories, prepared = row
     return Move(
         tenant_id=tenant_id,
         agent_id=agent_id,
@@ -232,7 +235,7 @@ def _as_move(row: tuple[Any, ...]) -> Move:
         name=name,
         model=EmbeddingModel(name=model, dimension=dimension),
         memories=memories,
-        made=made,
+        prepared=prepared,
     )
 
 
@@ -243,18 +246,18 @@ def _text(row: tuple[Any, ...]) -> _Text:
 
 
 def _missing(agent_id: UUID, model: EmbeddingModel) -> QuerySet[Memory]:
-    """Return the agent's memories without a next vector of this model."""
-    made = NextEmbedding.objects.filter(memory_id=OuterRef("id"), embedding_model=name_of(model))
-    memories: QuerySet[Memory] = Memory.objects.filter(~Exists(made), agent_id=agent_id)
+    """Return the agent's memories without a next vector of a model."""
+    prepared = NextEmbedding.objects.filter(memory_id=OuterRef("id"), embedding_model=name_of(model))
+    memories: QuerySet[Memory] = Memory.objects.filter(~Exists(prepared), agent_id=agent_id)
     return memories
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSwitch:
-    """The numbers of rows that a switch changed."""
+    """The result of a switch: numbers of memories, and its duration."""
 
     memories: int
-    #: Texts that the new model cannot embed: recall finds them by their words only.
+    #: Memories that the new model cannot embed: recall finds them by their words only.
     refused: int
     #: Memories stored after the last pass, which the backlog embeds.
     left: int
@@ -263,11 +266,11 @@ class ModelSwitch:
 
 
 def switch_model(
-    *, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool = False
+    *, agent_id: UUID, model: EmbeddingModel, actor: str, leave_missing: bool = False
 ) -> ModelSwitch | None:
-    """Exchange the agent's vectors in the open transaction; return None and change nothing while some are missing.
+    """Replace the agent's vectors by the next ones in the open transaction; return None and change nothing while some are missing.
 
-    With `leave`, missing vectors are left to the backlog. For an agent that already has the model, only its next vectors
+    With `leave_missing`, missing vectors are left to the backlog. For an agent that already has the model, only its next vectors
     are deleted. At most fifteen statements for any number of memories.
     """
     lock_minds([agent_id])
@@ -277,7 +280,7 @@ def switch_model(
         NextEmbedding.objects.filter(agent_id=agent_id).delete()
         return ModelSwitch(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
     missing = _missing(agent_id, model).count()
-    if missing and not leave:
+    if missing and not leave_missing:
         return None
     _recount_words(agent_id)
     refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
@@ -304,7 +307,7 @@ def switch_model(
 
 
 def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
-    """Empty or mark stale all data computed from the old vectors, so that the jobs compute it again."""
+    """Set the mind's model, and empty or mark stale all data computed from the old vectors, so that the jobs compute them again."""
     Mind.objects.filter(agent_id=agent_id).update(
         embedding_model=model.name, embedding_dimension=model.dimension
     )
@@ -312,12 +315,12 @@ def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
     for embedded in (Episode, BufferItem):
         rows = embedded.objects.filter(agent_id=agent_id).exclude(embedding=None, embedding_model="")
         rows.update(embedding=None, embedding_model="")
-    # Stale rows too: a new row version prevents a running job from writing neighborhoods of old vectors.
+    # Rows that are stale already too: the new row version prevents a running job from writing neighborhoods of old vectors.
     Upkeep.objects.filter(agent_id=agent_id).update(stale=True)
 
 
 def _recount_words(agent_id: UUID) -> None:
-    """Update the term counts of memories of which more or fewer terms fit into the index than before."""
+    """Update the term counts for the memories whose indexed terms change with the switch."""
     changed = list(
         NextEmbedding.objects.filter(
             agent_id=agent_id, lexical__isnull=False, memory__status=MemoryStatus.ACTIVE

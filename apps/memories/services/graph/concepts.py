@@ -41,7 +41,7 @@ class ConceptLink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class ConceptCase:
     """A memory recalled by a concept, ranked by `score`: strength times relevance, 0 to 1."""
 
     memory_id: UUID
@@ -52,13 +52,13 @@ class Case:
 
     @property
     def score(self) -> float:
-        """The score that the ranking uses."""
+        """The strength times the relevance."""
         return self.strength * self.relevance
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptNode:
-    """A concept with the narrower ones, by name, and the number of memories linked to the concept itself."""
+    """A concept with its narrower concepts, sorted by name, and the number of memories linked to the concept itself."""
 
     id: UUID
     name: str
@@ -118,11 +118,11 @@ def memories_of_concept(
     include_narrower: bool = True,
     limit: int = 20,
     now: datetime | None = None,
-) -> list[Case]:
+) -> list[ConceptCase]:
     """Return the active memories that are cases of a concept, by strength times relevance, best first.
 
     With `include_narrower`, cases of narrower concepts count too; of several links of a memory the strongest counts.
-    Three statements. Raises NotFound for a name, Invalid for a limit outside 1 to 200.
+    Three statements. Raises NotFound for an unknown concept, Invalid for a limit outside 1 to 200.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall by concept returns 1 to {MAX_LIMIT} memories, asked for {limit}")
@@ -142,25 +142,25 @@ def memories_of_concept(
         "memory__decay_rate",
         "memory__occurred_at",
         "memory__access__last_at",
-    ).annotate(clearest=Max("strength")):
+    ).annotate(strongest=Max("strength")):
         last = row["memory__access__last_at"] or row["memory__occurred_at"]
-        fresh = relevance(
+        current = relevance(
             importance=row["memory__importance"],
             decay_rate=row["memory__decay_rate"],
             days_since_access=days_between(last, now),
         )
-        cases.append((-row["clearest"] * fresh, row["memory_id"], row["clearest"], fresh))
+        cases.append((-row["strongest"] * current, row["memory_id"], row["strongest"], current))
     best = sorted(cases)[:limit]
     texts = Memory.objects.only("tenant_id", "content", "occurred_at").in_bulk([case[1] for case in best])
     return [
-        Case(
+        ConceptCase(
             memory_id=memory_id,
             content=texts[memory_id].content,
             occurred_at=texts[memory_id].occurred_at,
             strength=strength,
-            relevance=fresh,
+            relevance=current,
         )
-        for _, memory_id, strength, fresh in best
+        for _, memory_id, strength, current in best
         if memory_id in texts
     ]
 
@@ -175,7 +175,7 @@ def concepts_of(*, memory_id: UUID) -> list[ConceptLink]:
 
 
 def concept_tree(*, agent_id: UUID) -> tuple[ConceptNode, ...]:
-    """Return the agent's concepts as a tree, those without a broader one at the top. One statement."""
+    """Return the agent's concepts as trees, whose roots have no broader concept. One statement."""
     links = MemoryConcept.objects.filter(concept_id=OuterRef("id"), memory__status=MemoryStatus.ACTIVE)
     cases = Subquery(links.values("concept_id").annotate(cases=Count("memory_id")).values("cases"))
     concepts = Concept.objects.filter(agent_id=agent_id).annotate(cases=Coalesce(cases, 0)).order_by("key")
@@ -205,7 +205,7 @@ def _id_of(agent_id: UUID, name: str) -> UUID:
 
 
 def unknown_concept(name: str) -> NotFound:
-    """Return the error for an unknown concept."""
+    """Return the error for a concept that the agent does not have."""
     return NotFound(f"this agent has no concept {concept_name(name)!r}")
 
 
@@ -217,9 +217,9 @@ def _check_memories(agent_id: UUID, memory_ids: set[UUID]) -> None:
 
 
 def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
-    """Set or remove the broader concept of a concept, both by name, and update the ancestry of the narrower ones.
+    """Set or remove the broader concept of a concept, both by name, and update the ancestry of the concepts below.
 
-    Raises NotFound for a name, Invalid for a cycle or a hierarchy of more than 16 levels.
+    Raises NotFound for an unknown concept, Invalid for a cycle or a hierarchy of more than 16 levels.
     """
     lock_minds([agent_id])
     rows = _rows(agent_id)
@@ -234,20 +234,20 @@ def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
 
 
 def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
-    """Merge one concept into another of the same agent, both by name: its memories, edges and narrower concepts.
+    """Merge the concept `gone` into the concept `retained` of the same agent, both by name: memories, relations and narrower concepts.
 
-    Raises NotFound for a name, Invalid if both are the same concept or the hierarchy would become too deep.
+    Raises NotFound for an unknown concept, Invalid if both are the same concept or the hierarchy would become too deep.
     """
     lock_minds([agent_id])
     rows = _rows(agent_id)
-    stays, goes = _find_row(rows, retained), _find_row(rows, gone)
-    parents = with_merged({row.id: row.parent_id for row in rows}, retained=stays.id, absorbed=goes.id)
-    change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
-    change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
-    ends = Q(source_id=goes.id) | Q(target_id=goes.id)
+    retained_id, gone_id = _find_row(rows, retained).id, _find_row(rows, gone).id
+    parents = with_merged({row.id: row.parent_id for row in rows}, retained=retained_id, absorbed=gone_id)
+    change(queries.MOVE_LINKS, retained=retained_id, gone=gone_id)
+    change(queries.MOVE_EDGES, agent=agent_id, retained=retained_id, gone=gone_id)
+    ends = Q(source_id=gone_id) | Q(target_id=gone_id)
     Edge.objects.filter(ends, agent_id=agent_id).delete()
     _write_hierarchy(rows, parents)
-    Concept.objects.filter(id=goes.id).delete()
+    Concept.objects.filter(id=gone_id).delete()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Precompute neighborhoods, in batches of one agent's memories.
 
-A step reads the versions of rows before the inputs, and writes only rows with the same version: a change in between leaves
-the neighborhood stale. Locked rows are skipped, so that no heartbeat waits.
+A step reads the versions of rows before the inputs, and writes only rows that still have that version: after a change in
+between, the neighborhood stays stale. Locked rows are skipped, so that no heartbeat waits.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from arbor.memory.neighborhood import (
     would_enter,
 )
 
-#: Neighborhoods computed in one step, for which the agent's vectors are read once.
+#: The most neighborhoods computed in one step, for which the agent's vectors are read once.
 BATCH = 256
-#: Edges followed from one node, the weightiest: the neighbors of a hub with hundreds of edges are hardly related.
+#: The most edges followed from one node, by weight: the neighbors of a hub with hundreds of edges are hardly related.
 MOST_EDGES = 50
 #: The namespace of this advisory lock on an agent.
 _LOCK = 0x6E656967
@@ -61,23 +61,31 @@ class _Fresh(NamedTuple):
     neighbors: dict[str, float]
 
 
-def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
-    """Mark the neighborhoods of these memories stale; return how many were marked. One statement.
+def mark_stale(memory_ids: Collection[UUID], *, with_neighbors: bool = True) -> int:
+    """Mark the neighborhoods of memories stale, and by default those of their neighbors; return how many were marked. One statement.
 
-    Call this in the transaction of the change itself. With `listed`, the listed neighbors of these memories are marked too.
-    Unknown ids are ignored.
+    Call this in the transaction of the change itself. Unknown ids are ignored.
     """
     if not memory_ids:
         return 0
-    return change(queries.MARK_NEIGHBORHOODS, ids=sorted(set(memory_ids)), listed=listed, ends=[], agents=[])
-
-
-def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
-    """Mark the neighborhoods stale that an edge affects: of memories at its ends and one edge away. One statement."""
     return change(
         queries.MARK_NEIGHBORHOODS,
         ids=sorted(set(memory_ids)),
-        listed=False,
+        with_neighbors=with_neighbors,
+        ends=[],
+        agents=[],
+    )
+
+
+def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
+    """Mark the neighborhoods stale that an edge affects: of memories at its ends and one edge away. One statement.
+
+    `memory_ids` are the memories among the `ends`.
+    """
+    return change(
+        queries.MARK_NEIGHBORHOODS,
+        ids=sorted(set(memory_ids)),
+        with_neighbors=False,
         ends=sorted(set(ends)),
         agents=[agent_id],
     )
@@ -86,7 +94,7 @@ def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[U
 def mark_around_all(ends: Mapping[UUID, Collection[UUID]]) -> int:
     """Mark the neighborhoods stale that edges of several agents affect; `ends` are memory ids by agent. One statement."""
     ids = sorted({end for of_agent in ends.values() for end in of_agent})
-    return change(queries.MARK_NEIGHBORHOODS, ids=ids, listed=False, ends=ids, agents=sorted(ends))
+    return change(queries.MARK_NEIGHBORHOODS, ids=ids, with_neighbors=False, ends=ids, agents=sorted(ends))
 
 
 def refresh_neighborhoods() -> JobRunResult:
@@ -112,19 +120,19 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 class AgentVectors:
-    """Reads an agent's vectors in the open transaction; cached between searches if they fit into one block."""
+    """The vectors of an agent, read in the open transaction, and cached between searches if they fit into one block."""
 
     def __init__(self, agent_id: UUID) -> None:
         self._agent_id = agent_id
         self._cached: VectorBlock | None = None
 
-    def nearest(self, asked: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
+    def nearest(self, memories: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest memories of each memory with a vector, with their cosines.
 
-        Vectors are bytes of `halfvec_send`. If their lengths differ, while an agent moves to another model, only those of
-        the most frequent length are searched for.
+        Vectors are bytes of `halfvec_send`. If their lengths differ, while an agent moves to another model, only vectors of
+        the most frequent length are compared.
         """
-        embedded = [(memory_id, vector) for memory_id, vector in asked if vector]
+        embedded = [(memory_id, vector) for memory_id, vector in memories if vector]
         if not embedded:
             return {}
         length = Counter(len(vector) for _, vector in embedded).most_common(1)[0][0]
@@ -186,8 +194,8 @@ class _Surroundings:
     def mark_neighbors(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
         """Mark the neighborhoods stale that memories of the batch would enter as new neighbors.
 
-        Only new neighbors mark others, so that the process terminates. Returns the memories whose neighbors were locked by
-        another worker; the next step computes them again.
+        A memory marks only its new neighbors, so that the marking ends. Returns the memories of the batch that could not mark a
+        neighbor, because another worker had locked its row; the next step computes them again.
         """
         new_roots: dict[UUID, set[UUID]] = {}
         for waiting in self._batch:
@@ -208,7 +216,7 @@ class _Surroundings:
     def _entered_neighborhoods(
         self, fresh: Sequence[_Fresh], new_roots: Mapping[UUID, set[UUID]]
     ) -> dict[UUID, set[UUID]]:
-        """Return by neighbor the memories of the batch that would enter its neighborhood."""
+        """Return the memories of the batch that would enter the neighborhood of each neighbor, by neighbor."""
         entered: dict[UUID, set[UUID]] = {}
         by_meaning: dict[UUID, set[UUID]] = {}
         for other in fresh:
@@ -222,19 +230,21 @@ class _Surroundings:
                     entered.setdefault(other.id, set()).add(root)
                 elif would_enter(weights, neighbor_weight(hops=hops, similarity=similarity, beside=beside)):
                     by_meaning.setdefault(other.id, set()).add(root)
-        # Nearness must be mutual: the reverse search is done only for neighbors for which similarity decides.
-        asked = fetch(queries.VECTORS_OF, ids=sorted(by_meaning)) if by_meaning else []
-        for other_id, nearest in self._vectors.nearest([(row[0], row[1]) for row in asked]).items():
+        # Nearness must be mutual, so the neighbors for which similarity decides are searched from their side too.
+        rows = fetch(queries.VECTORS_OF, ids=sorted(by_meaning)) if by_meaning else []
+        for other_id, nearest in self._vectors.nearest([(row[0], row[1]) for row in rows]).items():
             if roots := by_meaning[other_id] & nearest.keys():
                 entered.setdefault(other_id, set()).update(roots)
         return entered
 
 
 def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, float]]) -> int:
-    """Store the neighborhoods of a batch; that of an archived memory stays unchanged."""
+    """Store the neighborhoods of a batch and return their number; the neighborhood of an archived memory stays unchanged."""
     rows = []
     for row in batch:
-        weights = computed.get(row.id)
-        neighbors = row.before if weights is None else {str(other): worth for other, worth in weights.items()}
-        rows.append({"id": str(row.id), "version": row.version, "neighbors": neighbors})
+        neighbors = computed.get(row.id)
+        stored = (
+            row.before if neighbors is None else {str(other): share for other, share in neighbors.items()}
+        )
+        rows.append({"id": str(row.id), "version": row.version, "neighbors": stored})
     return change(queries.WRITE_NEIGHBORHOODS, rows=json.dumps(rows))

@@ -1,10 +1,10 @@
-"""Handwritten statements of the knowledge graph: recursive traversals, and the neighborhoods of 256 memories at once."""
+"""SQL statements about the knowledge graph: recursive traversals, and the neighborhoods of 256 memories at once."""
 
 from __future__ import annotations
 
 from arbor.memory.neighborhood import BESIDE
 
-# Insert links in bulk, and strengthen those that are weaker, in one statement.
+# Insert links in bulk; existing links that are weaker get the new strength.
 LINK_CONCEPTS = """
 INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
 SELECT %(tenant)s, c.id, new.memory_id, new.strength, now()
@@ -15,10 +15,10 @@ ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED
 WHERE memories_memoryconcept.strength < EXCLUDED.strength
 """
 
-# Move all links of a merged concept by one statement.
+# Copy all links of a concept to the concept that it is merged into; the old links are deleted with their concept.
 MOVE_LINKS = """
 INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
-SELECT tenant_id, %(kept)s, memory_id, strength, created_at FROM memories_memoryconcept
+SELECT tenant_id, %(retained)s, memory_id, strength, created_at FROM memories_memoryconcept
 WHERE tenant_id = %(tenant)s AND concept_id = %(gone)s ORDER BY memory_id
 ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
 WHERE memories_memoryconcept.strength < EXCLUDED.strength
@@ -28,8 +28,8 @@ WHERE memories_memoryconcept.strength < EXCLUDED.strength
 MOVE_EDGES = """
 WITH moved AS (
     SELECT DISTINCT ON (source, target, relation) * FROM (
-        SELECT id, relation, CASE source_id WHEN %(gone)s THEN %(kept)s ELSE source_id END AS source,
-            CASE target_id WHEN %(gone)s THEN %(kept)s ELSE target_id END AS target
+        SELECT id, relation, CASE source_id WHEN %(gone)s THEN %(retained)s ELSE source_id END AS source,
+            CASE target_id WHEN %(gone)s THEN %(retained)s ELSE target_id END AS target
         FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
             AND %(gone)s IN (source_id, target_id)
     ) ends WHERE source <> target ORDER BY source, target, relation, id
@@ -41,12 +41,11 @@ WHERE e.tenant_id = %(tenant)s AND e.id = moved.id AND NOT EXISTS (
 )
 """
 
-# Agents returned by one query; the others follow when these are done.
+# The most agents that one query returns; the next query returns others.
 _MOST_AGENTS = 2_000
 
-# Find agents for a job run, across all tenants.
-# A loose index scan, so that the number of waiting memories does not matter. In random order, so that no agent is always
-# the last.
+# Find agents for a job run, by a loose index scan, so that the number of waiting memories does not matter. In random order, so
+# that no agent is always the last.
 WAITING_NEIGHBORHOODS = f"""
 SELECT agent_id FROM (
     WITH RECURSIVE agents AS (
@@ -64,8 +63,8 @@ SELECT agent_id FROM (
 # Acquire an advisory lock, which the ORM cannot express.
 TRY_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
 
-# Read versions of rows and vectors in binary.
-# `xmin` names the transaction that wrote this version of the row.
+# Read stale neighborhoods with the versions of their rows, and vectors in binary. `xmin` is the number of the transaction that
+# wrote this version of the row.
 STALE_NEIGHBORHOODS = """
 WITH waiting AS MATERIALIZED (
     SELECT memory_id, xmin::text AS version, neighbors FROM memories_upkeep
@@ -86,7 +85,7 @@ SELECT e.kind, e.id FROM (
 ) e
 """
 
-# Follow the weightiest edges of each node, a bounded number.
+# Find the memories within two edges of each memory. A bounded number of edges of each node is followed, the weightiest.
 NODES_WITHIN_TWO_HOPS = f"""
 WITH one AS MATERIALIZED (
     SELECT start.id AS root, near.kind, near.id
@@ -122,27 +121,27 @@ VECTORS_OF = """
 SELECT id, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
 
-# Mark rows that nobody else has locked.
+# Mark neighborhoods stale whose rows nobody else has locked.
 MARK_FRESH_STALE = """
-WITH mine AS MATERIALIZED (
+WITH locked AS MATERIALIZED (
     SELECT memory_id FROM memories_upkeep
     WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[]) AND NOT stale
     ORDER BY memory_id FOR UPDATE SKIP LOCKED
 )
-UPDATE memories_upkeep u SET stale = true FROM mine
-WHERE u.tenant_id = %(tenant)s AND u.memory_id = mine.memory_id RETURNING u.memory_id
+UPDATE memories_upkeep u SET stale = true FROM locked
+WHERE u.tenant_id = %(tenant)s AND u.memory_id = locked.memory_id RETURNING u.memory_id
 """
 
 # Write neighborhoods, if the version of the row is still the one that was read.
 WRITE_NEIGHBORHOODS = """
-WITH mine AS MATERIALIZED (
+WITH locked AS MATERIALIZED (
     SELECT u.memory_id, r.neighbors
     FROM json_to_recordset(%(rows)s::json) AS r (id uuid, version text, neighbors jsonb)
     JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.memory_id = r.id AND u.xmin::text = r.version
     ORDER BY u.memory_id FOR UPDATE OF u SKIP LOCKED
 )
-UPDATE memories_upkeep u SET neighbors = mine.neighbors, computed_at = now(), stale = false
-FROM mine WHERE u.tenant_id = %(tenant)s AND u.memory_id = mine.memory_id
+UPDATE memories_upkeep u SET neighbors = locked.neighbors, computed_at = now(), stale = false
+FROM locked WHERE u.tenant_id = %(tenant)s AND u.memory_id = locked.memory_id
 """
 
 # Mark memories and their neighbors in one statement, because heartbeats wait for it. Stale rows are written too: their new
@@ -152,7 +151,7 @@ WITH touched AS (
     SELECT unnest(%(ids)s::uuid[]) AS id
     UNION
     SELECT neighbor::uuid FROM memories_upkeep u, jsonb_object_keys(u.neighbors) neighbor
-    WHERE %(listed)s AND u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[])
+    WHERE %(with_neighbors)s AND u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[])
     UNION
     SELECT near.id FROM memories_edge e CROSS JOIN LATERAL (
         VALUES (e.source_kind, e.source_id), (e.target_kind, e.target_id)
@@ -168,14 +167,14 @@ FROM touched CROSS JOIN LATERAL (
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET stale = true
 """
 
-# Read all vectors of a mind in binary, in blocks.
+# Read all vectors of a mind in binary; the caller fetches them in blocks.
 ALL_VECTORS = """
 SELECT id, halfvec_send(embedding) FROM memories_memory
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
     AND (expires_at IS NULL OR expires_at > now())
 """
 
-# Insert a relation, or raise the weight of the one that exists, in one statement.
+# Insert a relation, or raise the weight of the existing one.
 WRITE_RELATION = """
 INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
     weight, note, origin, created_at)
@@ -201,7 +200,7 @@ SELECT memory_id, 'memory', concept_id, 'instance_of', strength, false FROM memo
 WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(backward)s)
 """
 
-# What comes next in an episode, by a rule and without rows: its order is that of its memories.
+# Part: the next or the previous memory of an episode. These edges have no rows: the order of memories implies them.
 _NEXT = """
 UNION ALL
 SELECT beside.id, 'memory', m.id, 'temporal_next', {weight}, {forward} FROM memories_memory m CROSS JOIN LATERAL (
@@ -213,6 +212,7 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.id = ANY(w.front
     AND 'temporal_next' = ANY(%({followed})s)
 """
 
+# Part: the broader and the narrower concepts, and the goals above and below.
 _PARENTS = """
 UNION ALL
 SELECT id, '{kind}', parent_id, 'parent_of', 1.0, true FROM {table}
@@ -223,9 +223,8 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) A
     AND 'parent_of' = ANY(%(backward)s)
 """
 
-# Traverse the graph recursively.
-# One row per distance: the nodes first reached there, and the edges to them. Visited nodes are not visited again, so that
-# cycles end the traversal; if there are more nodes than the limit, those with the weightiest edges are visited.
+# Traverse the graph recursively. One row for each distance: the nodes first reached there, and the edges to them. Visited nodes
+# are not visited again, so a cycle ends the traversal; of more nodes than the limit, those with the weightiest edges are visited.
 TRAVERSE = f"""
 WITH RECURSIVE walk AS (
     SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
@@ -254,7 +253,7 @@ READ_TIMEOUT = "SELECT current_setting('statement_timeout')"
 
 SET_TIMEOUT = "SELECT set_config('statement_timeout', %(value)s, true)"
 
-# Read labels of one kind of nodes; those of several kinds, in tables of several apps, are read by one statement.
+# Part: the labels of nodes of one kind. A union of these reads nodes of several kinds, in tables of several apps.
 LABELS = """
 SELECT '{kind}' AS kind, id, left({label}, {most}) FROM {table}
 WHERE tenant_id = %(tenant)s{condition} AND id = ANY(%(ids)s::uuid[])

@@ -23,12 +23,12 @@ from arbor.ids import uuid7
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, label_of
 from arbor.signals import SignalName, signal
 
-#: Characters of a label that are read from the database at most.
-_READ = 1_000
+#: The most characters of a label that are read from the database.
+_LABEL_LENGTH = 1_000
 _OF_AGENT = " AND agent_id = %(agent)s"
 
 
-class _Place(NamedTuple):
+class _NodeTable(NamedTuple):
     """The table of a kind of node, and the column of its label."""
 
     table: str
@@ -36,13 +36,13 @@ class _Place(NamedTuple):
 
 
 #: Tables by name, because beliefs and aspects belong to an app that this one must not import.
-_PLACES: Mapping[GraphNodeKind, _Place] = MappingProxyType(
+_TABLES: Mapping[GraphNodeKind, _NodeTable] = MappingProxyType(
     {
-        GraphNodeKind.MEMORY: _Place("memories_memory", "content"),
-        GraphNodeKind.CONCEPT: _Place("memories_concept", "name"),
-        GraphNodeKind.BELIEF: _Place("selves_belief", "statement"),
-        GraphNodeKind.ASPECT: _Place("selves_identityaspect", "content"),
-        GraphNodeKind.GOAL: _Place("goals_goal", "title"),
+        GraphNodeKind.MEMORY: _NodeTable("memories_memory", "content"),
+        GraphNodeKind.CONCEPT: _NodeTable("memories_concept", "name"),
+        GraphNodeKind.BELIEF: _NodeTable("selves_belief", "statement"),
+        GraphNodeKind.ASPECT: _NodeTable("selves_identityaspect", "content"),
+        GraphNodeKind.GOAL: _NodeTable("goals_goal", "title"),
     }
 )
 
@@ -56,11 +56,11 @@ def id_of(text: str) -> UUID:
 
 
 def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, GraphNode]:
-    """Return the nodes of this agent with these ids; ids of others are left out. One statement."""
-    return {node.id: node for node in labels_of(agent_id, ids, _present())}
+    """Return the nodes of this agent among the ids. One statement."""
+    return {node.id: node for node in labels_of(agent_id, ids, _existing_kinds())}
 
 
-def require(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
+def require_nodes(agent_id: UUID, nodes: Collection[GraphNode]) -> None:
     """Raise NotFound unless all nodes belong to this agent. One statement."""
     known = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
     for node in nodes:
@@ -88,7 +88,7 @@ def _labels(
     ids: Collection[UUID], kinds: Iterable[GraphNodeKind], condition: str, **values: UUID
 ) -> dict[GraphNode, str]:
     wanted = set(kinds)
-    if missing := wanted - _present():
+    if missing := wanted - _existing_kinds():
         raise Invalid(f"this installation has no table for {', '.join(sorted(missing))}: run `arbor prepare`")
     if not ids or not wanted:
         return {}
@@ -97,15 +97,16 @@ def _labels(
 
 
 @cache
-def _present() -> frozenset[GraphNodeKind]:
+def _existing_kinds() -> frozenset[GraphNodeKind]:
+    """Return the kinds of nodes whose tables exist."""
     tables = set(connection.introspection.table_names())
-    return frozenset(kind for kind, place in _PLACES.items() if place.table in tables)
+    return frozenset(kind for kind, node_table in _TABLES.items() if node_table.table in tables)
 
 
 @cache
 def _label_statement(kinds: frozenset[GraphNodeKind], condition: str) -> str:
     return " UNION ALL ".join(
-        queries.LABELS.format(kind=kind, **_PLACES[kind]._asdict(), most=_READ, condition=condition)
+        queries.LABELS.format(kind=kind, **_TABLES[kind]._asdict(), most=_LABEL_LENGTH, condition=condition)
         for kind in sorted(kinds)
     )
 
@@ -119,7 +120,7 @@ class NewRelation:
     relation: Relation
     #: The confidence, 0 to 1.
     weight: float = 1.0
-    #: The reason, and its author: `heartbeat:ID`, `operator`.
+    #: The reason, and who creates the relation: `heartbeat:ID`, `operator`.
     note: str = ""
     origin: str = ""
 
@@ -133,9 +134,9 @@ class NewRelation:
 
 
 def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
-    """Create a relation of two nodes of one agent in the open transaction; an equal one gets the higher weight.
+    """Create a relation of two nodes of one agent in the open transaction; an existing relation gets the higher weight.
 
-    Marks affected neighborhoods stale. If one end is a belief, the caller must update the trust of the other.
+    Marks affected neighborhoods stale. If one end is a belief, the caller must update the trust of the other end.
     Raises NotFound for nodes of other agents. Four statements, and one more for a belief.
     """
     if any(end.kind is GraphNodeKind.BELIEF for end in new.ends):
@@ -143,7 +144,7 @@ def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
         lock_schedule(agent_id)
     # The lock prevents that an end is purged between the check and the insert.
     lock_minds([agent_id])
-    require(agent_id, new.ends)
+    require_nodes(agent_id, new.ends)
     return _insert(agent_id, new)
 
 
@@ -171,7 +172,7 @@ def connect(
 def unrelate(
     *, agent_id: UUID, source: GraphNode, target: GraphNode, relation: Relation | None = None
 ) -> int:
-    """Delete a relation, or all from one node to the other; return how many were deleted. Two statements."""
+    """Delete one or all relations from a node to another; return how many were deleted. Two statements."""
     _mark_stale(agent_id, source, target)
     edges = Edge.objects.filter(agent_id=agent_id, source_id=source.id, target_id=target.id)
     if relation is not None:
@@ -182,7 +183,7 @@ def unrelate(
 
 def _insert(agent_id: UUID, new: NewRelation) -> TraversedEdge:
     relation = Relation(new.relation)
-    ((reached,),) = fetch(
+    ((weight,),) = fetch(
         queries.WRITE_RELATION,
         agent=agent_id,
         id=uuid7(),
@@ -205,12 +206,12 @@ def _insert(agent_id: UUID, new: NewRelation) -> TraversedEdge:
             target=new.target.id,
         )
     )
-    return TraversedEdge(source=new.source, target=new.target, relation=relation, weight=reached)
+    return TraversedEdge(source=new.source, target=new.target, relation=relation, weight=weight)
 
 
 def _mark_stale(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
     ends = (source, target)
     memories = [end.id for end in ends if end.kind is GraphNodeKind.MEMORY]
-    # An edge without a memory at its ends affects no neighborhood: it joins memories three edges apart at least.
+    # An edge without a memory at its ends affects no neighborhood: memories that it connects are at least three edges apart.
     if memories:
         mark_around(agent_id, [end.id for end in ends], memories)

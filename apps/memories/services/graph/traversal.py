@@ -1,9 +1,8 @@
 """Query an agent's knowledge graph: each query is a bounded traversal in one recursive statement.
 
-Beside the stored edges, a traversal follows relations that other tables imply: of memories to their concepts
-(INSTANCE_OF), and of concepts and goals to their parts (PARENT_OF), the next memory of an episode comes after
-the one before it (TEMPORAL_NEXT). Archived memories remain parts of paths; deleted rows
-are not returned.
+Beside the stored edges, a traversal follows relations that other tables imply: from memories to their concepts (INSTANCE_OF),
+from concepts and goals to their parts (PARENT_OF), and from a memory of an episode to the next one (TEMPORAL_NEXT). Archived
+memories remain parts of paths; deleted rows are not returned.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ from arbor.memory.relations import (
 )
 from arbor.memory.values import MemoryStatus
 
-#: Edges to supporting evidence at most: direct evidence, and the evidence for that.
+#: The most edges to supporting evidence: direct evidence, and the evidence for that evidence.
 EVIDENCE_HOPS = 2
 
 
 def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
-    """Return direct and indirect causes of a node, and nodes it was concluded or learned from; the nearest first.
+    """Return direct and indirect causes of a node, and the nodes from which it was concluded or learned; the nearest first.
 
     At most MAX_NODES; `bounded` is set if there may be more. Raises NotFound for a node of another agent, Invalid unless
     `hops` is 1 to MAX_HOPS.
@@ -62,7 +61,7 @@ def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> Tra
 def find_supporting_evidence(
     *, agent_id: UUID, node: GraphNode, hops: int = EVIDENCE_HOPS
 ) -> TraversalResult[TraversedNode]:
-    """Return evidence for a node, and the evidence for that, the nearest first; bounds and errors as in `find_causes`."""
+    """Return the evidence for a node, and the evidence for that evidence, the nearest first; bounds and errors as in `find_causes`."""
     return _with_labels(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
@@ -95,7 +94,7 @@ def find_path(
 
 
 def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
-    """Return pairs of contradicting nodes, of the whole graph or with one node, the most certain first; none is archived.
+    """Return pairs of contradicting nodes that are not archived, of the whole graph or with one node, the most certain first.
 
     At most MAX_NODES; `bounded` is set if there are more. Raises NotFound for a node of another agent.
     """
@@ -164,10 +163,10 @@ def _with_labels(
     agent_id: UUID, start: GraphNode, reached: TraversalResult[ReachedNode], *, also: GraphNode | None = None
 ) -> TraversalResult[TraversedNode]:
     """Add labels to the reached nodes. Raises NotFound if `start` or `also` is not a node of this agent."""
-    asked = [start] if also is None else [start, also]
-    nodes = {reached_node.node for reached_node in reached.found}.union(asked)
+    required = [start] if also is None else [start, also]
+    nodes = {reached_node.node for reached_node in reached.found}.union(required)
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
-    for node in asked:
+    for node in required:
         if node not in labels:
             raise NotFound(f"there is no {node.kind} {node.id} of this agent")
     found = tuple(

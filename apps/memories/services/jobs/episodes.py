@@ -31,12 +31,12 @@ from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
-#: Limits: episodes returned by a recall, characters of a query, memories of an episode read at once.
+#: The most episodes that a recall returns, characters of a query, and memories of an episode that are read at once.
 MAX_LIMIT = 100
 QUERY_LENGTH = 4_000
 MAX_MEMORIES = 1_000
-#: The latest episodes without a summary, which are scored by their memories.
-_LOOKED_INTO = 100
+#: The number of latest episodes without a summary that are scored by their memories.
+_SCORED_BY_MEMORIES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +50,14 @@ class RecalledEpisode:
     #: None while the episode is open.
     ended_at: datetime | None
     size: int
-    #: Both empty until the episode is summarized; `summarized_by` is a model or the name of the rule.
+    #: The summary and its author, a model or the name of the rule; both are empty until the episode is summarized.
     summary: str
     summarized_by: str
     terms: EpisodeTerms
 
     @property
     def score(self) -> float:
-        """The score that the ranking uses."""
+        """The sum of the components."""
         return self.terms.total
 
 
@@ -80,7 +80,7 @@ def close_episodes() -> JobRunResult:
 
 def _close(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
-        # The lock waits for transactions that are adding a memory to one of these episodes.
+        # Lock the mind to wait for transactions that add a memory to one of these episodes.
         lock_minds([agent_id])
         episodes = Episode.objects.filter(agent_id=agent_id, ended_at=None)
         return int(episodes.filter(last_at__lt=Now() - settings.ARBOR_EPISODE_GAP).update(ended_at=Now()))
@@ -91,7 +91,7 @@ def recall_episodes(
 ) -> list[RecalledEpisode]:
     """Return the episodes of an agent that match a text, best first, each with the components of its score.
 
-    Each episode is scored by its summary, or by its best memory if it has none. If the embedder fails, only words count.
+    An episode is scored by its summary, or, without one, by its best memories. If the embedder fails, only words count.
     Changes nothing. Four statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100.
     """
     if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
@@ -122,7 +122,7 @@ def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> l
     Raises NotFound for an unknown episode, and Invalid for a limit outside 1 to 1,000.
     """
     if not 1 <= limit <= MAX_MEMORIES:
-        raise Invalid(f"of an episode 1 to {MAX_MEMORIES:,} memories are read at once, asked for {limit}")
+        raise Invalid(f"a read of an episode returns 1 to {MAX_MEMORIES:,} memories, asked for {limit}")
     memories = Memory.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=Now()),
         episode_id=episode_id,
@@ -138,7 +138,7 @@ def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> l
 def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, ReadQuery]:
     """Return the text of a query to embed, and the parsed query.
 
-    Word frequencies are those of all memories of the agent, which summaries share.
+    Summaries are scored by the word frequencies of all memories of the agent.
     """
     df, documents = read_frequencies(agent_id, counted_indices(query_terms(text)))
     return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)
@@ -152,7 +152,7 @@ def _candidates(
         queries.SCAN_EPISODES,
         agent=agent_id,
         lexical=sparsevec_text(reading.lexical),
-        looked_into=_LOOKED_INTO,
+        by_memories=_SCORED_BY_MEMORIES,
         now=now,
         **values,
     )

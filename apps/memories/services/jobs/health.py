@@ -1,4 +1,4 @@
-"""The health of maintenance in the whole installation, from counts of all tenants, read every minute at a bounded cost."""
+"""The health of maintenance in the whole installation, from counts over all tenants, read every minute at a bounded cost."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import Figure, HealthState, Metric, figure, judge_job, worst
 
-#: The count at which counting stops; higher ones are judged alike.
-COUNTED = 20_000
+#: The count at which counting stops; higher counts would be judged in the same way.
+MOST_COUNTED = 20_000
 
 
 log = structlog.get_logger(__name__)
 ACTOR = "system:health"
-#: Findings listed in one audit event, the worst first.
+#: The most findings that one audit record lists, the worst first.
 _NAMED = 20
 
 
@@ -49,32 +49,34 @@ class Job:
 
     @property
     def remedy(self) -> str:
-        """The remedy to show; empty while the state is ok."""
+        """The remedy for a person; empty while the state is ok."""
         if self.state is HealthState.OK:
             return ""
         if self.error:
             why = f"it ends with {self.error}: see its worker's log"
         elif self.is_idle:
-            why = "see that its worker and the scheduler run"
+            why = "check that its worker and the scheduler run"
         else:
             why = "`maintenance_failed` in its worker's log names the agents and the errors; the next run tries them again"
         return f"{why} (`arbor status`)"
 
     @property
+    def idle_s(self) -> float:
+        """The seconds since the last success, or since the end of the last run if no run succeeded."""
+        return self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
+
+    @property
     def is_idle(self) -> bool:
         """Return whether the last success is too long ago, regardless of failed steps of the last run."""
-        since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
-        return (
-            judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since)
-            is not HealthState.OK
-        )
+        state = judge_job(period_s=self.period_s, since_success_s=self.idle_s, since_first_s=self.idle_s)
+        return state is not HealthState.OK
 
     @property
     def finding(self) -> str:
-        """The problem with the job, as shown to people."""
+        """The problem with the job, in words for people."""
         if self.failed and not self.is_idle and not self.error:
             return f"the last run of the job {self.name} failed for {self.failed:,} of its steps"
-        return f"the job {self.name} has not succeeded for {_span(_idle(self))}"
+        return f"the job {self.name} has not succeeded for {_span(self.idle_s)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,16 +139,16 @@ class Health:
 
 
 def read_health() -> Health:
-    """Read all figures of all tenants. Four queries, each of which counts up to COUNTED rows."""
+    """Read the health from the rows of all tenants. Four queries, each of which counts up to MOST_COUNTED rows."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
-        cursor.execute(queries.COUNT_BY_AGENT, {"counted": COUNTED})
+        cursor.execute(queries.COUNT_BY_AGENT, {"counted": MOST_COUNTED})
         of_agents = {kind: (int(count), int(most)) for kind, count, most in cursor.fetchall()}
-        cursor.execute(queries.COUNT_BY_AGE, {"counted": COUNTED})
+        cursor.execute(queries.COUNT_BY_AGE, {"counted": MOST_COUNTED})
         of_age = {
             kind: (int(count), _ago(since, now) or 0.0) for kind, count, since, now in cursor.fetchall()
         }
-        cursor.execute(queries.COUNT_FAULTS, {"counted": COUNTED, **_installation()})
+        cursor.execute(queries.COUNT_FAULTS, {"counted": MOST_COUNTED, **_installation_values()})
         unreadable, failed, other, failing = cursor.fetchone()
     runs = JobRun.objects.using(OPS).order_by("name").annotate(read_at=Now())
     jobs = tuple(_job(run, run.read_at) for run in runs)
@@ -164,11 +166,11 @@ def read_health() -> Health:
     return Health(figures=tuple(figures), jobs=jobs)
 
 
-def _installation() -> dict[str, Any]:
+def _installation_values() -> dict[str, Any]:
     try:
         model = installation_model()
     except ConfigurationInvalid:
-        # `arbor doctor` reports it; no agent can be compared with an invalid model.
+        # `arbor doctor` reports the invalid model; no agent can be compared with it.
         return {"model": "", "dimension": 0}
     return {"model": model.name, "dimension": model.dimension}
 
@@ -194,16 +196,12 @@ def _job(run: JobRun, now: datetime) -> Job:
 
 
 def _ago(moment: datetime | None, now: datetime) -> float | None:
-    """Return the seconds since a moment, 0 when the clock has jumped back."""
+    """Return the seconds since a moment, 0 for one in the future, after a clock was set back."""
     return None if moment is None else max(0.0, (now - moment).total_seconds())
 
 
-def _idle(job: Job) -> float:
-    return job.ended_ago_s if job.succeeded_ago_s is None else job.succeeded_ago_s
-
-
 def _describe(metric: Figure) -> str:
-    count = f"{metric.count:,}{' or more' if metric.count >= COUNTED else ''}"
+    count = f"{metric.count:,}{' or more' if metric.count >= MOST_COUNTED else ''}"
     if metric.judged == metric.count:
         return f"{count} {metric.title}"
     most = (
@@ -222,7 +220,7 @@ def _span(seconds: float) -> str:
 
 
 def watch_health() -> HealthState:
-    """Read the health and return its state; log and audit a change of the state, or the first one."""
+    """Read the health and return its state; log the first state and each change, and record them in the audit log."""
     health = read_health()
     last = _last_state()
     if health.state is not last:

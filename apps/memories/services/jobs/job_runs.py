@@ -19,16 +19,16 @@ from apps.tenants.scope import OPS
 
 log = structlog.get_logger(__name__)
 
-#: How long a job run processes agents: well below the time limit of a maintenance task, one minute.
+#: The time after which a job run visits no further agent: well below the time limit of a maintenance task, one minute.
 JOB_RUN_DURATION = timedelta(seconds=20)
-#: Agents found by one query, and agents of one tenant among them.
+#: The most agents that one query finds, and agents of one tenant among them.
 _MAX_AGENTS = 200
 _MAX_AGENTS_OF_TENANT = 20
-#: Agents that a process remembers as visited between two runs of a job.
+#: The most agents that a process remembers as visited between two runs of a job.
 _MAX_REMEMBERED = 10_000
 
 
-#: By job: the agents that this process has visited in the current pass over all waiting agents.
+#: The agents that this process has visited in the current pass over all waiting agents, by job.
 _visited_before: dict[str, set[UUID]] = {}
 
 
@@ -36,11 +36,17 @@ _visited_before: dict[str, set[UUID]] = {}
 class JobRunResult:
     """The result of a job run."""
 
-    #: Steps taken, and the units of work done in all of them: rows changed, neighborhoods computed…
+    #: The number of steps, and the units of work done in all of them: rows changed, neighborhoods computed…
     steps: int = 0
     done: int = 0
-    #: Agents whose step failed; the next run tries them again.
+    #: The number of failed steps; the next run visits their agents again.
     failed: int = 0
+
+    def __add__(self, other: JobRunResult) -> JobRunResult:
+        """Return the sums of two results."""
+        return JobRunResult(
+            steps=self.steps + other.steps, done=self.done + other.done, failed=self.failed + other.failed
+        )
 
 
 def run_job(
@@ -55,9 +61,9 @@ def run_job(
     `waiting` is SQL that selects `agent_id` of the waiting agents of tenant `t.id`, such as
     `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` does one bounded step in
     transactions of its own and returns the units of work done; it is repeated for an agent until it returns 0.
-    Tenants are visited in random order, and no agent twice before all waiting agents were visited once; a run that is too
-    short for all is continued by the next one. The run works for a share `ARBOR_MAINTENANCE_SHARE` of its time and sleeps
-    for the rest, so that the database is free for others.
+    Tenants are visited in random order, and no agent twice before all waiting agents were visited once; the next run
+    continues where a run's time was too short for all. The run works for a share `ARBOR_MAINTENANCE_SHARE` of its time and
+    sleeps for the rest, so that the database is free for others.
     """
     ends_at = time.monotonic() + max_duration.total_seconds()
     steps = done = failed = 0
@@ -69,17 +75,17 @@ def run_job(
             if started >= ends_at:
                 break
             try:
-                did = step(tenant_id, agent_id)
+                done_in_step = step(tenant_id, agent_id)
             except Exception:
                 # An error of one agent must not stop the job for the others.
                 log.exception(
                     "maintenance_failed", job=name, tenant_id=str(tenant_id), agent_id=str(agent_id)
                 )
                 failed += 1
-                did = 0
-            steps, done = steps + 1, done + did
+                done_in_step = 0
+            steps, done = steps + 1, done + done_in_step
             visited.add(agent_id)
-            if not did:
+            if not done_in_step:
                 passed.add(agent_id)
             ended = time.monotonic()
             pause = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
@@ -93,7 +99,7 @@ def run_job(
 
 
 def _find_next(waiting: str, passed: set[UUID], visited: set[UUID]) -> list[tuple[UUID, UUID]]:
-    """Return waiting agents not visited yet; when all were visited, start over with those that still wait."""
+    """Return waiting agents not visited yet; once all were visited, begin a new pass over those that still wait."""
     agents = _find_waiting(waiting, passed | visited)
     if not agents and visited:
         visited.clear()
@@ -125,9 +131,9 @@ def expect_runs(periods: Mapping[str, float]) -> None:
 def record_job_run(
     *, name: str, period_s: float, seconds: float, result: object = None, error: Exception | None = None
 ) -> None:
-    """Record the end of a run: a JobRunResult or a count, or the error that ended it. Two statements.
+    """Record the end of a run: the result, a JobRunResult or a count, or the error that ended the run. Two statements.
 
-    Of an error only the class is stored, because its message may contain a tenant's data.
+    Only the class of the error is stored, because its message may contain a tenant's data.
     """
     done, failed = 0, 0
     if isinstance(result, JobRunResult):

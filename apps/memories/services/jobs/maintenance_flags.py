@@ -18,7 +18,7 @@ from apps.tenants.statements import fetch
 from arbor.memory.maintenance.calls import Excerpt, combine_importances
 from arbor.memory.text.extraction import READ_CHARACTERS, concepts_in
 
-#: Replies of a model without a memory, each of which costs money, until the rule decides about that memory.
+#: The number of replies that left out a memory, each of which costs money, after which the rule decides about that memory.
 MAX_TRIES = 3
 
 
@@ -42,7 +42,7 @@ def agents_with(flag: MaintenanceFlag) -> str:
 def waiting_memories(
     agent_id: UUID, flag: MaintenanceFlag, *, limit: int, without: Collection[UUID] = ()
 ) -> list[tuple[UUID, Excerpt]]:
-    """Return up to `limit` of the agent's active memories with a flag, the oldest first. One statement."""
+    """Return up to `limit` of the agent's active memories with a flag, except those of `without`, the oldest first. One statement."""
     rows = fetch(
         queries.WAITING_MEMORIES.replace("{flag}", flag.value),
         agent=agent_id,
@@ -59,7 +59,7 @@ def waiting_memories(
 def claim_still_waiting(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
     """Lock and return the given memories that still have the flag; another worker may have maintained the others.
 
-    The agent's mind is locked first, like by all writers of memories. Two statements.
+    The mind is locked first, as by all writers of memories. Two statements.
     """
     lock_minds([agent_id])
     waiting = Upkeep.objects.filter(agent_id=agent_id, memory_id__in=list(ids), **{flag.value: True})
@@ -94,7 +94,7 @@ def time_text(at: datetime) -> str:
 def store_concepts(agent_id: UUID, concepts: Mapping[UUID, Iterable[tuple[str, float]]]) -> Sequence[UUID]:
     """Link memories to extracted concepts in the open transaction; return the memories that still had the flag.
 
-    `concepts` maps memory ids to (name, strength from 0 to 1); the flag is cleared for memories without any, too.
+    `concepts` maps memory ids to (name, strength from 0 to 1); the flag of memories without concepts is cleared too.
     """
     claimed = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(concepts))
     link_memories(agent_id=agent_id, links={memory_id: concepts[memory_id] for memory_id in claimed})
@@ -111,14 +111,14 @@ def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
 
 
 def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
-    """Set memories' importance to the mean of the present one and the model's; return the number that still had the flag.
+    """Combine the importance of memories with the model's scores, 0 to 1; return the number of memories that still had the flag.
 
-    In the open transaction. `scores` are from 0 to 1. An importance of 1 is not changed.
+    In the open transaction. The new importance is the mean of the present one and the score; an importance of 1 does not change.
     """
-    mine = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
-    if not mine:
+    claimed = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
+    if not claimed:
         return 0
-    memories = Memory.objects.filter(agent_id=agent_id, id__in=mine).only("tenant_id", "importance")
+    memories = Memory.objects.filter(agent_id=agent_id, id__in=claimed).only("tenant_id", "importance")
     changed = []
     for memory in memories.order_by("id").select_for_update():
         importance = combine_importances(memory.importance, scores[memory.id])
@@ -127,4 +127,4 @@ def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
             changed.append(memory)
     # One update per batch, and one of the few writes to a memory's row after its creation.
     Memory.objects.bulk_update(changed, ["importance"])
-    return clear_flag(MaintenanceFlag.WEIGH, mine)
+    return clear_flag(MaintenanceFlag.WEIGH, claimed)

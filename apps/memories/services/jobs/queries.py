@@ -1,4 +1,4 @@
-"""Handwritten statements of the maintenance jobs: find waiting agents across tenants, and count up to a bound."""
+"""SQL statements of the maintenance jobs: find waiting agents across tenants, and count up to a bound."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from apps.memories.services.embedding.queries import QUERY_VECTOR
 # a clock that ran ahead, stays open until that date.
 AGENTS_TO_CLOSE_EPISODES = """
 SELECT DISTINCT agent_id FROM memories_episode
-WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap}
+WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap} AND started_at < now() - {gap}
 """
 
 # Score all episodes by words and vectors: by their summary or, for the latest episodes without one, by their best memories.
 # A summary is scored by words only while its vector has another dimension than the query's.
 SCAN_EPISODES = """
-WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
+WITH asked AS MATERIALIZED (SELECT {vector} AS vector), episode AS MATERIALIZED (
     SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summarized, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
         CASE WHEN vector_dims(e.embedding) = %(vector_dimension)s THEN -(e.embedding <#> asked.vector) END AS similarity
     FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
-), looked_into AS (
+), scored_by_memories AS (
     SELECT e.id, best.words, best.similarity
-    FROM asked, (SELECT id FROM mine WHERE NOT summarized ORDER BY last_at DESC LIMIT %(looked_into)s) e
+    FROM asked, (SELECT id FROM episode WHERE NOT summarized ORDER BY last_at DESC LIMIT %(by_memories)s) e
     CROSS JOIN LATERAL (
         SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
         FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
             AND (expires_at IS NULL OR expires_at > %(now)s)
     ) best
 )
-SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.similarity), mine.started_at, mine.last_at
-FROM mine LEFT JOIN looked_into l ON l.id = mine.id
+SELECT episode.id, coalesce(s.words, episode.words), coalesce(s.similarity, episode.similarity), episode.started_at, episode.last_at
+FROM episode LEFT JOIN scored_by_memories s ON s.id = episode.id
 """.replace("{vector}", QUERY_VECTOR)
 
 # Count the rows that wait for each kind of maintenance: of all agents, and the most of one agent. Each count uses a partial
@@ -122,7 +122,7 @@ SELECT m.* FROM (
 ) m LIMIT %(limit)s
 """
 
-# Find the next agents of all tenants, a few of each. The order of tenants is random; by id, the oldest would always be first.
+# Find the next waiting agents of all tenants, a few of each. Tenants are in random order; by id, the oldest would always be first.
 WAITING_AGENTS = """
 WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
 SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
@@ -130,15 +130,15 @@ SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
 ) waiting LIMIT %(found)s
 """
 
-# Find agents with an episode to summarize, `settles` after its end. An episode whose end is further in the future, by a clock
-# that ran ahead, is summarized at once.
+# Find agents with an episode to summarize, a delay after its end. An episode whose end is further in the future than the delay, by
+# a clock that ran ahead, is summarized at once.
 AGENTS_TO_SUMMARIZE = """
 SELECT DISTINCT agent_id FROM memories_episode
 WHERE tenant_id = t.id AND ended_at IS NOT NULL AND summarized_at IS NULL AND failures < {tries}
-    AND ended_at NOT BETWEEN now() - {settles} AND now() + {settles}
+    AND ended_at NOT BETWEEN now() - {delay} AND now() + {delay}
 """
 
-# Read a sample of the memories of each episode.
+# Read the memories of each episode, or an even sample of many.
 EPISODE_TEXTS = """
 SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
     SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
@@ -148,7 +148,7 @@ SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
 ) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
 """
 
-# Write summaries with their vectors by one statement, where the episode has not changed.
+# Write summaries with their vectors, where the episode has not changed.
 STORE_SUMMARIES = """
 UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
     embedding = r.embedding, embedding_model = r.embedding_model, failure = '', remembered = false

@@ -1,4 +1,4 @@
-"""Index the words of memories' details again: of details that changed, and of memories that an older version stored."""
+"""Index the words of memories' details again: of details that changed, and of memories that an older version of Arbor stored."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from apps.tenants.statements import change
 from arbor.memory.detail_text import INDEXED_FIELDS, indexed_terms
 from arbor.memory.values import MemoryStatus
 
-#: Memories of one step. Most of an older version have no detail, and only lose their flag.
+#: The most memories of one step. Most memories of an older version have no detail, and only lose their flag.
 _BATCH = 1_000
 _FLAG = "unindexed"
-_READ = ("id", "content", "role", "session", "detail", "lexical", "status")
+_COLUMNS = ("id", "content", "role", "session", "detail", "lexical", "status")
 
 
 def reindex_words() -> JobRunResult:
@@ -36,12 +36,12 @@ def _reindex(tenant_id: UUID, agent_id: UUID) -> int:
         flagged = Upkeep.objects.filter(agent_id=agent_id, unindexed=True).order_by("memory_id")
         ids = list(flagged.select_for_update(no_key=True).values_list("memory_id", flat=True)[:_BATCH])
         memories = Memory.objects.filter(id__in=ids, detail__has_any_keys=list(INDEXED_FIELDS))
-        _write(agent_id, list(memories.values(*_READ)))
+        _write(agent_id, list(memories.values(*_COLUMNS)))
         return int(Upkeep.objects.filter(memory_id__in=ids).update(unindexed=False))
 
 
 def _write(agent_id: UUID, memories: Sequence[Mapping[str, Any]]) -> None:
-    """Write the lexical vectors of these memories, and count their terms; the agent's mind is locked."""
+    """Write the lexical vectors of memories, and count their terms, with the mind locked."""
     if not memories:
         return
     dimension = model_of(agent_id).dimension

@@ -1,4 +1,4 @@
-"""Store the summaries of episodes as memories, so that every recall finds them with what else is remembered."""
+"""Store the summaries of episodes as memories, so that every recall finds them among the other memories."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from apps.tenants.statements import fetch
 from arbor.memory.episodes import session_of_summary
 from arbor.memory.values import MemoryStatus, NewMemory, Retention
 
-#: Summaries of one step.
+#: The most summaries of one step.
 _STEP = 100
-#: Shorter episodes are summarized by repeating them (`SHORT_EPISODE` of consolidation).
+#: The fewest memories of an episode whose summary is stored; summaries of shorter ones repeat them (`SHORT_EPISODE` of consolidation).
 _LEAST_SIZE = 3
-#: As a memory that nobody has weighed.
+#: The default importance of a memory that nobody has appraised.
 SUMMARY_IMPORTANCE = 0.5
 _ACTOR = "system:maintenance"
 
 
 def remember_summaries() -> JobRunResult:
-    """Store the summaries that are no memories yet, agent by agent; they are embedded by upkeep."""
+    """Store the summaries that are no memories yet, agent by agent; the embedding backlog adds their vectors."""
     return run_job("remembered", waiting=queries.AGENTS_WITH_UNREMEMBERED, step=_remember)
 
 
@@ -58,7 +58,7 @@ def _remember(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def _archive_earlier(wanted: Mapping[UUID, NewMemory]) -> None:
-    """Archive the summaries of these episodes from before they grew."""
+    """Archive earlier summaries of the episodes, from before they grew."""
     earlier = Memory.objects.filter(episode_id__in=list(wanted), sequence=0, status=MemoryStatus.ACTIVE)
     outdated = [
         memory_id

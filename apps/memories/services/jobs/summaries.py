@@ -12,26 +12,24 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from apps.memories.models import Episode
-from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
+from apps.memories.services.embedding.embedding import EmbeddedTexts, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.maintenance_flags import time_text
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
-from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.embedding.models import EmbeddingModel
 from arbor.memory.maintenance.calls import TEXT_LENGTH, Excerpt
 from arbor.memory.text.lexical import document_vector
 from arbor.signals import SignalName, signal
 
-#: Time between the end of an episode and its summary (seed 004, 6.4).
-SETTLES_IN = timedelta(minutes=5)
-#: Failed tries after which an episode stays without a summary.
+#: The time between the end of an episode and its summary (seed 004, 6.4).
+SUMMARY_DELAY = timedelta(minutes=5)
+#: The number of failed tries after which an episode stays without a summary.
 MAX_FAILURES = 4
-#: Memories read for a summary; of a longer episode, a regular sample.
-_READ = 1_000
+#: The most memories read for a summary; of a longer episode, an even sample.
+_MOST_READ = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ class UnsummarizedEpisode:
     """An episode without a summary, and its active memories in order."""
 
     episode_id: UUID
-    #: The number of memories when read: a summary is outdated if there are more.
+    #: The number of memories when they were read: if there are more later, the summary is outdated.
     size: int
     excerpts: Sequence[Excerpt]
 
@@ -55,18 +53,10 @@ class Summary:
     by: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SummaryVectors:
-    """The vectors of texts, in order, and their model; None if the embedder did not answer."""
-
-    vectors: Vectors | None
-    model: EmbeddingModel
-
-
 def agents_with_unsummarized() -> str:
     """Return SQL for `run_job`: the agents of tenant `t.id` with an episode to summarize."""
-    settles = f"interval '{SETTLES_IN.total_seconds()} seconds'"
-    return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, settles=settles)
+    delay = f"interval '{SUMMARY_DELAY.total_seconds()} seconds'"
+    return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, delay=delay)
 
 
 def unsummarized_episodes(
@@ -76,7 +66,7 @@ def unsummarized_episodes(
 
     They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
     """
-    settled = Q(ended_at__lt=Now() - SETTLES_IN) | Q(ended_at__gt=Now() + SETTLES_IN)
+    settled = Q(ended_at__lt=Now() - SUMMARY_DELAY) | Q(ended_at__gt=Now() + SUMMARY_DELAY)
     episodes = Episode.objects.filter(
         settled, agent_id=agent_id, summarized_at=None, failures__lt=MAX_FAILURES
     ).exclude(id__in=list(without))
@@ -84,7 +74,11 @@ def unsummarized_episodes(
     sizes: dict[UUID, int] = dict(locked.values_list("id", "size")[:limit])
     # One character more than a prompt shows, to detect longer texts.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
-    rows = fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
+    rows = (
+        fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_MOST_READ)
+        if sizes
+        else []
+    )
     for episode_id, text, role, type_, at in rows:
         members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=time_text(at)))
     return [
@@ -93,20 +87,11 @@ def unsummarized_episodes(
     ]
 
 
-def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> SummaryVectors:
-    """Return the vectors of summaries by the agent's embedder; outside any transaction."""
-    with tenant_transaction(tenant_id):
-        model = model_of(agent_id)
-    return SummaryVectors(
-        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
-    )
-
-
-def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: SummaryVectors) -> int:
+def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: EmbeddedTexts) -> int:
     """Store summaries in the open transaction; return the number stored.
 
-    Skipped are episodes that got a summary or more memories in the meantime, or are open again. Vectors of a model that
-    the agent no longer has are dropped, and the backlog embeds those summaries. Three statements.
+    Episodes that got a summary or more memories in the meantime, or are open again, are skipped. Vectors of a model that
+    the agent no longer has are dropped, and the backlog embeds the summaries. Three statements.
     """
     lock_minds([agent_id])
     vectors = embedded.vectors if model_of(agent_id) == embedded.model else None

@@ -1,6 +1,6 @@
 """Activations: raised by the agent's own recalls, and read for its next heartbeat.
 
-The table is a cache and unlogged: after a crash of the database it is empty, and fills again as the agent recalls.
+The table is an unlogged cache: after a crash of the database it is empty, and fills again as the agent recalls.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def record_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: dateti
 
     Raises the activation of the memories and of their neighbors, counts the memories as used, and counts one activation of
     each of their clusters. Returns the number of memories whose activation was raised. In the open transaction, one
-    statement for all agents; rows are written in the order of their ids, counts of use that exist before new ones. Ids that
-    are not the agent's are ignored; raises Invalid for a score that is not finite.
+    statement for all agents; rows are written in the order of their ids, existing counts of use before new ones. Memories of
+    other agents are ignored; raises Invalid for a score that is not finite.
     """
     agents: list[UUID] = []
     numbers: list[int] = []
@@ -60,7 +60,7 @@ def record_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: dateti
 
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:
     """Return the activated memories of an agent, the most activated first. One statement; changes nothing."""
-    rows = fetch(queries.ACTIVE_MEMORIES, agent=agent_id, limit=_checked(limit), **_fading(now))
+    rows = fetch(queries.ACTIVE_MEMORIES, agent=agent_id, limit=_checked_limit(limit), **_fading(now))
     return [ActiveMemory(id=memory_id, level=level) for memory_id, level in rows]
 
 
@@ -68,7 +68,7 @@ def activated_clusters(
     *, agent_id: UUID, limit: int = CLUSTERS_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
     """Return the activated clusters of an agent, the most activated first. One statement; changes nothing."""
-    values = {**cluster_values(now), "themes": _checked(limit)}
+    values = {**cluster_values(now), "most_clusters": _checked_limit(limit)}
     return [
         ActiveCluster(
             id=row[0],
@@ -85,12 +85,12 @@ def activated_clusters(
 
 
 def cluster_values(now: datetime | None = None) -> dict[str, Any]:
-    """Return the values that THEMES takes beside the tenant and the agent."""
-    return {**_fading(now), "themes": CLUSTERS_SHOWN}
+    """Return the values of ACTIVE_CLUSTERS, besides the tenant and the agent."""
+    return {**_fading(now), "most_clusters": CLUSTERS_SHOWN}
 
 
 def trim_activations() -> JobRunResult:
-    """Drop what has faded, and of each agent all but the MOST_ACTIVE most present."""
+    """Delete activations that have faded, and all but the MOST_ACTIVE highest of each agent."""
     faded = fading_time(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
     return run_job("activations", waiting=waiting, step=_trim)
@@ -105,7 +105,7 @@ def _fading(now: datetime | None) -> dict[str, Any]:
     return {"now": now, "half_life": settings.ARBOR_ACTIVATION_HALF_LIFE.total_seconds()}
 
 
-def _checked(limit: int) -> int:
+def _checked_limit(limit: int) -> int:
     if not 1 <= limit <= MOST_ACTIVE:
-        raise Invalid(f"what is present in mind is read 1 to {MOST_ACTIVE} at a time, asked for {limit}")
+        raise Invalid(f"a read of activations returns 1 to {MOST_ACTIVE}, asked for {limit}")
     return limit

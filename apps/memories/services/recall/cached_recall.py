@@ -1,6 +1,6 @@
-"""Recall from the mind cache: score every memory in this process, and ask the database only for what recalls change.
+"""Recall from the mind cache: score every memory in this process, and read from the database only what recalls change.
 
-It returns what `scan` returns; a test compares them.
+`find_in_cached_minds` returns the same results as `scan`; a test compares them.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ _USE = np.dtype(
 )
 #: `timestamptz_send` of minus infinity.
 _NEVER_USED = np.iinfo(np.int64).min
-#: The most memories per request whose texts are read together with their uses, though only some of them are returned.
+#: The most memories for each request whose texts are read together with their uses, though only some of them are returned.
 MOST_CONTENTS = 128
 
 
-#: In minds of at most this number of memories, the state of every memory is read at once, before candidates are known.
-_SMALL = 100
+#: The most memories of a small mind: the state of all of them is read at once, before candidates are known.
+_SMALL_MIND = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:
     """The uses and activations of some memories, as columns; memories with neither are missing."""
 
-    #: Among the memories that were asked for.
+    #: The places of the memories among those that were read.
     places: npt.NDArray[np.int64]
-    #: Whether it was ever recalled, and when it was last, in microseconds since EPOCH.
+    #: Whether the memory was ever recalled, and the time of the last recall, in microseconds since EPOCH.
     recalled: npt.NDArray[np.bool_]
     used: npt.NDArray[np.int64]
     uses: npt.NDArray[np.float64]
-    #: How present it was in mind, and when.
+    #: The activation, and the time of it.
     level: npt.NDArray[np.float64]
     active: npt.NDArray[np.int64]
 
     def part(self, first: int, count: int) -> Uses:
-        """Return the uses of `count` of the memories, from `first` on, with places from 0."""
+        """Return the uses of the `count` memories from place `first` on, with places from 0."""
         chosen = (self.places >= first) & (self.places < first + count)
         return Uses(
             places=self.places[chosen] - first,
@@ -90,12 +90,12 @@ class MemoryState:
 
     associations: Associations
     uses: Uses
-    #: A text for each memory that was asked for, None where it is gone; empty if there were too many.
+    #: The text of each memory in order, None for a deleted memory; empty if there were too many to read.
     texts: Sequence[StoredText | None]
 
 
 def read_state(*, sources: Halves, ids: Halves, requests: int) -> MemoryState:
-    """Return the associations of sources, and the use and the texts of memories, in the open transaction.
+    """Return the associations of sources, and the uses and the texts of memories, in the open transaction.
 
     One statement for any number of agents; none without sources and ids.
     """
@@ -139,7 +139,7 @@ def _state(associations: Any, uses: Any, contents: Any, details: Any) -> MemoryS
 def find_in_cached_minds(
     queries: Sequence[Query], minds: Mapping[UUID, CachedMind]
 ) -> list[ScanResult | None]:
-    """Return the result of each query in these minds, in the open transaction; None if the mind has to be scanned.
+    """Return the result of each query in these minds, in the open transaction; None for a query whose mind has to be scanned.
 
     At most two statements for all queries.
     """
@@ -149,8 +149,8 @@ def find_in_cached_minds(
         else None
         for query in queries
     ]
-    answers = iter(_found([search for search in searches if search is not None]))
-    return [None if search is None else next(answers) for search in searches]
+    results = iter(_find([search for search in searches if search is not None]))
+    return [None if search is None else next(results) for search in searches]
 
 
 def _search(query: Query, mind: CachedMind) -> MindSearch:
@@ -174,7 +174,7 @@ def _search(query: Query, mind: CachedMind) -> MindSearch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _RowState:
     """The state of some rows of an image."""
 
     #: The rows in ascending order.
@@ -183,61 +183,56 @@ class _Known:
     texts: Sequence[StoredText | None]
 
 
-def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
+def _find(searches: Sequence[MindSearch]) -> list[ScanResult]:
     choices = [choose_by_fit(search) for search in searches]
     sources = [search.image.ids_of(choice.sources) for search, choice in zip(searches, choices, strict=True)]
     # The associations of all agents are read together; each search finds its own, because an image has only its agent's memories.
-    associations, state = _read(searches, [_all_if_small(search) for search in searches], sources=sources)
+    associations, states = _read(searches, [_all_if_small(search) for search in searches], sources=sources)
     found = [
-        _completed(search, choice, associations) for search, choice in zip(searches, choices, strict=True)
+        _complete(search, choice, associations) for search, choice in zip(searches, choices, strict=True)
     ]
     # The state of small minds has been read already.
-    unknown = [place for place, known in enumerate(state) if not len(known.rows)]
-    if unknown:
-        wanted = [rows[places] for rows, places, _ in (found[place] for place in unknown)]
-        _, late = _read([searches[place] for place in unknown], wanted)
-        for place, known in zip(unknown, late, strict=True):
-            state[place] = known
+    unread = [place for place, state in enumerate(states) if not len(state.rows)]
+    if unread:
+        wanted = [rows[places] for rows, places, _ in (found[place] for place in unread)]
+        _, late = _read([searches[place] for place in unread], wanted)
+        for place, state in zip(unread, late, strict=True):
+            states[place] = state
     return [
-        _with_state(search, answer, rows, known)
-        for search, (rows, _, answer), known in zip(searches, found, state, strict=True)
+        _with_state(search, result, rows, state)
+        for search, (rows, _, result), state in zip(searches, found, states, strict=True)
     ]
 
 
 def _all_if_small(search: MindSearch) -> Places:
+    """Return the rows of all active memories of a small mind; none of a larger one."""
     image = search.image
-    return np.flatnonzero(image.active) if len(image) <= _SMALL else np.empty(0, dtype=np.int64)
+    return np.flatnonzero(image.active) if len(image) <= _SMALL_MIND else np.empty(0, dtype=np.int64)
 
 
 def _read(
     searches: Sequence[MindSearch], rows: Sequence[Places], *, sources: Sequence[Halves] = ()
-) -> tuple[Associations, list[_Known]]:
+) -> tuple[Associations, list[_RowState]]:
     """Return the associations of sources, and the state of each search's rows. One statement; none without sources and rows."""
     ids = [search.image.ids_of(places) for search, places in zip(searches, rows, strict=True)]
-    state = read_state(sources=_together(sources), ids=_together(ids), requests=len(searches))
-    known, first = [], 0
+    state = read_state(sources=_concatenated(sources), ids=_concatenated(ids), requests=len(searches))
+    states, first = [], 0
     for places in rows:
-        known.append(_part(state, places, first))
-        first += len(places)
-    return state.associations, known
+        end = first + len(places)
+        uses = state.uses.part(first, len(places))
+        states.append(_RowState(rows=places, uses=uses, texts=state.texts[first:end]))
+        first = end
+    return state.associations, states
 
 
-def _together(ids: Sequence[Halves]) -> Halves:
+def _concatenated(ids: Sequence[Halves]) -> Halves:
     return np.concatenate(ids) if ids else np.empty((0, 2), dtype=np.uint64)
 
 
-def _part(state: MemoryState, rows: Places, first: int) -> _Known:
-    return _Known(
-        rows=rows,
-        uses=state.uses.part(first, len(rows)),
-        texts=state.texts[first : first + len(rows)],
-    )
-
-
-def _completed(
+def _complete(
     search: MindSearch, choice: Choice, associations: Associations
 ) -> tuple[Places, Places, ScanResult]:
-    """Return the rows of all candidates, the places of the contenders among them, and the result without their state."""
+    """Return the rows of all candidates, the places of the contenders among them, and the result without uses and texts."""
     rows, candidates, links = complete_candidates(search, choice, associations)
     lasting = lasting_terms(
         ScoreInputs(
@@ -262,40 +257,40 @@ def _completed(
     return rows, places, found
 
 
-def _with_state(search: MindSearch, found: ScanResult, rows: Places, known: _Known) -> ScanResult:
-    """Add the uses and texts of the candidates whose state is known to a result."""
-    if not len(known.rows) or not len(rows):
+def _with_state(search: MindSearch, found: ScanResult, rows: Places, state: _RowState) -> ScanResult:
+    """Add the uses and texts of the candidates whose state was read to a result; `rows` are those of the candidates."""
+    if not len(state.rows) or not len(rows):
         return found
-    at = np.minimum(np.searchsorted(rows, known.rows), len(rows) - 1)
-    is_candidate = rows[at] == known.rows
+    at = np.minimum(np.searchsorted(rows, state.rows), len(rows) - 1)
+    is_candidate = rows[at] == state.rows
     return replace(
         found,
-        candidates=_used(search, found.candidates, at, is_candidate, known.uses),
-        texts=_texts(at, is_candidate, known.texts),
+        candidates=_with_uses(search, found.candidates, at, is_candidate, state.uses),
+        texts=_texts(at, is_candidate, state.texts),
     )
 
 
-def _used(
-    search: MindSearch, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
+def _with_uses(
+    search: MindSearch, candidates: Candidates, at: Places, is_candidate: Places, read: Uses
 ) -> Candidates:
-    chosen = is_candidate[known.places]
-    places = at[known.places[chosen]]
+    chosen = is_candidate[read.places]
+    places = at[read.places[chosen]]
     if not len(places):
         return candidates
     used, uses, level = candidates.used.copy(), candidates.uses.copy(), candidates.level.copy()
-    recalled = known.recalled[chosen]
-    used[places[recalled]] = known.used[chosen][recalled]
-    uses[places] = known.uses[chosen]
+    recalled = read.recalled[chosen]
+    used[places[recalled]] = read.used[chosen][recalled]
+    uses[places] = read.uses[chosen]
     level[places] = levels_after(
-        known.level[chosen],
-        microseconds(search.request.now) - known.active[chosen],
+        read.level[chosen],
+        microseconds(search.request.now) - read.active[chosen],
         settings.ARBOR_ACTIVATION_HALF_LIFE,
     )
     return replace(candidates, used=used, uses=uses, level=level)
 
 
 def _texts(at: Places, is_candidate: Places, texts: Sequence[StoredText | None]) -> Mapping[int, StoredText]:
-    """Return the texts that are known, by the places of their candidates."""
+    """Return the texts that were read, by the places of their candidates."""
     return {
         place: text
         for place, candidate, text in zip(at.tolist(), is_candidate.tolist(), texts, strict=False)

@@ -1,7 +1,7 @@
 """Explain a recall to a person: the ranking with its score components, and the reasons why a memory is not in it.
 
-Nothing is written: no use is counted and no mind is cached. The query is embedded only where the embedder needs no network,
-because the caller's transaction is open.
+Nothing is written: no use is counted and no mind is cached. The caller's transaction is open, so the query is embedded only
+where the embedder needs no network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import UUID
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_query, embeds_here
 from apps.memories.services.recall import queries
-from apps.memories.services.recall.recaller import Meaning, Recaller, recalled
+from apps.memories.services.recall.recaller import Meaning, Recaller, read_best
 from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan
 from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed
@@ -29,16 +29,16 @@ class Absence:
 
     memory_id: UUID
     reasons: tuple[str, ...]
-    #: The components of its score, where it could be scored.
+    #: The components of the memory's score; None if it could not be scored.
     terms: ScoreTerms | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """A recall, best first, and why a memory is not in it, if that was asked."""
+    """The recalled memories, best first, and why a memory is not among them, if a person asked for that."""
 
     recalled: Sequence[Recalled]
-    #: Whether meanings were compared; otherwise words alone decided.
+    #: Whether vectors were compared; otherwise words alone decided.
     compared: bool
     absence: Absence | None = None
 
@@ -50,7 +50,7 @@ def explain_recall(*, tenant_id: UUID, request: RecallRequest, absent: UUID | No
     request = replace(request, vector=_vector(tenant_id, meaning), model=meaning.model)
     (query,) = recaller.queries([request])
     found = scan(query)
-    (memories,) = recalled([(query, found)])
+    (memories,) = read_best([(query, found)])
     return Explanation(
         recalled=memories,
         compared=found.compared,
@@ -133,7 +133,7 @@ def _outside_groups(memory: Memory, only: RecallFilter) -> list[str]:
         "session": RecallFilter(session=only.session),
         "episode": RecallFilter(episode=only.episode),
         "concept": RecallFilter(concept=only.concept),
-        "theme": RecallFilter(cluster=only.cluster),
+        "cluster": RecallFilter(cluster=only.cluster),
     }
     return [
         f"it is not of the {name} that the filter asks for"

@@ -27,17 +27,17 @@ log = structlog.get_logger(__name__)
 
 type _Key = tuple[UUID, UUID]
 
-#: A mind is loaded when it had one recall per this number of memories: by then scans have cost about as much more as
-#: the load will cost (docs/decisions/0014-mind-cache.md). Below this number, at once.
-MEMORIES_A_RECALL = 1_000
-#: Recalls count within this number of seconds.
-_WITHIN_S = 600.0
-#: Memories that are loaded by one statement; other minds wait for the next recall.
+#: The number of a mind's memories for each recall before it is loaded; a smaller mind is loaded at its first recall. By then its
+#: scans have cost about as much more as the load will cost (docs/decisions/0014-mind-cache.md).
+MEMORIES_PER_RECALL = 1_000
+#: The seconds within which recalls of a mind are counted together.
+_COUNTING_S = 600.0
+#: The most memories that one statement loads; other minds wait for the next recall.
 _MOST_LOADED = 10_000
-#: Minds whose recalls are counted.
+#: The most minds whose recalls are counted.
 _MOST_COUNTED = 10_000
-#: Bytes of a memory beside its vector: columns, words and lookups.
-_BESIDE_VECTOR = 400
+#: Bytes of a memory besides its vector: columns, words and lookups.
+_BYTES_BESIDE_VECTOR = 400
 _MIB = 1024 * 1024
 
 
@@ -55,7 +55,7 @@ class CachedMind:
 class _Entry:
     image: MindImage
     model: EmbeddingModel
-    #: What the image contains: all that this snapshot saw.
+    #: The snapshot that read the image's memories.
     snapshot: Snapshot
     nbytes: int
 
@@ -67,7 +67,7 @@ class _Recalls:
 
 
 class MindCache:
-    """The images of one process, by tenant and agent: the least recently used go when they exceed the budget of bytes."""
+    """The images of one process, by tenant and agent. The least recently used are evicted when all exceed the budget of bytes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -80,13 +80,13 @@ class MindCache:
 
     @property
     def nbytes(self) -> int:
-        """Roughly how much memory the images take."""
+        """The approximate number of bytes of all images."""
         return self._nbytes
 
     def bring_up_to_date(self, terms: Mapping[UUID, Collection[int] | None]) -> dict[UUID, CachedMind]:
-        """Return the minds of these agents that are cached, as the open transaction sees them. One statement.
+        """Return the cached minds of these agents, as the open transaction sees them. One statement.
 
-        The statement also reads the statistics of the terms that are given for an agent, if any are wanted.
+        The statement also reads the statistics of the terms that `terms` has for an agent.
         """
         if not settings.ARBOR_MIND_CACHE_MB:
             return {}
@@ -106,8 +106,8 @@ class MindCache:
     def load(self, documents: Mapping[UUID, int]) -> dict[UUID, CachedMind]:
         """Load uncached minds that are worth caching, and return them by agent. At most one statement.
 
-        `documents` has the approximate number of memories of each agent whose mind is not cached. A mind that is missing in
-        the result has to be scanned.
+        `documents` has the approximate number of memories of each agent whose mind is not cached. A mind that the result lacks
+        has to be scanned.
         """
         if not settings.ARBOR_MIND_CACHE_MB:
             return {}
@@ -130,7 +130,7 @@ class MindCache:
     def term_statistics(
         self, tenant_id: UUID, agent_id: UUID, terms: Collection[int]
     ) -> TermStatistics | None:
-        """Return the statistics of these terms as of the last recall; None for a mind that is not cached."""
+        """Return the statistics of terms as of the mind's last recall; None for a mind that is not cached."""
         with self._lock:
             entry = self._entries.get((tenant_id, agent_id))
         if entry is None or not settings.ARBOR_MIND_CACHE_MB:
@@ -140,7 +140,7 @@ class MindCache:
         )
 
     def clear(self) -> None:
-        """Drop every image, and forget how often each mind was recalled from."""
+        """Drop all images and the counts of recalls."""
         with self._lock:
             self._entries.clear()
             self._recalls.clear()
@@ -157,10 +157,10 @@ class MindCache:
             return entries
 
     def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> CachedMind | None:
-        """Return the mind with its changes; None if it cannot be used, by this transaction or by all."""
+        """Return the mind with its changes; None if this transaction, or any, cannot use the image."""
         key = (tenant_id, reading.agent_id)
         if reading.own is not None and reading.revision == reading.own:
-            # This transaction deleted or moved the mind; others must not see that, as it may still be rolled back.
+            # This transaction deleted or moved the mind, and may still be rolled back: others continue with the image.
             return None
         if not entry.snapshot.includes(reading.revision) or reading.snapshot.until < entry.snapshot.until:
             self._drop(key)
@@ -177,21 +177,22 @@ class MindCache:
 
     def _worth_loading(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> list[UUID]:
         """Count the recalls of minds that are not cached; return the minds to load."""
-        fitting = _budget() // (4 * settings.ARBOR_EMBEDDING_DIMENSION + _BESIDE_VECTOR)
+        fitting = _budget() // (4 * settings.ARBOR_EMBEDDING_DIMENSION + _BYTES_BESIDE_VECTOR)
         wanted: list[UUID] = []
         left = _MOST_LOADED
         now = time.monotonic()
         with self._lock:
             for agent_id, count in sorted(documents.items(), key=lambda item: item[1]):
-                due = self._count((tenant_id, agent_id), now) > count // MEMORIES_A_RECALL
+                due = self._count((tenant_id, agent_id), now) > count // MEMORIES_PER_RECALL
                 if due and count <= fitting and (count <= left or not wanted):
                     wanted.append(agent_id)
                     left -= count
         return wanted
 
     def _count(self, key: _Key, now: float) -> int:
+        """Count a recall of a mind; return the number of its recalls within the last seconds."""
         recalls = self._recalls.pop(key, None)
-        if recalls is None or now - recalls.since > _WITHIN_S:
+        if recalls is None or now - recalls.since > _COUNTING_S:
             recalls = _Recalls(since=now, count=0)
         recalls.count += 1
         self._recalls[key] = recalls
@@ -200,7 +201,7 @@ class MindCache:
         return recalls.count
 
     def _put(self, key: _Key, image: MindImage, reading: MindReading) -> None:
-        """Cache an image that contains exactly what the reading's snapshot saw."""
+        """Cache an image with exactly the memories that the reading's snapshot includes."""
         with self._lock:
             before = self._entries.pop(key, None)
             nbytes = before.nbytes if before is not None and before.image is image else image.nbytes

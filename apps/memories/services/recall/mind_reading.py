@@ -1,7 +1,7 @@
 """Read a mind for its image: all of its active memories, or those that changed since a snapshot.
 
-Revisions are numbers of transactions. A reader notes which transactions its statement saw, and asks for what others wrote the
-next time: nothing is missed that is committed late, and writers need not wait for each other to be counted.
+Revisions are numbers of transactions. A reader records which transactions its snapshot includes, and reads the next time what
+all others wrote: no late commit is missed, and writers need not wait for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from apps.memories.services.recall.packed_rows import (
     moments,
     unpack,
 )
-from apps.memories.services.store.term_counts import TermStatistics, asked_terms, term_statistics
+from apps.memories.services.store.term_counts import TermStatistics, term_statistics, terms_to_count
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot, Vectors
@@ -50,22 +50,22 @@ _LAYOUT = np.dtype(
 )
 #: `timestamptz_send` of infinity.
 _INFINITY = np.iinfo(np.int64).max
-#: The header of a `sparsevec` on the wire, in numbers of 4 bytes: the dimension, the number of terms, and an unused one.
+#: The header of a `sparsevec` on the wire, in numbers of 4 bytes: the dimension, the number of terms, and an unused number.
 _WORDS_HEAD = 3
-#: The header of a `halfvec` on the wire, in numbers of 2 bytes: the dimension, and an unused one.
+#: The header of a `halfvec` on the wire, in numbers of 2 bytes: the dimension, and an unused number.
 _VECTOR_HEAD = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MindReading:
-    """A mind as one statement saw it, or what of it has changed."""
+    """A mind as one statement read it, or its changes since a snapshot."""
 
     agent_id: UUID
-    #: The transaction that made all earlier readings unusable.
+    #: The last transaction that made all earlier readings unusable.
     revision: int
     model: EmbeddingModel
     snapshot: Snapshot
-    #: The transaction that reads, if it has written anything, and whether it has written memories of this mind.
+    #: The number of the reading transaction, None if it has written nothing, and whether it has written memories of this mind.
     own: int | None
     wrote_memories: bool
     #: The statistics of the requested terms.
@@ -74,14 +74,14 @@ class MindReading:
 
 
 def read_minds(agent_ids: Collection[UUID]) -> list[MindReading]:
-    """Return the whole minds of these agents in the open transaction. One statement; an agent without a mind has no reading."""
+    """Read the whole minds of agents in the open transaction. One statement; an agent without a mind has no reading."""
     return _read(queries.WHOLE_MINDS, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
 
 
 def read_changes(
     snapshots: Mapping[UUID, Snapshot], terms: Mapping[UUID, Collection[int] | None]
 ) -> list[MindReading]:
-    """Return the changes of these agents' minds that their snapshots do not include, with archived memories.
+    """Read the changes of agents' minds that their snapshots do not include, archived memories among them.
 
     Each reading has the statistics of the agent's `terms`. One statement in the open transaction; an agent without a mind
     has no reading.
@@ -94,17 +94,17 @@ def read_changes(
                 "since": snapshot.since,
                 "until": snapshot.until,
                 "running": snapshot.running,
-                "terms": asked_terms(terms.get(agent_id)),
+                "terms": terms_to_count(terms.get(agent_id)),
             }
             for agent_id, snapshot in snapshots.items()
         ],
     )
 
 
-def _read(statement: str, asked: list[dict[str, Any]]) -> list[MindReading]:
-    if not asked:
+def _read(statement: str, requests: list[dict[str, Any]]) -> list[MindReading]:
+    if not requests:
         return []
-    return [_reading(row) for row in fetch_packed_rows(statement, asked=to_json(asked))]
+    return [_reading(row) for row in fetch_packed_rows(statement, requests=to_json(requests))]
 
 
 def _reading(row: tuple[Any, ...]) -> MindReading:
@@ -166,7 +166,7 @@ def _memory_rows(packed: npt.NDArray[Any], vectors: Any, words: Any, names: list
 
 
 def _vectors(data: Any, lengths: npt.NDArray[Any]) -> Vectors:
-    """Return vectors as `halfvec_send` wrote them. Raises ValueError where they are not all of one dimension."""
+    """Decode vectors that `halfvec_send` wrote. Raises ValueError if they are not all of one dimension."""
     lengths = lengths[lengths > 0]
     if not len(lengths):
         return np.empty((0, 0), dtype=np.float32)
@@ -177,7 +177,7 @@ def _vectors(data: Any, lengths: npt.NDArray[Any]) -> Vectors:
 
 
 def _words(data: Any, lengths: Places) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Return the terms and weights of all memories, one after the other, as `sparsevec_send` wrote them."""
+    """Decode the terms and weights of all memories, one memory after the other, that `sparsevec_send` wrote."""
     numbers = np.frombuffer(data or b"", ">i4").astype(np.int32)
     counts = lengths[lengths > 0] // 4
     terms_each = (counts - _WORDS_HEAD) // 2

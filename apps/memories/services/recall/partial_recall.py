@@ -28,34 +28,36 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialActivation:
-    """A cluster on the tip of the tongue."""
+class PartialRecall:
+    """A cluster that a query matches while none of its memories is clear."""
 
     cluster_id: UUID
     name: str
     keywords: tuple[str, ...]
-    #: Cosine of the query with the cluster's center, and with the nearest of its memories.
+    #: The cosine of the query with the cluster's center, and with the nearest of its memories.
     strength: float
     best_memory: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
-    """The nearest clusters, and how near the query is to all memories and to the nearest of them."""
+class _NearestClusters:
+    """The clusters nearest to a query, and its cosines with the agent's memories."""
 
+    #: The name and the keywords of each cluster.
     rows: dict[UUID, tuple[str, tuple[str, ...]]]
     resonances: list[ClusterResonance]
+    #: The spread of the cosines with all memories, and the cosine with the nearest one.
     cosines: Cosines
     best: float
 
 
 def find_partial_activations(
     *, agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None = None
-) -> list[PartialActivation]:
-    """Return the clusters that resonate with a query while none of their memories is clear (seed 004), the nearest first.
+) -> list[PartialRecall]:
+    """Return the clusters that a query matches while none of their memories is clear (seed 004), the nearest first, at most three.
 
-    `vector` is the query's by the model of the agent's vectors, of any length but zero. In the open transaction, two
-    statements; changes nothing. At most three (`arbor.memory.clusters.clusters.find_partial_recalls`).
+    `vector` is the query's vector by the model of the agent's vectors, of any length but zero. In the open transaction, two
+    statements; changes nothing. The rule is `arbor.memory.clusters.clusters.find_partial_recalls`.
     Raises Invalid for a vector that is not finite, or of another dimension than the agent's.
     """
     unit = check_vectors([vector], dimension=model_of(agent_id).dimension)[0].tolist()
@@ -69,8 +71,8 @@ def partial_recall_after(
     vector: Sequence[float] | None,
     model: EmbeddingModel | None = None,
     without_session: str = "",
-) -> list[PartialActivation]:
-    """Return the partially recalled clusters of a recall without a clear memory; none if a recalled memory is clear.
+) -> list[PartialRecall]:
+    """Return the partially recalled clusters after a recall; none if a recalled memory is clear.
 
     A memory is clear if it has the query's words, or is by far the nearest in meaning. In the open transaction; one
     statement, or none if a memory is clear by its words. Memories of `without_session`, if given, do not count. For a
@@ -88,10 +90,10 @@ def partial_recall_after(
 
 def partial_recall_about(
     *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled] | None = None
-) -> list[PartialActivation]:
+) -> list[PartialRecall]:
     """Return the partially recalled clusters for a text, in transactions of its own; none if the embedder fails.
 
-    Without `recalled`, these are all clusters that match the text while none of their own memories is clear.
+    Without `recalled`, the clusters that match the text while none of their own memories is clear.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
@@ -108,12 +110,12 @@ def partial_recall_about(
 
 def _find_resonances(
     agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None, *, without_session: str
-) -> _Found:
+) -> _NearestClusters:
     rows = fetch(
         queries.RESONANCES, agent=agent_id, without=without_session or None, **query_vector(vector, model)
     )
     mean, deviation, best = rows[0][5:] if rows else (0.0, 0.0, 0.0)
-    return _Found(
+    return _NearestClusters(
         rows={row[0]: (row[1], tuple(row[2])) for row in rows},
         resonances=[ClusterResonance(id=row[0], center=row[3], best_memory=row[4]) for row in rows],
         cosines=Cosines(mean=mean, deviation=deviation),
@@ -121,9 +123,9 @@ def _find_resonances(
     )
 
 
-def _partial(found: _Found) -> list[PartialActivation]:
+def _partial(found: _NearestClusters) -> list[PartialRecall]:
     return [
-        PartialActivation(
+        PartialRecall(
             cluster_id=resonance.id,
             name=found.rows[resonance.id][0],
             keywords=found.rows[resonance.id][1],

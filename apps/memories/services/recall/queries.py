@@ -1,4 +1,4 @@
-"""Handwritten statements of recall: mind images, activations, nearest memories. `scan_queries` has the scan."""
+"""SQL statements of recall: mind images, activations, nearest memories. `scan_queries` has the scan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_CLUSTER = """id IN (
     WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND {condition}
 )"""
 
-# Parts: the conditions of a filter by its fields.
+# Parts: the condition of each field of a filter.
 FILTER_CONDITIONS = {
     "types": "type = ANY(%(types)s::text[])",
     "since": "occurred_at >= %(since)s",
@@ -39,29 +39,28 @@ FILTER_CONDITIONS = {
     "cluster_name": _OF_CLUSTER.format(condition="lower(c.name) = lower(%(cluster_name)s)"),
 }
 
-# Read whether a memory meets conditions of a filter.
+# Read a row if a memory meets conditions of a filter.
 MEMORY_MEETS_FILTER = """
 SELECT 1 FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s{conditions}
 """
 
-# Faded rows that one step drops.
-_DROPPED = 5_000
+# The most faded rows that one step deletes.
+_MOST_DELETED = 5_000
 
-# Related clusters that are named beside an active one.
+# The number of related clusters whose names are read with an active cluster.
 RELATED_SHOWN = 3
 
-# Beyond this number of half lives PostgreSQL raises an underflow; nothing is left long before.
-_LONGEST = 64
+# The most half lives: beyond, PostgreSQL raises an underflow, and the activation is 0 long before.
+_MOST_HALF_LIVES = 64
 
-# `arbor.memory.activation.level_after`.
-_LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
+# Part: the activation at a time, as `arbor.memory.activation.level_after` computes it.
+_LEVEL = f"""a.level * 0.5 ^ least({_MOST_HALF_LIVES}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
 
-# Record the recalls of a batch of heartbeats in one statement.
-# Most recalled memories were recalled before: a conflict would lock each row before it is written, and log both.
-# `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has locked are not
-# counted, so that no heartbeat waits.
+# Record the recalls of a batch of heartbeats, for each agent by itself, as `arbor.memory.activation.spread` does. Clusters that
+# maintenance has locked are not counted, so that no heartbeat waits. Uses are updated before new ones are inserted: most
+# recalled memories were recalled before, and a conflict would lock each row before it is written, and log both.
 RAISE_ACTIVATIONS = f"""
 WITH recalled AS MATERIALIZED (
     SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level
@@ -85,22 +84,22 @@ WITH recalled AS MATERIALIZED (
         SELECT DISTINCT r.agent_id, member.cluster_id
         FROM memories_clustermember member JOIN recalled r ON r.id = member.memory_id
         WHERE member.tenant_id = %(tenant)s AND member.memory_id = ANY(%(ids)s::uuid[])
-    ) theme ON theme.cluster_id = c.id AND theme.agent_id = c.agent_id
+    ) reached_cluster ON reached_cluster.cluster_id = c.id AND reached_cluster.agent_id = c.agent_id
     WHERE c.tenant_id = %(tenant)s ORDER BY c.id FOR UPDATE OF c SKIP LOCKED
 ), counted AS (
     UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
     FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id
-), mine AS MATERIALIZED (
+), existing AS MATERIALIZED (
     SELECT m.id FROM recalled r CROSS JOIN LATERAL (
         SELECT id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = r.id AND agent_id = r.agent_id LIMIT 1
     ) m ORDER BY m.id
 ), used AS (
     UPDATE memories_memoryaccess used SET count = used.count + 1, last_at = coalesce(%(now)s::timestamptz, now())
-    FROM mine WHERE used.tenant_id = %(tenant)s AND used.memory_id = mine.id AND used.memory_id = ANY(%(ids)s::uuid[])
+    FROM existing WHERE used.tenant_id = %(tenant)s AND used.memory_id = existing.id AND used.memory_id = ANY(%(ids)s::uuid[])
     RETURNING used.memory_id
 ), first_used AS (
     INSERT INTO memories_memoryaccess AS used (tenant_id, memory_id, count, last_at)
-    SELECT %(tenant)s, id, 1, coalesce(%(now)s::timestamptz, now()) FROM mine
+    SELECT %(tenant)s, id, 1, coalesce(%(now)s::timestamptz, now()) FROM existing
     WHERE id NOT IN (SELECT memory_id FROM used) ORDER BY id
     ON CONFLICT (tenant_id, memory_id) DO UPDATE SET count = used.count + 1, last_at = EXCLUDED.last_at
 )
@@ -110,6 +109,7 @@ WHERE place <= {MOST_ACTIVATED} ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
 """  # noqa: S608 (no external input)
 
+# Part: the present activations of an agent.
 _PRESENT = f"""
 SELECT memory_id, level FROM (
     SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
@@ -117,18 +117,18 @@ SELECT memory_id, level FROM (
 ) latest WHERE level >= {FLOOR} ORDER BY level DESC, memory_id
 """  # noqa: S608
 
-# Read what is present in mind, faded in the database.
+# Read the activated memories of an agent, with their present activations.
 ACTIVE_MEMORIES = f"""
 SELECT m.id, present.level FROM ({_PRESENT}) present
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id AND m.status = 'active'
 ORDER BY present.level DESC, m.id LIMIT %(limit)s
 """  # noqa: S608
 
-# An agent's clusters, the most present first: to be read alone, or within another statement. Its values are
-# `cluster_values()`, and `agent`.
+# An agent's activated clusters, the most activated first: a statement, and a part of the statement that reads situations. Its
+# values are `cluster_values()`, and `agent`.
 ACTIVE_CLUSTERS = f"""
-SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
-    theme.members, ARRAY(
+SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, active.activation,
+    active.members, ARRAY(
         SELECT other.name FROM (
             SELECT target_id AS id, strength FROM memories_clusterrelation WHERE tenant_id = %(tenant)s AND source_id = c.id
             UNION ALL
@@ -141,17 +141,17 @@ FROM (
     FROM ({_PRESENT} LIMIT {MOST_FOR_CLUSTERS}) present
     JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
     GROUP BY m.cluster_id
-) theme JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = theme.cluster_id
-ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
+) active JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = active.cluster_id
+ORDER BY active.activation DESC, c.id LIMIT %(most_clusters)s
 """  # noqa: S608
 
-# Find agents for a job run.
+# Find agents for a job run: those with faded or too many activations.
 AGENTS_WITH_FADED = f"""
 SELECT agent_id FROM memories_activation WHERE tenant_id = t.id
 GROUP BY agent_id HAVING count(*) > {MOST_ACTIVE} OR min(at) < now() - {{faded}}
 """  # noqa: S608
 
-# Delete a bounded number of rows that nobody else has locked.
+# Delete a bounded number of faded or excess activations whose rows nobody else has locked.
 DROP_FADED = f"""
 WITH faded AS MATERIALIZED (
     SELECT memory_id FROM memories_activation a
@@ -159,13 +159,13 @@ WITH faded AS MATERIALIZED (
         SELECT memory_id FROM memories_activation a WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
         ORDER BY {_LEVEL} DESC, memory_id LIMIT {MOST_ACTIVE}
     ))
-    ORDER BY memory_id LIMIT {_DROPPED} FOR UPDATE SKIP LOCKED
+    ORDER BY memory_id LIMIT {_MOST_DELETED} FOR UPDATE SKIP LOCKED
 )
 DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND a.memory_id = faded.memory_id
 """  # noqa: S608
 
-# Part: what prompts show of a memory's detail, as text; null if they show nothing of it, as with turns of a conversation.
-# A procedure always has one: its outcomes so far.
+# Part: the fields of a memory's detail that prompts show, as text; null if there are none, as with turns of a conversation.
+# A procedure always has its outcomes so far.
 RECALLED_DETAIL = f"""CASE
     WHEN m.type = 'procedural' THEN (m.detail || jsonb_build_object('{PRACTICE_FIELD}', (
         SELECT jsonb_build_array(p.successes, p.failures) FROM memories_practice p
@@ -174,8 +174,8 @@ RECALLED_DETAIL = f"""CASE
     WHEN m.detail <> '{{}}' THEN nullif(m.detail - '{{{",".join(HIDDEN_FIELDS)}}}'::text[], '{{}}')::text
 END"""  # noqa: S608 (no external input)
 
-# Read uses, neighborhoods and texts packed as bytes: a tenth of the work of rows.
-# What was never used has no row. LIMIT 1: by key.
+# Read neighborhoods, uses and texts, packed as bytes: a tenth of the work of rows. A memory that was never used has no row of
+# uses. LIMIT 1 makes the planner read each row by its key.
 MEMORY_STATE = f"""
 SELECT (
     SELECT string_agg(
@@ -208,9 +208,9 @@ FROM (
 ) texts
 """  # noqa: S608 (no external input)
 
-# A suspended tenant, or a deleted agent, has no row: the cached mind is not used then. Rows restored from another PostgreSQL
-# cluster may have transaction numbers beyond those of this cluster; they count as unchanged. LIMIT 1 makes the planner read one
-# row by its key instead of all rows of the tenant.
+# Minds, packed. There is no row for an agent of a suspended tenant, or a deleted one: its cached mind is not used then. Rows
+# restored from another PostgreSQL cluster may have transaction numbers beyond those of this cluster; they count as unchanged.
+# LIMIT 1 makes the planner read one row by its key instead of all rows of the tenant.
 _READ = """
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
@@ -227,12 +227,12 @@ SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision E
         SELECT array_agg(ARRAY[known.term, known.memories]) FROM ({term_counts}) known
     ), packed.*
 FROM moment
-CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
+CROSS JOIN json_to_recordset(%(requests)s::json) AS request (
     agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
 )
 CROSS JOIN LATERAL (
     SELECT agent_id, revision, embedding_model, embedding_dimension FROM memories_mind
-    WHERE tenant_id = %(tenant)s AND agent_id = asked.agent_id LIMIT 1
+    WHERE tenant_id = %(tenant)s AND agent_id = request.agent_id LIMIT 1
 ) mind
 JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
 CROSS JOIN LATERAL (
@@ -256,21 +256,20 @@ CROSS JOIN LATERAL (
 """
 
 # Read all active memories of minds, packed.
-_TERM_COUNTS = TERM_COUNTS.format(agent="mind.agent_id", terms="asked.terms")
+_TERM_COUNTS = TERM_COUNTS.format(agent="mind.agent_id", terms="request.terms")
 WHOLE_MINDS = _READ.format(condition="status = 'active'", term_counts=_TERM_COUNTS)
 
-# Read what has changed since a snapshot, packed.
+# Read the changes of minds since a snapshot, packed.
 CHANGED_MINDS = _READ.format(
-    condition="revision >= asked.since AND revision < moment.ends"
-    " AND (revision >= asked.until OR revision = ANY(asked.running))",
+    condition="revision >= request.since AND revision < moment.ends"
+    " AND (revision >= request.until OR revision = ANY(request.running))",
     term_counts=_TERM_COUNTS,
 )
 
-# Clusters that are looked at: the nearest.
-_CLUSTERS_LOOKED_AT = 20
+# The number of clusters whose memories are compared, the nearest ones.
+_MOST_CLUSTERS = 20
 
-# Compare a query with clusters and all memories.
-# The memories are scanned in the index of the mind alone, as in recall.
+# Compare a query with clusters and all memories. The memories are scanned in the index of the mind alone, as in recall.
 RESONANCES = f"""
 WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZED (
     SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS cosine FROM memories_memory
@@ -281,7 +280,7 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
     SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS center FROM memories_cluster
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
         AND (SELECT vector FROM asked) IS NOT NULL
-    ORDER BY center DESC, id LIMIT {_CLUSTERS_LOOKED_AT}
+    ORDER BY center DESC, id LIMIT {_MOST_CLUSTERS}
 ), nearest AS (
     SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
     JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id
@@ -295,7 +294,7 @@ SELECT near.id, near.name, near.keywords::json, near.center, nearest.cosine, bac
 FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
 """  # noqa: S608 (no external input)
 
-# Read the texts and details of what was recalled; part of every recall.
+# Read the texts and details of recalled memories; part of every recall.
 CONTENTS = f"""
 SELECT m.id, m.content, {RECALLED_DETAIL} FROM memories_memory m
 WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])
@@ -317,7 +316,7 @@ LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
 ORDER BY n.similarity DESC NULLS LAST, m.id
 """  # noqa: S608 (no external input)
 
-# Compare a query with an agent's memories by cosine, as seed 001 states it for source 1: similarity 1 - (embedding <=> query), no
+# Compare a query with an agent's memories by cosine, as seed 001 defines source 1: similarity 1 - (embedding <=> query), no
 # archived or expired memory, the nearest first. The first column is false if the vector could not be compared.
 MEMORIES_BY_COSINE = f"""
 WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), nearest AS MATERIALIZED (

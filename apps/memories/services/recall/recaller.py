@@ -1,6 +1,6 @@
 """The entry points of recall: `recall` opens its own transactions, `Recaller` uses the open one.
 
-Nothing is approximate: every memory of the agent is scored, and one ranker orders the best with their neighbours.
+Nothing is approximate: every memory of the agent is scored, and one ranking sorts the best ones and their neighbors.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from arbor.memory.values import MemoryType, Recalled
 
 log = structlog.get_logger(__name__)
 
-#: A query is embedded so often: when what it was expected to mean was wrong, and when its agent was moved meanwhile.
+#: The most embeddings of a query: again if the expected text to embed was wrong, and if its agent was moved meanwhile.
 _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """The text of a query that is embedded, and the model that embeds it; None: the installation's."""
+    """The text of a query that is embedded, and the model to embed it by; None: the installation's."""
 
     text: str
     model: EmbeddingModel | None
@@ -49,34 +49,33 @@ class Meaning:
 class Recaller:
     """The recalls of one transaction, for several agents of its tenant.
 
-    Term statistics are read once: reading the meaning texts of queries and recalling about the same words asks for them
-    once, so what is stored in between makes its words no more frequent.
+    The statistics of a term are read once, so memories that are stored between `meanings` and `recall` do not change them.
     """
 
     def __init__(self) -> None:
         self._terms: dict[UUID, frozenset[int]] = {}
         self._statistics: dict[UUID, TermStatistics] = {}
 
-    def meaning_texts(self, asked: Sequence[tuple[UUID, str]]) -> list[str]:
+    def meaning_texts(self, agent_texts: Sequence[tuple[UUID, str]]) -> list[str]:
         """Return, for each agent and query, the text to embed: without the names of people whose utterances are remembered.
 
         One statement for all agents.
         """
-        return [meaning.text for meaning in self.meanings(asked)]
+        return [meaning.text for meaning in self.meanings(agent_texts)]
 
-    def meanings(self, asked: Sequence[tuple[UUID, str]]) -> list[Meaning]:
+    def meanings(self, agent_texts: Sequence[tuple[UUID, str]]) -> list[Meaning]:
         """Return, for each agent and query, the text to embed, and the model of the agent's vectors. One statement."""
-        self._read_statistics(asked)
+        self._read_statistics(agent_texts)
         return [
             Meaning(text=meaning_text(text, statistics.df), model=statistics.model)
-            for agent_id, text in asked
+            for agent_id, text in agent_texts
             for statistics in (self._statistics[agent_id],)
         ]
 
     def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
         """Return the memories that each request recalls, best first, each with its score components."""
         minds = self.open_minds(requests)
-        return recalled(find(self.queries(requests), minds))
+        return read_best(_find(self.queries(requests), minds))
 
     def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, CachedMind]:
         """Return the cached minds that answer these requests, and read the statistics of the requests' terms.
@@ -98,7 +97,7 @@ class Recaller:
         return minds
 
     def queries(self, requests: Sequence[RecallRequest]) -> list[Query]:
-        """Return the requests with their words weighed by the agents' statistics. One statement at most."""
+        """Return the requests as queries whose words are weighed by the agents' statistics. One statement at most."""
         self._read_statistics([(request.agent_id, request.text) for request in requests])
         return [
             Query(
@@ -113,15 +112,15 @@ class Recaller:
             for statistics in (self._statistics[request.agent_id],)
         ]
 
-    def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
-        missing = self._missing(asked)
+    def _read_statistics(self, agent_texts: Sequence[tuple[UUID, str]]) -> None:
+        missing = self._missing(agent_texts)
         if missing:
             self._add_statistics(missing, read_term_statistics(missing))
 
-    def _missing(self, asked: Sequence[tuple[UUID, str]]) -> dict[UUID, frozenset[int]]:
-        """Return all terms of the agents of which not every term is known."""
+    def _missing(self, agent_texts: Sequence[tuple[UUID, str]]) -> dict[UUID, frozenset[int]]:
+        """Return, for the agents with a term whose statistics were not read, all of their terms so far."""
         terms: dict[UUID, set[int]] = {}
-        for agent_id, text in asked:
+        for agent_id, text in agent_texts:
             terms.setdefault(agent_id, set()).update(counted_indices(query_terms(text)))
         return {
             agent_id: self._terms.get(agent_id, frozenset()) | wanted
@@ -139,34 +138,34 @@ class Recaller:
 def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> list[Recalled]:
     """Return the memories that an agent has about a text, best first, each with its score components.
 
-    With `counts`, the agent itself recalls, and the memories are marked as used; a person's search must not set it.
+    `counts` means that the agent itself recalls: the memories are marked as used. A person's search must not set it.
     The request's text is embedded between transactions. If the embedder fails, memories are scored by words only.
     """
-    asked = [(request.agent_id, request.text)]
+    agent_texts = [(request.agent_id, request.text)]
     recaller = Recaller()
     meaning = _expected_meaning(tenant_id, request)
     if meaning is None:
         with tenant_transaction(tenant_id):
-            (meaning,) = recaller.meanings(asked)
+            (meaning,) = recaller.meanings(agent_texts)
     tries = _TRIES
     while True:
         tries -= 1
         request = replace(request, vector=_embed(tenant_id, request.agent_id, meaning), model=meaning.model)
         with tenant_transaction(tenant_id):
             minds = recaller.open_minds([request])
-            (current,) = recaller.meanings(asked)
+            (current,) = recaller.meanings(agent_texts)
             if current == meaning or not tries:
-                ((query, found),) = find(recaller.queries([request]), minds)
+                ((query, found),) = _find(recaller.queries([request]), minds)
                 if request.vector is None or found.compared or not tries:
                     return _finish_recall(query, found, counts=counts)
                 # The agent was moved to another embedding model meanwhile: embed the text by that model.
                 recaller = Recaller()
-                (current,) = recaller.meanings(asked)
+                (current,) = recaller.meanings(agent_texts)
         meaning = current
 
 
 def _finish_recall(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
-    (memories,) = recalled([(query, found)])
+    (memories,) = read_best([(query, found)])
     if counts:
         scores = {memory.id: memory.score for memory in memories}
         record_recall(agent_id=query.request.agent_id, recalled=scores)
@@ -186,14 +185,14 @@ def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None
     return Meaning(text=meaning_text(request.text, known.df), model=known.model)
 
 
-def consider(request: RecallRequest) -> tuple[Query, ScanResult]:
-    """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
+def find_candidates(request: RecallRequest) -> tuple[Query, ScanResult]:
+    """Return the query of a request, and its candidates by a scan, not ranked yet. Two statements."""
     (query,) = Recaller().queries([request])
     return query, scan(query)
 
 
 def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float] | None:
-    """Return the query's vector; none when the agent's embedder cannot be asked: words must do."""
+    """Return the query's vector; None if the agent's embedder fails, and words alone decide."""
     try:
         vector: list[float] = embed_query(tenant_id=tenant_id, texts=[meaning.text], model=meaning.model)[
             0
@@ -204,24 +203,32 @@ def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float]
     return vector
 
 
-def find(queries: Sequence[Query], minds: Mapping[UUID, CachedMind]) -> list[tuple[Query, ScanResult]]:
+def _find(queries: Sequence[Query], minds: Mapping[UUID, CachedMind]) -> list[tuple[Query, ScanResult]]:
     """Return the candidates of each query, not ranked yet: from a cached mind, or by a scan."""
-    found = find_in_cached_minds(queries, minds)
-    return [(query, here or scan(query)) for query, here in zip(queries, found, strict=True)]
+    cached = find_in_cached_minds(queries, minds)
+    return [(query, result or scan(query)) for query, result in zip(queries, cached, strict=True)]
 
 
-def recalled(answers: Sequence[tuple[Query, ScanResult]]) -> list[list[Recalled]]:
-    """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
-    ranked = [(found, _ranked(query, found)) for query, found in answers]
-    missing = {place.id for found, places in ranked for place in places if place.index not in found.texts}
+def read_best(found: Sequence[tuple[Query, ScanResult]]) -> list[list[Recalled]]:
+    """Return the best candidates of each query with their texts, best first, without memories that were deleted meanwhile.
+
+    One statement at most.
+    """
+    rankings = [(result, _rank(query, result)) for query, result in found]
+    missing = {
+        candidate.id
+        for result, ranking in rankings
+        for candidate in ranking
+        if candidate.index not in result.texts
+    }
     texts = _read_texts(missing)
     return [
         [
-            _whole(found, place, text)
-            for place in places
-            if (text := found.texts.get(place.index, texts.get(place.id))) is not None
+            _as_recalled(result, candidate, text)
+            for candidate in ranking
+            if (text := result.texts.get(candidate.index, texts.get(candidate.id))) is not None
         ]
-        for found, places in ranked
+        for result, ranking in rankings
     ]
 
 
@@ -230,7 +237,7 @@ def _read_texts(ids: Collection[UUID]) -> dict[UUID, StoredText]:
     return {memory_id: StoredText(content, detail) for memory_id, content, detail in rows}
 
 
-def _ranked(query: Query, found: ScanResult) -> list[RankedCandidate]:
+def _rank(query: Query, found: ScanResult) -> list[RankedCandidate]:
     if found.lasting is not None:
         terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
         return select_best(found.candidates, terms, query.request.limit)
@@ -248,17 +255,18 @@ def _ranked(query: Query, found: ScanResult) -> list[RankedCandidate]:
     )
 
 
-def _whole(found: ScanResult, place: RankedCandidate, text: StoredText) -> Recalled:
-    kind = MemoryType(found.type[place.index])
+def _as_recalled(found: ScanResult, ranked: RankedCandidate, text: StoredText) -> Recalled:
+    index = ranked.index
+    kind = MemoryType(found.type[index])
     return Recalled(
-        id=place.id,
+        id=ranked.id,
         type=kind,
         content=text.content,
-        role=found.candidates.role[place.index],
-        session=found.session[place.index],
-        occurred_at=moment(found.candidates.occurred[place.index]),
-        importance=float(found.candidates.importance[place.index]),
-        terms=place.terms,
-        trust=float(found.candidates.trust[place.index]),
+        role=found.candidates.role[index],
+        session=found.session[index],
+        occurred_at=moment(found.candidates.occurred[index]),
+        importance=float(found.candidates.importance[index]),
+        terms=ranked.terms,
+        trust=float(found.candidates.trust[index]),
         details=detail_lines(kind, from_json(text.detail)) if text.detail else (),
     )

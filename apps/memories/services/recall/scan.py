@@ -1,7 +1,7 @@
 """The scan of a mind: score every memory exactly in one pass over one index, and fetch the best.
 
-Only those that can be among the best go further than their score. What it takes to be among them is guessed from a
-sample of the same scores; where the guess was too high, which the answer shows, the statement is run again without one.
+Of memories that cannot be among the best, only the score is computed. The least score of the best is guessed from a sample;
+where the guess was too high, which the result shows, the statement is run again without a guess.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from arbor.memory.recall.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH,
 from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
-#: The guess admits this multiple of the wanted memories.
+#: The multiple of the wanted memories that the guess admits.
 _MARGIN = 6
-#: Scores of the sample that lie above the guess: the fewer, the less it is to be relied on.
+#: The number of the sample's scores above the guess: with fewer, the guess is less reliable.
 _ABOVE = 16
 _LEAST_SAMPLE = 100
 
@@ -61,8 +61,8 @@ _LAYOUT = np.dtype(
         ("importance", FLOAT),
         ("decay_rate", FLOAT),
         ("trust", FLOAT),
-        ("away", FLOAT),
-        ("unsaid", FLOAT),
+        ("distance", FLOAT),
+        ("word_distance", FLOAT),
         ("asks", FLAG),
         ("episode", *ID),
         ("valence", FLOAT),
@@ -79,18 +79,18 @@ _LINK_LAYOUT = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A request with its text read: what is asked of an agent's mind."""
+    """A request with its parsed text."""
 
     request: RecallRequest
     reading: ReadQuery
-    #: About how many memories the agent has: how much is read depends on it, what is found does not.
+    #: The approximate number of the agent's memories, by which the scan samples; it does not change the result.
     documents: int
-    #: The best fits, whose neighborhoods contribute, depend on them.
+    #: The weights of score components, by which the sources of associations are chosen too.
     weights: Weights = DEFAULT_WEIGHTS
 
 
 class StoredText(NamedTuple):
-    """A memory's text, and the part of its detail that prompts show, as JSON, or None without such a part."""
+    """A memory's text, and the part of its detail that prompts show, as JSON; None: none."""
 
     content: str
     detail: str | None = None
@@ -98,7 +98,7 @@ class StoredText(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """Candidates, the background statistics of that mind, and beside each candidate the columns that are returned with it."""
+    """The candidates of a query with further columns for each, and the background statistics of the mind."""
 
     candidates: Candidates
     links: Links
@@ -107,49 +107,50 @@ class ScanResult:
     compared: bool
     session: Sequence[str]
     type: Sequence[str]
-    #: The score components that uses do not change, if they are known already; `uses`, `used` and `level` of the candidates
-    #: are then filled for the contenders alone.
+    #: The score components that uses do not change, if they are computed already: then only the contenders among the candidates
+    #: have `uses`, `used` and `level`.
     lasting: Mapping[str, Numbers] | None = None
-    #: Texts that are known already, by the places of their candidates.
+    #: The texts that were read already, by the places of their candidates.
     texts: Mapping[int, StoredText] = field(default_factory=dict)
 
 
 def scan(query: Query) -> ScanResult:
-    """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and what belongs to them.
+    """Return the candidates of a query: the nearest in meaning, the best by words, the best of the time span in the text, and their neighbors.
 
-    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third; REACH turns on either side of each; and
-    MAX_ASSOCIATED_MEMORIES associated with the MAX_ASSOCIATION_SOURCES best. Where these are less than the limit, also the
-    latest memories. One statement, seldom more.
+    The seeds are SEEDS or `limit` of each of the first two, and SPAN_SEEDS of the third. Their neighbors are REACH turns on either
+    side of each, and MAX_ASSOCIATED_MEMORIES associated with the MAX_ASSOCIATION_SOURCES best. If these are fewer than the limit,
+    the latest memories are added. One statement, seldom more.
     """
-    asked = query.request
-    max_seeds = max(SEEDS, asked.limit)
+    request = query.request
+    max_seeds = max(SEEDS, request.limit)
     around = query.reading.span.around() if query.reading.span else None
     values: dict[str, Any] = {
-        "agent": asked.agent_id,
-        "now": asked.now,
-        **query_vector(asked.vector, asked.model),
+        "agent": request.agent_id,
+        "now": request.now,
+        **query_vector(request.vector, request.model),
         "lexical": sparsevec_text(query.reading.lexical),
         "max_seeds": max_seeds,
-        "limit": asked.limit,
+        "limit": request.limit,
         **association_values(query.weights),
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
-        values |= {"kept_by_time": SPAN_SEEDS, "beside_words": MEANING_BESIDE_WORDS}
-    conditions, filtered = filter_conditions(asked.only)
+        values |= {"span_seeds": SPAN_SEEDS, "beside_words": MEANING_BESIDE_WORDS}
+    conditions, filtered = filter_conditions(request.only)
     values |= filtered
     timed, filled = around is not None, False
-    # How many a filter leaves is not known; a session to be left out is seldom most of a mind.
-    narrow = replace(asked.only, without_session="", without_since=None) != EVERYTHING
-    share, sample = (1.0, 0) if narrow else _guess(query.documents, max_seeds)
+    # Without a guess for a filter, which may leave few memories; a session that is left out is seldom most of a mind.
+    is_filtered = replace(request.only, without_session="", without_since=None) != EVERYTHING
+    share, sample = (1.0, 0) if is_filtered else _guess(query.documents, max_seeds)
     while True:
         statement = _statement(timed=timed, filled=filled, conditions=conditions)
         row = fetch_packed(statement, share=share, sample=sample, **values)
         if not row[-1]:
+            # The guess was too high.
             sample = 0
             continue
-        found = _found(row, asked.now)
-        if filled or len(found.candidates) >= min(asked.limit, query.documents):
+        found = _found(row, request.now)
+        if filled or len(found.candidates) >= min(request.limit, query.documents):
             return found
         # Too few memories fit: add the latest ones.
         filled = True
@@ -178,7 +179,7 @@ def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
 
 
 def _guess(documents: int, max_seeds: int) -> tuple[float, int]:
-    """Return the share of the memories to admit, and the size of the sample to guess from; a sample of 0 admits all."""
+    """Return the share of the memories to admit, and the size of the sample for the guess; a sample of 0 admits all."""
     share = _MARGIN * max_seeds / max(documents, 1)
     return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
@@ -187,7 +188,7 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
     data, associations, *texts, mean, deviation, compared, _ = row
     rows = unpack(data, _LAYOUT)
     ids = rows["id"].astype(np.uint64)
-    # A seed is in its own stretch too.
+    # Seeds are twice among the rows: they are in their own stretches too.
     order = np.lexsort((ids[:, 1], ids[:, 0]))
     first = np.ones(len(rows), dtype=np.bool_)
     first[1:] = (ids[order[1:]] != ids[order[:-1]]).any(axis=1)
@@ -201,8 +202,8 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
 
     candidates = Candidates(
         ids=ids[once],
-        words=-numbers("unsaid"),
-        similarity=-numbers("away"),
+        words=-numbers("word_distance"),
+        similarity=-numbers("distance"),
         session=session_numbers(session),
         position=rows["position"].astype(np.int64),
         role=role,
@@ -230,12 +231,12 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
 
 
 def association_values(weights: Weights) -> dict[str, Any]:
-    """Return the values that ASSOCIATIONS takes beside the scan's own."""
+    """Return the values of ASSOCIATIONS, besides those of the scan."""
     return {"words": weights.words, "meaning": weights.meaning}
 
 
 def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
-    """Unpack the associations between candidates, given by their ids; associations with other memories are left out."""
+    """Unpack the associations between the candidates with these ids; associations with other memories are left out."""
     if not data:
         return NO_LINKS
     rows = unpack(data, _LINK_LAYOUT)
@@ -253,7 +254,7 @@ def _keys(ids: npt.NDArray[Any]) -> list[bytes]:
 
 
 def filter_conditions(only: RecallFilter) -> tuple[str, dict[str, Any]]:
-    """Return conditions, each after an AND, and their values."""
+    """Return the SQL conditions of a filter, each after an AND, and their values."""
     values = {
         "types": [memory_type.value for memory_type in sorted(only.types)] or None,
         "since": only.since,

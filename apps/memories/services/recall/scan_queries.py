@@ -1,4 +1,4 @@
-"""The statement by hand that scans a mind, and its parts."""
+"""The SQL statement that scans a mind, and its parts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
         || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
         || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
-# Part: memories from the neighborhoods of the best-fitting memories, the sources of associations; the fit is that of `arbor.memory.fusion.score`.
-# The statement must define `best`, `background`, `chosen` and `found`.
+# Part: memories from the neighborhoods of the best-fitting memories, the sources of associations; the fit is that of
+# `arbor.memory.recall.fusion`. The statement must define `best`, `background`, `chosen` and `found`.
 ASSOCIATIONS = f"""), association_source AS MATERIALIZED (
     SELECT id, fit FROM (
-        SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
-            THEN least(1, greatest(0, -(away + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
+        SELECT id, %(words)s::float8 * -coalesce(word_distance, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND distance IS NOT NULL
+            THEN least(1, greatest(0, -(distance + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
         FROM chosen JOIN best USING (id) CROSS JOIN background
     ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {MAX_ASSOCIATION_SOURCES}
 ), association AS MATERIALIZED (
@@ -49,34 +49,34 @@ PACKED_LINKS = (
     "(SELECT string_agg(uuid_send(source) || uuid_send(id) || float8send(share), ''::bytea) FROM association)"
 )
 
-# Score all memories of a mind by one index-only scan.
-# pgvector's operator returns the negative inner product, so lower values of `away` and `unsaid` are better. `OFFSET 0` prevents
-# that they are computed again at each use. The stretches around the seeds of a session do not overlap: each begins where the
-# previous one ends. LIMIT 1 makes the planner read one row by its key; it would otherwise read all rows of the tenant.
+# Score all memories of a mind by one index-only scan. pgvector's operator returns the negative inner product, so lower values of
+# `distance` and `word_distance` are better. `OFFSET 0` prevents that they are computed again at each use. The stretches around the
+# seeds of a session do not overlap: each begins where the previous one ends. LIMIT 1 makes the planner read one row by its key; it
+# would otherwise read all rows of the tenant.
 SCAN = """
 WITH asked AS MATERIALIZED (
     SELECT {vector} AS vector
 ), sample AS MATERIALIZED (
-    SELECT embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+    SELECT embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
     FROM {mind} LIMIT %(sample)s
 ), edge AS MATERIALIZED (
-    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY away), 'infinity') AS away,
-        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
+    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY distance), 'infinity') AS distance,
+        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY word_distance), 0) AS word_distance
     FROM sample
 ), scored AS MATERIALIZED (
-    SELECT array_agg(ROW (id, away, unsaid, {timely})) FILTER {among} AS places,
-        count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
+    SELECT array_agg(ROW (id, distance, word_distance, {timely})) FILTER {among} AS places,
+        count(distance) AS embedded, coalesce(avg(distance), 0) AS mean, coalesce(sum(distance * distance) / nullif(count(distance), 0), 0) AS square
     FROM (
-        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS distance, lexical <#> %(lexical)s::sparsevec AS word_distance
         FROM {mind} OFFSET 0
     ) memory
 ), background AS MATERIALIZED (
     SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
 ), best AS MATERIALIZED (
-    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
+    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, distance float8, word_distance float8, timely bool)
 ), chosen AS (
-    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(max_seeds)s)
-    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(max_seeds)s)
+    (SELECT id FROM best WHERE distance IS NOT NULL ORDER BY distance, id LIMIT %(max_seeds)s)
+    UNION (SELECT id FROM best WHERE word_distance < 0 ORDER BY word_distance, id LIMIT %(max_seeds)s)
     {or_timely}
     {or_recent}
 ), found AS MATERIALIZED (
@@ -106,9 +106,9 @@ SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at
         || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
     {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
     (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
-    (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
+    (SELECT count(*) FROM best WHERE distance <= (SELECT distance FROM edge))
         >= (SELECT least(%(max_seeds)s, embedded) FROM background)
-    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(max_seeds)s)
+    AND ((SELECT word_distance FROM edge) = 0 OR (SELECT count(*) FROM best WHERE word_distance < (SELECT word_distance FROM edge)) >= %(max_seeds)s)
 FROM candidate c
 LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
     WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
@@ -121,20 +121,20 @@ SCANNED_MIND = """memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
         AND (expires_at IS NULL OR expires_at > %(now)s)"""
 
-# Part: what happened last, where too little fits.
+# Part: the latest memories, where too few match.
 OR_RECENT = """UNION (SELECT id FROM (
         SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
     ) recent)"""
 
-# Part: the guess of what can be among the best.
-AMONG_THE_BEST = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
+# Part: the condition for a memory to be among the best, by the guess.
+AMONG_THE_BEST = "(WHERE distance <= (SELECT distance FROM edge) OR word_distance < (SELECT word_distance FROM edge){or_timely})"
 
-# Part: what happened in the time that is spoken of.
+# Part: the condition for a memory to be of the time span in the text.
 TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
 
-# Part: the best of that time.
+# Part: the best memories of that time span.
 OR_TIMELY = """UNION (
         SELECT id FROM best, background WHERE timely
-        ORDER BY coalesce(unsaid, 0) + %(beside_words)s * coalesce((away + mean) / nullif(deviation, 0), 0), id
-        LIMIT %(kept_by_time)s
+        ORDER BY coalesce(word_distance, 0) + %(beside_words)s * coalesce((distance + mean) / nullif(deviation, 0), 0), id
+        LIMIT %(span_seeds)s
     )"""

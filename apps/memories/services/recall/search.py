@@ -1,6 +1,6 @@
 """Search an agent's memories by similarity of meaning alone, exactly (seed 004).
 
-An agent's own recall (`recaller.py`) ranks by many score components; this search compares vectors and nothing else.
+A recall (`recaller.py`) ranks by many score components; this search compares vectors and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from arbor.errors import EmbeddingFailed
 from arbor.memory.recall.recall_request import RecallFilter, check_query
 from arbor.memory.values import MemoryType
 
-#: A search is tried again if the agent was moved to another embedding model meanwhile, which is rare.
+#: The most tries of a search: again if the agent was moved to another embedding model meanwhile, which is rare.
 _TRIES = 3
 
 
@@ -58,12 +58,12 @@ def search_similar_memories(
         if found is not None:
             return found
     raise EmbeddingFailed(
-        f"agent {agent_id} is being moved to another embedding model: ask again in a moment"
+        f"agent {agent_id} is being moved to another embedding model: search again in a moment"
     )
 
 
 def embed_for_agent(*, tenant_id: UUID, agent_id: UUID, text: str) -> tuple[list[float], EmbeddingModel]:
-    """Return a query's vector, made by the embedding model of the agent, and that model. Raises EmbeddingFailed."""
+    """Return a query's vector by the embedding model of the agent, and that model. Raises EmbeddingFailed."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     vector: list[float] = embed_query(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()

@@ -24,7 +24,7 @@ from apps.memories.models import (
 from apps.memories.services.clusters.clusters import remove_from_clusters
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.retention import queries
-from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
+from apps.memories.services.store.term_counts import count_terms_of, lock_minds, terms_of
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
@@ -32,7 +32,7 @@ from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
 from arbor.signals import SignalName, memory_data, signal
 
-#: Memories per call at most, so that transactions stay short and audit events can list all ids.
+#: The most memories of one call, so that transactions stay short and audit records can list all ids.
 MOST_AT_ONCE = 1_000
 REASON_LENGTH = 500
 #: Prefixes of actors that are persons: signed-in users, and users of the command line.
@@ -56,7 +56,7 @@ def archive(
 ) -> int:
     """Archive memories in the open transaction; return how many were active.
 
-    `restore` makes them active again. Writes one audit event per agent, with the ids.
+    `restore` makes them active again. Writes one audit record for each agent, with the ids.
     Raises NotFound for unknown ids, LimitReached for more than MOST_AT_ONCE, Invalid for a reason that is empty or too
     long; nothing is written then.
     """
@@ -69,7 +69,7 @@ def archive(
         Upkeep.objects.filter(memory_id__in=ids).update(
             stale=False, unclustered=False, unextracted=False, unweighed=False
         )
-        _count_words(ids, sign=-1)
+        count_words(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
 
@@ -77,9 +77,9 @@ def archive(
 def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bool = False) -> int:
     """Restore archived memories in the open transaction; return how many were archived.
 
-    An expiry that has passed is dropped, and the memory counts as reinforced now, so that its decay starts again. It
-    can be forgotten again by the same rules, unless it is restored `for_good`, which makes it permanent.
-    Raises like `archive`.
+    An expiry that has passed is removed, and the memory counts as reinforced now, so that its decay starts again. The
+    memory can be forgotten again by the same rules, unless it is restored `for_good`, which makes it permanent.
+    Raises the same errors as `archive`.
     """
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ARCHIVED)
     ids = _all_ids(by_agent)
@@ -88,7 +88,7 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
         # A restoration shows that the memories matter, so it counts as a reinforcement.
         reinforce(dict.fromkeys(ids, 1))
         set_flags(ids)
-        _count_words(ids, sign=1)
+        count_words(ids, sign=1)
         _mark_derived_stale(ids)
         verb = "restored for good" if for_good else "restored"
         _record(AuditAction.MEMORIES_RESTORED, by_agent, verb=verb, reason=reason, actor=actor)
@@ -96,12 +96,12 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
 
 
 def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
-    """Delete archived memories and all data that belongs to them for good, in the open transaction.
+    """Delete archived memories and all data that belongs to them for good, in the open transaction; return how many were deleted.
 
-    Only persons may (actors `user:…` or `cli:…`). The audit event has ids and content hashes, but no content. Prompts and
+    Only persons may (actors `user:…` or `cli:…`). The audit record has ids and content hashes, but no content. Prompts and
     replies of model calls about the memories are emptied. Texts derived earlier, such as an episode's summary or a
     heartbeat's trace, stay unchanged.
-    Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and otherwise like `archive`.
+    Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
     """
     if not actor.startswith(_PERSONS):
         raise PermissionDenied(f"only a person removes memories for good (user:… or cli:…), not {actor!r}")
@@ -110,9 +110,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
     rows = lock_memories(memory_ids)
     if active := [row[0] for row in rows if row[2] != MemoryStatus.ARCHIVED]:
-        raise Invalid(
-            f"a memory is archived before it is removed for good; not archived: {first_ids(active)}"
-        )
+        raise Invalid(f"archive memories before you remove them for good; not archived: {first_ids(active)}")
     ids = [row[0] for row in rows]
     if not ids:
         return 0
@@ -146,7 +144,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
 
 
 def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStatus) -> _Locked:
-    """Lock the memories, and return by agent the memories that have the status `of`."""
+    """Lock memories, and return those with the status `of`, by agent."""
     _check(memory_ids, reason=reason, actor=actor)
     by_agent: _Locked = defaultdict(list)
     for memory_id, agent_id, status, _ in lock_memories(memory_ids):
@@ -157,15 +155,15 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
 
 def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
     if len(set(memory_ids)) > MOST_AT_ONCE:
-        raise LimitReached(f"one act takes at most {MOST_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
+        raise LimitReached(f"one call takes at most {MOST_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
     if not 1 <= len(reason.strip()) <= REASON_LENGTH or "\0" in reason:
         raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters without NUL, got {len(reason)}")
     if not actor.strip():
-        raise Invalid("say who does it: `user:NAME`, `cli:NAME` or `system:PART`")
+        raise Invalid(f"the actor is `user:NAME`, `cli:NAME` or `system:PART`, got {actor!r}")
 
 
 def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
-    """Lock memories and their minds; return (id, agent, status, content hash) in the order of ids. Raises NotFound."""
+    """Lock memories and their minds; return (id, agent, status, content hash) of each, in the order of ids. Raises NotFound."""
     ids = sorted(set(memory_ids))
     memories = Memory.objects.filter(id__in=ids)
     owners: dict[UUID, UUID] = dict(memories.values_list("id", "agent_id"))
@@ -174,7 +172,7 @@ def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     if not ids:
         return []
     lock_minds(owners.values())
-    # In the order of ids, as everywhere, to avoid deadlocks. FOR NO KEY UPDATE, because a concurrent recall inserts
+    # In the order of ids, as everywhere, to avoid deadlocks. FOR NO KEY UPDATE, because a concurrent recall may insert
     # references to these memories.
     locked = memories.order_by("id").select_for_update(no_key=True)
     rows: list[tuple[Any, ...]] = list(locked.values_list("id", "agent_id", "status", "content_hash"))
@@ -199,19 +197,19 @@ def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
     memories = Memory.objects.filter(id__in=ids)
     if for_good:
         changes: dict[str, Any] = {"expires_at": None, "retention": Retention.PERMANENT}
-        # A pin, which outlasts the archive, would give back the retention from before.
+        # A pin remains while its memory is archived, and would give back the retention from before when it is removed.
         Pin.objects.filter(memory_id__in=ids).update(**changes)
     else:
         changes = {"expires_at": Case(When(expires_at__gt=Now(), then="expires_at"))}
     memories.update(status=MemoryStatus.ACTIVE, archived_at=None, **changes)
 
 
-def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
+def count_words(ids: Sequence[UUID], *, sign: int) -> None:
+    """Add (`sign` 1) or subtract (-1) the terms of memories in the counts of their agents. Two statements."""
     words: dict[UUID, list[list[int]]] = defaultdict(list)
     for agent_id, lexical in Memory.objects.filter(id__in=ids).values_list("agent_id", "lexical"):
         words[agent_id].append(terms_of(lexical))
-    for agent_id, terms in sorted(words.items()):
-        count_terms(agent_id, terms, sign=sign)
+    count_terms_of(words, sign=sign)
 
 
 def _mark_derived_stale(ids: Sequence[UUID]) -> None:
@@ -246,7 +244,7 @@ def _record(
 
 
 def reinforce(times: Mapping[UUID, int]) -> None:
-    """Add to the memories' counts of reinforcements and restart their decay. One statement."""
+    """Add numbers of times to the reinforcements of memories, and restart their decay. One statement."""
     change(queries.REINFORCE, ids=list(times), times=list(times.values()))
 
 
@@ -259,5 +257,5 @@ def set_flags(memory_ids: Sequence[UUID]) -> None:
 
 
 def flag_for_reindexing(memory_ids: Sequence[UUID]) -> None:
-    """Have the words of these memories' details indexed again by `reindex_words`. One statement."""
+    """Flag memories so that `reindex_words` indexes the words of their details again. One statement."""
     Upkeep.objects.filter(memory_id__in=list(memory_ids)).update(unindexed=True)

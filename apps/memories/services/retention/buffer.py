@@ -47,7 +47,7 @@ from arbor.signals import SignalName, memory_data, signal
 _MATTERING = Q(promoted_to=None) & (
     Q(importance__gte=PROMOTION_IMPORTANCE) | Q(accesses__gte=PROMOTION_ACCESSES)
 )
-#: Items promoted in one step, whose texts are embedded together.
+#: The most items that one step promotes; their texts are embedded together.
 STEP = 50
 
 
@@ -60,13 +60,13 @@ class FoundBufferItem:
     role: str
     source: str
     importance: float
-    #: Number of the agent's searches that found the item, including this one.
+    #: The number of the agent's searches that found the item, including this one.
     accesses: int
-    held_at: datetime
+    created_at: datetime
     expires_at: datetime
     #: The similarity in meaning plus the share of the query's words that occur in the item.
     score: float
-    #: How far it is believed, 0 to 1.
+    #: How far the content is believed, 0 to 1.
     trust: float
 
 
@@ -78,8 +78,8 @@ def add_buffer_items(*, agent_id: UUID, items: Sequence[NewBufferItem]) -> list[
 def buffer_for_agents(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
     """Add items to the buffers of several agents in the open transaction, and return their ids in order. One statement.
 
-    Adding an item again extends its life. Each agent's buffer has at most CAPACITY items: the least important ones are
-    deleted, which is audited. The embedding backlog adds the vectors. Raises LimitReached for more than CAPACITY items.
+    An item that is added again expires later. Each agent's buffer has at most CAPACITY items: the least important ones are
+    deleted, which the audit log records. The embedding backlog adds the vectors. Raises LimitReached for more than CAPACITY items.
     """
     digests = {
         agent_id: [content_hash(item.content) for item in of_agent] for agent_id, of_agent in items.items()
@@ -112,7 +112,7 @@ def buffer_for_agents(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUI
 
 @dataclass(frozen=True, kw_only=True)
 class BufferSearch:
-    """A search of one agent's buffer. Raises Invalid for a text or limit that recall would refuse."""
+    """A search of one agent's buffer. Raises Invalid for a text or limit that recall refuses."""
 
     agent_id: UUID
     text: str
@@ -156,7 +156,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[FoundBufferIte
             "source",
             "importance",
             "accesses",
-            "held_at",
+            "created_at",
             "expires_at",
             "score",
             "trust",
@@ -183,7 +183,7 @@ def _row(agent_id: UUID, digest: bytes, item: NewBufferItem) -> dict[str, Any]:
 
 
 def record_cleared(agent_id: UUID, count: int, why: str) -> None:
-    """Write an audit event about items deleted from an agent's buffer, with the reason."""
+    """Record items deleted from an agent's buffer in the audit log, with the reason."""
     items = "item" if count == 1 else "items"
     record(
         action=AuditAction.BUFFER_CLEARED,
@@ -195,7 +195,7 @@ def record_cleared(agent_id: UUID, count: int, why: str) -> None:
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Promote a buffer item of any importance and return the memory's id. In transactions of its own.
+    """Promote a buffer item of any importance in transactions of its own, and return the memory's id.
 
     The audit log records the actor. Raises NotFound if this agent has no such item.
     """
@@ -217,7 +217,7 @@ def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
     if items:
         _promote(tenant_id, agent_id, items)
     with tenant_transaction(tenant_id):
-        # Heartbeats lock buffer items in the orders of ids and of contents.
+        # Heartbeats lock buffer items in two orders, of ids and of contents, so the schedule is locked first.
         lock_schedule(agent_id)
         expired = BufferItem.objects.filter(agent_id=agent_id, expires_at__lte=Now()).exclude(_MATTERING)
         cleared = dict(expired.select_for_update().values_list("id", "promoted_to_id"))
@@ -235,7 +235,7 @@ def _items(agent_id: UUID) -> QuerySet[BufferItem]:
 def _promote(
     tenant_id: UUID, agent_id: UUID, items: Sequence[BufferItem], *, actor: str | None = None
 ) -> list[UUID]:
-    """Store buffer items as memories, embedding outside transactions. Idempotent: it can run again after an interruption."""
+    """Store buffer items as memories, embedded outside transactions; return their ids. Idempotent: after an interruption it can run again."""
     memories = [
         NewMemory(
             content=item.content,

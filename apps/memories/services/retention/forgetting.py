@@ -1,6 +1,6 @@
 """Forgetting: find memories by each rule in one statement, and archive them agent by agent in bounded steps.
 
-The rules are in `arbor.memory.forgetting`. The statements in `queries` implement them in SQL; a test compares the two. A
+The rules are in `arbor.memory.forgetting`. The statements in `queries` implement the rules in SQL; a test compares both. A
 plan applies the rules in Python.
 """
 
@@ -36,9 +36,9 @@ from arbor.memory.forgetting import (
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 ACTOR = "system:maintenance"
-#: Memories archived in one step at most.
+#: The most memories that one step archives.
 STEP = MOST_AT_ONCE
-#: Memories read for a plan at most, and characters shown of each.
+#: The most memories that a plan reads, and the characters that it shows of each.
 _MOST_PLANNED = 50_000
 _GLIMPSE = 160
 
@@ -49,10 +49,10 @@ class PlannedArchival:
 
     memory_id: UUID
     type: MemoryType
-    #: The beginning of its text.
+    #: The beginning of the memory's text.
     content: str
     reason: ForgettingReason
-    #: The stored importance, raised by use, and decayed since the last use.
+    #: The importance: as stored, raised by use, and then decayed since the last use.
     importance: float
     effective_importance: float
     decayed_importance: float
@@ -75,8 +75,8 @@ class ForgettingPlan:
         return sum(memory.reason is reason for memory in self.memories)
 
 
-def policy() -> ForgettingPolicy:
-    """Return the installation's limits. Raises ConfigurationInvalid for one out of range."""
+def forgetting_policy() -> ForgettingPolicy:
+    """Return the limits from the settings. Raises ConfigurationInvalid for a limit out of range."""
     return ForgettingPolicy(
         archive_below=settings.ARBOR_ARCHIVE_BELOW,
         cleanup_below=settings.ARBOR_CLEANUP_BELOW,
@@ -87,12 +87,12 @@ def policy() -> ForgettingPolicy:
 
 
 def fade_memories() -> JobRunResult:
-    """Archive faded memories of each agent whose last run is a day ago."""
+    """Archive faded memories, of each agent whose last run is a day ago."""
     return run_job("fade", waiting=queries.MINDS_DUE.format(checked_at="forgot_at"), step=_fade)
 
 
 def clean_up_memories() -> JobRunResult:
-    """Archive memories that were of little importance from the start, of each agent whose last run is a day ago."""
+    """Archive trivial memories, of each agent whose last run is a day ago."""
     return run_job("clean_up", waiting=queries.MINDS_DUE.format(checked_at="cleaned_at"), step=_clean_up)
 
 
@@ -102,11 +102,11 @@ def enforce_quotas() -> JobRunResult:
 
 
 def plan_forgetting(*, agent_id: UUID, limits: ForgettingPolicy | None = None) -> ForgettingPlan:
-    """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
+    """Plan the archiving of an agent's memories, with reasons, in the open transaction. One statement.
 
-    Applies the rules in Python to all active memories, so it is meant for requests of people, not for jobs.
+    Applies the rules in Python to all active memories, which is for requests of people, not for jobs.
     """
-    limits = limits or policy()
+    limits = limits or forgetting_policy()
     rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     forgotten: dict[UUID, ForgettingReason] = {}
@@ -165,14 +165,14 @@ def _planned(
 
 
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
-    limits = policy()
+    limits = forgetting_policy()
     reason = f"{ForgettingReason.FADED} below {limits.archive_below:g}, decayed since they were last used"
     rule = _Rule(statement=queries.FADED_MEMORIES, limits=limits, reason=reason, checked_at="forgot_at")
     return _apply_rule(tenant_id, agent_id, rule)
 
 
 def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
-    limits = policy()
+    limits = forgetting_policy()
     reason = (
         f"{ForgettingReason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
     )
@@ -182,7 +182,7 @@ def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Rule:
-    """A rule of forgetting that needs no more than one statement."""
+    """A rule of forgetting whose memories one statement finds."""
 
     statement: str
     limits: ForgettingPolicy
@@ -196,13 +196,15 @@ def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
         if not try_lock_mind(agent_id):
             return 0
         ids = _find(rule.statement, agent_id, rule.limits)
-        return _archive_step(
-            agent_id, ids, reason=rule.reason, checked_at=rule.checked_at, all_found=len(ids) < STEP
-        )
+        if ids:
+            archive(memory_ids=ids, reason=rule.reason, actor=ACTOR)
+        if len(ids) < STEP:
+            _mark_checked(agent_id, rule.checked_at)
+        return len(ids)
 
 
 def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
-    limits = policy()
+    limits = forgetting_policy()
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
@@ -211,7 +213,7 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
             MemoryType(kind): count
             for kind, count in active.annotate(count=Count("id")).values_list("type", "count")
         }
-        archived, settled = 0, True
+        archived, all_checked = 0, True
         for kind in MemoryType:
             quota = limits.quota_of(kind)
             excess = counts.get(kind, 0) - quota
@@ -223,10 +225,10 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
             if ids:
                 reason = f"{ForgettingReason.CROWDED}, the least important above the quota of {quota:,} {kind} memories"
                 archive(memory_ids=ids, reason=reason, actor=ACTOR)
-            # Protected memories count but cannot be archived; without candidates, nothing more can be done.
-            settled = settled and (len(ids) == excess or (not ids and archived < STEP))
+            # Protected memories count but cannot be archived: a type without candidates needs no further step.
+            all_checked = all_checked and (len(ids) == excess or (not ids and archived < STEP))
             archived += len(ids)
-        if settled:
+        if all_checked:
             _mark_checked(agent_id, "counted_at")
         return archived
 
@@ -234,48 +236,41 @@ def _enforce_quota(tenant_id: UUID, agent_id: UUID) -> int:
 def _find_least(
     agent_id: UUID, limits: ForgettingPolicy, kind: MemoryType, *, excess: int, active: int
 ) -> list[UUID]:
-    """Return up to `excess` of the least important memories of a type, reading as few as possible."""
-    looked = STEP
+    """Return up to `excess` of the least important memories of a type, of which `active` are active, reading as few as possible."""
+    candidates = STEP
     while excess > 0:
-        every = looked >= active
+        reads_all = candidates >= active
         ids = _find(
             queries.LEAST_IMPORTANT,
             agent_id,
             limits,
             type=kind.value,
-            looked=looked,
+            candidates=candidates,
             step=excess,
-            all=every,
+            all=reads_all,
         )
-        if ids or every:
+        if ids or reads_all:
             return ids
-        looked *= 4
+        candidates *= 4
     return []
 
 
 def _find(statement: str, agent_id: UUID, limits: ForgettingPolicy, **values: Any) -> list[UUID]:
     return [
-        row[0] for row in fetch(statement, **{**_figures(limits), "agent": agent_id, "step": STEP, **values})
+        row[0]
+        for row in fetch(statement, **{**_rule_values(limits), "agent": agent_id, "step": STEP, **values})
     ]
 
 
-def _figures(limits: ForgettingPolicy) -> dict[str, Any]:
+def _rule_values(limits: ForgettingPolicy) -> dict[str, Any]:
     return {
         "boost": BOOST,
-        "kept": RETAINED_PER_WEEK,
-        "enough": queries.ENOUGH_WEEKS,
+        "retained": RETAINED_PER_WEEK,
+        "most_weeks": queries.MOST_WEEKS,
         "archive_below": limits.archive_below,
         "cleanup_below": limits.cleanup_below,
         "grace": limits.grace,
     }
-
-
-def _archive_step(agent_id: UUID, ids: list[UUID], *, reason: str, checked_at: str, all_found: bool) -> int:
-    if ids:
-        archive(memory_ids=ids, reason=reason, actor=ACTOR)
-    if all_found:
-        _mark_checked(agent_id, checked_at)
-    return len(ids)
 
 
 def _mark_checked(agent_id: UUID, checked_at: str) -> None:
@@ -283,7 +278,7 @@ def _mark_checked(agent_id: UUID, checked_at: str) -> None:
 
 
 def try_lock_mind(agent_id: UUID) -> bool:
-    """Lock an agent's mind without waiting; return False if it is locked, and maintenance tries again later."""
+    """Lock an agent's mind without waiting; return False if another transaction has locked it, and maintenance tries again later."""
     ((locked,),) = fetch(queries.TRY_LOCK_MIND, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)
 

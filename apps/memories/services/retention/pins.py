@@ -28,14 +28,14 @@ REASON_LENGTH = 500
 def pin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
     """Pin memories in the open transaction; return how many were not pinned before.
 
-    A pinned memory does not decay, has no expiry, and is archived by people only. `unpin` gives it back what it had before.
+    A pinned memory does not decay, has no expiry, and is archived by people only. `unpin` restores the values from before.
     Raises NotFound for unknown ids, Invalid for an archived memory or a reason that is too long, and LimitReached above
     MOST_PINS; nothing is written then.
     """
     check_line("a reason", reason, REASON_LENGTH)
     rows = lock_memories(memory_ids)
     if archived := [row[0] for row in rows if row[2] != MemoryStatus.ACTIVE]:
-        raise Invalid(f"a memory is restored before it is pinned; archived: {first_ids(archived)}")
+        raise Invalid(f"restore memories before you pin them; archived: {first_ids(archived)}")
     memories = list(
         Memory.objects.filter(id__in=[row[0] for row in rows], pin__isnull=True)
         .only("tenant_id", "agent_id", "decay_rate", "retention", "expires_at")
@@ -57,8 +57,8 @@ def pin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
 def unpin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
     """Unpin memories in the open transaction; return how many were pinned.
 
-    They get back their rate of decay, their retention, and an expiry that has not passed. Their decay starts now, because
-    they did not decay while they were pinned. Raises NotFound for unknown ids, and Invalid for a reason that is too long.
+    The memories get back their rate of decay, their retention, and an expiry that has not passed. Their decay starts now,
+    because they did not decay while they were pinned. Raises NotFound for unknown ids, and Invalid for a reason that is too long.
     """
     check_line("a reason", reason, REASON_LENGTH)
     ids = [row[0] for row in lock_memories(memory_ids)]
@@ -74,7 +74,7 @@ def unpin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
         by_agent[former.agent_id].append(former.memory_id)
     unpinned = [former.memory_id for former in pins]
     Pin.objects.filter(memory_id__in=unpinned).delete()
-    # No further reinforcement, but its time: the decay starts anew.
+    # Zero further reinforcements, at the present time: the decay starts again.
     reinforce(dict.fromkeys(unpinned, 0))
     _record(by_agent, verb="unpinned", actor=actor, reason=reason)
     return len(unpinned)

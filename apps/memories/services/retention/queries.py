@@ -1,4 +1,4 @@
-"""Handwritten statements of retention: the buffer of heartbeats, and the rules of forgetting.
+"""SQL statements of retention: the buffer, the rules of forgetting, and purges.
 
 The rules scan a narrow index of the agent's memories, and read the table only for candidates.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from apps.tenants.packing import sql_literal
 from arbor.memory.buffer import PROMOTION_ACCESSES, PROMOTION_IMPORTANCE
 
-# Weeks after which any importance has decayed to nothing; more would underflow in PostgreSQL's `power`.
-ENOUGH_WEEKS = 10_000
+# The most weeks of decay, after which any importance is 0; with more, PostgreSQL's `power` would underflow.
+MOST_WEEKS = 10_000
 
-# `date_part` rather than `extract`, whose numeric arithmetic takes ten times as long.
-_WEEKS = "least(%(enough)s, greatest(0, date_part('epoch', now() - {moment}) / 604800))"
+# Part: the weeks since a moment. `date_part` rather than `extract`, whose numeric arithmetic takes ten times as long.
+_WEEKS = "least(%(most_weeks)s, greatest(0, date_part('epoch', now() - {moment}) / 604800))"
 
 # Part: a memory `m` with the importance raised by its uses, from _USES.
 _USED = """
@@ -39,18 +39,18 @@ _NEEDED = """(EXISTS (
     WHERE l.tenant_id = %(tenant)s AND l.memory_id = {id} AND g.state IN ('active', 'queued', 'backburner')
 ))"""
 
-# Find faded memories (`arbor.memory.forgetting`). The first condition is a lower bound that needs no uses: importance
-# decayed since creation, without additions by use.
+# Find faded memories (`arbor.memory.forgetting`). The inner condition on importance is a bound that needs no uses: a memory that
+# has not faded without any use, since its creation, has not faded with uses.
 FADED_MEMORIES = f"""
 SELECT id FROM (
     SELECT {_USED} FROM memories_memory m {_USES}
     WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.retention <> 'permanent'
-        AND m.importance * power(%(kept)s, {_WEEKS.format(moment="m.created_at")}) < %(archive_below)s
+        AND m.importance * power(%(retained)s, {_WEEKS.format(moment="m.created_at")}) < %(archive_below)s
         AND m.created_at <= now() - %(grace)s
-) held
+) candidate
 WHERE touched_at <= now() - %(grace)s
-    AND effective * power(%(kept)s, {_WEEKS.format(moment="touched_at")}) < %(archive_below)s
-    AND NOT {_NEEDED.format(id="held.id")}
+    AND effective * power(%(retained)s, {_WEEKS.format(moment="touched_at")}) < %(archive_below)s
+    AND NOT {_NEEDED.format(id="candidate.id")}
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608 (no external input)
 
@@ -60,29 +60,30 @@ SELECT id FROM (
     SELECT {_USED} FROM memories_memory m {_USES}
     WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.retention <> 'permanent'
         AND m.importance < %(cleanup_below)s AND m.type = 'episodic' AND m.created_at <= now() - %(grace)s
-) held
-WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT {_NEEDED.format(id="held.id")}
+) candidate
+WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT {_NEEDED.format(id="candidate.id")}
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608
 
-# Find the least important memories of a type, reading only the first `looked` by stored importance. Use only raises importance, so a
-# memory whose raised importance is not above the last stored one read ranks before all memories that were not read.
+# Find the least important memories of a type, reading only the first `candidates` by stored importance. Use only raises importance,
+# so a memory whose raised importance is at most the stored importance of the last candidate ranks before all memories that were not
+# read.
 LEAST_IMPORTANT = f"""
 WITH least AS MATERIALIZED (
     SELECT tenant_id, id, type, importance, created_at FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND retention <> 'permanent'
         AND type = %(type)s
-    ORDER BY importance, created_at, id LIMIT %(looked)s
+    ORDER BY importance, created_at, id LIMIT %(candidates)s
 ), last AS (
     SELECT importance, created_at, id FROM least ORDER BY importance DESC, created_at DESC, id DESC LIMIT 1
 )
-SELECT held.id FROM (SELECT {_USED} FROM least m {_USES}) held, last
-WHERE (%(all)s OR (held.effective, held.created_at, held.id) <= (last.importance, last.created_at, last.id))
-    AND NOT {_NEEDED.format(id="held.id")}
-ORDER BY held.effective, held.created_at, held.id LIMIT %(step)s
+SELECT candidate.id FROM (SELECT {_USED} FROM least m {_USES}) candidate, last
+WHERE (%(all)s OR (candidate.effective, candidate.created_at, candidate.id) <= (last.importance, last.created_at, last.id))
+    AND NOT {_NEEDED.format(id="candidate.id")}
+ORDER BY candidate.effective, candidate.created_at, candidate.id LIMIT %(step)s
 """  # noqa: S608
 
-# Read an agent's active memories for a plan; those that open goals need are found once, not for each memory.
+# Read an agent's active memories for a plan. The memories that open goals need are found once, not for each memory.
 MEMORIES_TO_PLAN = """
 WITH needed AS MATERIALIZED (
     SELECT CASE e.source_kind WHEN 'goal' THEN e.target_id ELSE e.source_id END AS id
@@ -137,7 +138,7 @@ SELECT DISTINCT agent_id FROM (
 """
 
 # Empty model calls about purged memories, because prompts and replies repeat their text: calls about memories, about their
-# episode, or about conversations that contain or recalled them. Open calls are ended; new ones are made for other subjects.
+# episode, or about conversations that contain or recalled them. Open calls end; jobs create new calls without these memories.
 # A reply locks its call before the mind, so a purge locks the calls first.
 _CALLS_ABOUT = """
 WHERE c.tenant_id = %(tenant)s AND c.agent_id IN (
@@ -176,8 +177,8 @@ WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) AND m.session LIK
     AND t.tenant_id = m.tenant_id AND t.session_id::text = substr(m.session, 6) AND t.content = m.content
 """
 
-# Count reinforcements of a batch of heartbeats in one statement: rows that are there first, then new ones, each in the order of ids,
-# as RAISE_ACTIVATIONS writes them.
+# Count reinforcements of a batch of heartbeats: existing rows first, then new ones, each in the order of ids, as RAISE_ACTIVATIONS
+# writes them.
 REINFORCE = """
 WITH reinforced AS MATERIALIZED (
     SELECT r.id, r.times FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
@@ -193,9 +194,8 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE
 SET reinforced = used.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
 """
 
-# Fill the buffers of a batch of heartbeats in one statement.
-# An item added again expires later, and is whose word is trusted further. Each agent's buffer makes room by deleting promoted items first, then the least
-# important, then the oldest.
+# Fill the buffers of a batch of heartbeats. An item that is added again expires later, and gets the more trusted of the two
+# speakers. To make room, promoted items of an agent are deleted first, then the least important, then the oldest.
 ADD_TO_BUFFER = """
 WITH incoming AS MATERIALIZED (
     SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
@@ -216,7 +216,7 @@ WITH incoming AS MATERIALIZED (
         ) o JOIN room ON room.agent = o.agent_id WHERE o.place > room.places
     ) extra
     WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
-), held AS (
+), stored AS (
     INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, trust, source,
         lexical, embedding_model, accesses, created_at, expires_at)
     SELECT %(tenant)s, agent, id, content, content_hash, role, importance, trust, source, lexical, '', 0, now(),
@@ -230,14 +230,14 @@ WITH incoming AS MATERIALIZED (
     RETURNING b.agent_id, b.id, b.content_hash
 )
 SELECT agent_id, id, content_hash,
-    (SELECT count(*) FROM cleared WHERE cleared.agent_id = held.agent_id AND promoted_to_id IS NULL)
-FROM held
+    (SELECT count(*) FROM cleared WHERE cleared.agent_id = stored.agent_id AND promoted_to_id IS NULL)
+FROM stored
 """
 
-# Search the buffers of a batch of heartbeats in one statement.
-# The vector of a search counts only if comparable with the agent's (`embedding.queries.QUERY_VECTOR`).
+# Search the buffers of a batch of heartbeats. The vector of a search counts only if it is comparable with the agent's vectors
+# (`embedding.queries.QUERY_VECTOR`).
 SEARCH_BUFFER = """
-WITH asked AS MATERIALIZED (
+WITH search AS MATERIALIZED (
     SELECT r.place, r.agent, r.lexical, r.near, r.shared, r.most, r.counts,
         CASE WHEN k.agent_id IS NULL OR (k.embedding_dimension = r.dimension
             AND k.embedding_model = coalesce(r.model, k.embedding_model)) THEN r.vector END AS vector
@@ -247,16 +247,16 @@ WITH asked AS MATERIALIZED (
     ) LEFT JOIN memories_mind k
         ON k.tenant_id = %(tenant)s AND k.agent_id = ANY(%(agents)s::uuid[]) AND k.agent_id = r.agent
 ), chosen AS MATERIALIZED (
-    SELECT a.place, a.counts, found.* FROM asked a CROSS JOIN LATERAL (
+    SELECT s.place, s.counts, found.* FROM search s CROSS JOIN LATERAL (
         SELECT *, meaning + words AS score FROM (
             SELECT id, content, role, source, importance, accesses, created_at, expires_at, trust,
-                coalesce(CASE WHEN vector_dims(embedding) = vector_dims(a.vector)
-                    THEN -(embedding <#> a.vector) END, 0) AS meaning,
-                coalesce(-(lexical <#> a.lexical), 0) AS words
+                coalesce(CASE WHEN vector_dims(embedding) = vector_dims(s.vector)
+                    THEN -(embedding <#> s.vector) END, 0) AS meaning,
+                coalesce(-(lexical <#> s.lexical), 0) AS words
             FROM memories_bufferitem
-            WHERE tenant_id = %(tenant)s AND agent_id = a.agent AND expires_at > now() AND promoted_to_id IS NULL
-        ) scored WHERE meaning >= a.near OR words >= a.shared
-        ORDER BY meaning + words DESC, created_at DESC, id LIMIT a.most
+            WHERE tenant_id = %(tenant)s AND agent_id = s.agent AND expires_at > now() AND promoted_to_id IS NULL
+        ) scored WHERE meaning >= s.near OR words >= s.shared
+        ORDER BY meaning + words DESC, created_at DESC, id LIMIT s.most
     ) found
 ), touched AS MATERIALIZED (
     SELECT b.id, counted.times FROM memories_bufferitem b

@@ -8,7 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from apps.memories.services.retention import queries
-from apps.memories.services.retention.forgetting import policy
+from apps.memories.services.retention.forgetting import forgetting_policy
 from apps.tenants.statements import fetch
 from arbor.memory.values import MemoryType
 
@@ -18,17 +18,17 @@ UNUSED_AFTER = timedelta(days=7)
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaUsage:
-    """An agent's memories of one type, compared with the quota."""
+    """The numbers of an agent's memories of one type, and the quota."""
 
     type: MemoryType
     active: int
-    #: Above this number, maintenance archives the least important ones.
+    #: The number of active memories above which maintenance archives the least important ones.
     quota: int
     archived: int
-    #: Active memories that no quota archives: permanent ones, which the pinned ones are too.
+    #: Active memories that no quota archives: permanent ones, among them the pinned ones.
     permanent: int
     pinned: int
-    #: Pins older than UNUSED_AFTER whose memory was not recalled since.
+    #: Pins older than UNUSED_AFTER whose memory was not recalled since it was pinned.
     unused_pins: int
 
     @property
@@ -39,7 +39,7 @@ class QuotaUsage:
 
 def read_quotas(*, agent_id: UUID) -> Sequence[QuotaUsage]:
     """Return an agent's memories of each type with the quotas. One statement."""
-    limits = policy()
+    limits = forgetting_policy()
     counts = {
         kind: numbers
         for kind, *numbers in fetch(queries.COUNT_BY_TYPE, agent=agent_id, unused_after=UNUSED_AFTER)

@@ -1,4 +1,4 @@
-"""Appraise memories that are stored, by the installation's word lists and retention times; explicit values take precedence."""
+"""Appraise memories to store, by the installation's word lists and retention times; values that the caller set take precedence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.memory.values import DEFAULT_TTL, MemoryType, NewMemory, Retention
 
 
 def word_lists() -> WordLists:
-    """Return the word lists of Arbor, extended by the file `ARBOR_IMPORTANCE_WORDS`. Raises ConfigurationInvalid."""
+    """Return Arbor's word lists, extended by the file ARBOR_IMPORTANCE_WORDS. Raises ConfigurationInvalid."""
     return _word_lists(settings.ARBOR_IMPORTANCE_WORDS)
 
 
@@ -33,7 +33,7 @@ def _appraised(content: str, role: str, kind: MemoryType, path: str) -> Appraisa
 
 
 def ttl_of(retention: Retention) -> timedelta | None:
-    """Return the time to live of memories with this retention, None without expiry. Raises ConfigurationInvalid."""
+    """Return the time to live of memories with a retention; None: they do not expire. Raises ConfigurationInvalid."""
     days = settings.ARBOR_TTL_DAYS.get(retention.value)
     if days is None:
         return DEFAULT_TTL[retention]
@@ -48,8 +48,8 @@ def ttl_of(retention: Retention) -> timedelta | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
-    """The importance and retention that a memory is stored with."""
+class AppraisedValues:
+    """The importance, retention and expiry with which a memory is stored."""
 
     importance: float
     retention: Retention
@@ -58,11 +58,11 @@ class Weight:
 
 def appraise_memory(
     memory: NewMemory, *, least: Retention | None = None, unless: Collection[Retention] = ()
-) -> Weight:
-    """Return importance, retention and expiry of a memory; values set by the caller are unchanged.
+) -> AppraisedValues:
+    """Return the importance, retention and expiry of a memory; values that the caller set are unchanged.
 
-    An appraised retention is raised to `least`, unless the retention is one of `unless`; with an expiry set by the caller, an
-    appraisal as permanent is lowered to lasting. An expiry is computed from the current time.
+    An appraised retention is raised to `least`, unless it is one of `unless`; if the caller set an expiry, an appraised permanent
+    retention is lowered to lasting. Other expiries are computed from the current time.
     """
     importance, retention = memory.importance, memory.retention
     if importance is None or retention is None:
@@ -77,13 +77,13 @@ def appraise_memory(
     expires_at = memory.expires_at
     if expires_at is None and (ttl := ttl_of(retention)):
         expires_at = _expiry(ttl)
-    return Weight(importance=importance, retention=retention, expires_at=expires_at)
+    return AppraisedValues(importance=importance, retention=retention, expires_at=expires_at)
 
 
 def lasting(memory: NewMemory, *, unless: Collection[Retention] = ()) -> NewMemory:
     """Return a memory with lasting retention, or permanent if its text asks for that.
 
-    A retention set by the caller is unchanged. The importance is appraised when the memory is stored.
+    A retention that the caller set is unchanged. The importance is appraised when the memory is stored.
     """
     if memory.retention is not None:
         return memory

@@ -1,4 +1,4 @@
-"""Create memories from their parts (seed 004, "Memory Creation"), or one memory for a person; embed and store them together."""
+"""Create memories with their relations (seed 004, "Memory Creation"), or store one memory that a person gives."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from apps.agents.services.locks import lock_schedule
 from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.memories.services.embedding.embedding import embed_agent_texts
 from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.store.appraisal import lasting
 from apps.memories.services.store.placement import StoreResult
-from apps.memories.services.store.remember import embed_memories, store
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.details import Detail, EpisodicDetail, SemanticDetail
@@ -39,7 +40,7 @@ class Creation:
     detail: Detail
     #: None: now.
     time: datetime | None = None
-    #: None: appraised by its text.
+    #: None: appraised by the text.
     importance: float | None = None
     retention: Retention | None = None
     #: The origin: `heartbeat:ID`, `operator`.
@@ -79,14 +80,15 @@ def create_memories(
     actor: str | None = None,
     update_trust: TrustUpdate | None = None,
 ) -> StoreResult:
-    """Create memories of one agent, with their relations to concepts, contradicted memories and beliefs, all of them or none.
+    """Create memories of one agent, with their relations to concepts, contradicted memories and beliefs, in one transaction.
 
     A memory that exists already is reinforced instead, and gets the relations too. Texts are embedded before the transaction opens.
-    In this transaction, the audit log records the `actor`, if one is given, and `update_trust` is called for memories that are
-    related to beliefs. Raises Invalid, and NotFound for a memory to contradict or a belief that is not this agent's.
+    In the transaction, the audit log records the `actor`, if there is one, and `update_trust` is called for memories that are
+    related to beliefs. Raises Invalid, and NotFound for a contradicted memory or a belief that is not this agent's.
     """
     memories = [creation.as_memory() for creation in creations]
-    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    texts = [memory.content for memory in memories]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         if any(creation.beliefs for creation in creations):
             # Evidence leads to a proposal, which locks the agent's row after the mind.
@@ -113,22 +115,23 @@ def create_memories(
 
 
 def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: str) -> StoreResult:
-    """Store a memory that a person gives, and record the person in the audit log, both or neither.
+    """Store a memory that a person gives, and record the person in the audit log, in one transaction.
 
     The memory is lasting unless it has a retention, and is embedded before the transaction opens. Raises NotFound for the agent.
     """
     with tenant_transaction(tenant_id):
         agent_by_id(agent_id)
-    memories = [lasting(memory)]
-    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=[memory.content])
     with tenant_transaction(tenant_id):
-        stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
+        stored = store(
+            agent_id=agent_id, memories=[lasting(memory)], vectors=embedded.vectors, model=embedded.model
+        )
         _record_addition(agent_id=agent_id, memory_id=stored.ids[0], actor=actor, new=bool(stored.stored))
     return stored
 
 
 def _record_addition(*, agent_id: UUID, memory_id: UUID, actor: str, new: bool) -> None:
-    """Record in the audit log, in the open transaction, who gave an agent a memory. Raises NotFound for the agent."""
+    """Record in the audit log who gave an agent a memory. Raises NotFound for the agent."""
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
@@ -139,7 +142,7 @@ def _record_addition(*, agent_id: UUID, memory_id: UUID, actor: str, new: bool) 
 
 
 def _relate(agent_id: UUID, memory_id: UUID, creation: Creation, *, origin: str) -> None:
-    """Relate a memory to those that it contradicts, and to the beliefs that it supports or contradicts."""
+    """Relate a memory to the memories that it contradicts, and to the beliefs that it supports or contradicts."""
     ends = {}
     if isinstance(creation.detail, SemanticDetail):
         others = creation.detail.contradictions

@@ -1,4 +1,4 @@
-"""The draft of one agent's mind: the memories that were read or placed in the open transaction and not yet written."""
+"""The draft of one agent's mind: the memories that the open transaction has read, and those that it has placed and not written yet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST_POSITION = 2**31 - 1
 
 
 class MemoryKey(NamedTuple):
-    """The key by which two memories are the same; without a session, the position does not count."""
+    """The key by which two memories have the same words; without a session, the position is always 0."""
 
     digest: bytes
     type: str
@@ -41,7 +41,7 @@ class MemoryKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Insertion:
-    """A new memory that waits to be written: what was given, what became of it, and where it belongs."""
+    """A new memory to write: as it was given and as it was placed, with its hash, position and vector."""
 
     memory: NewMemory
     placed: PlacedMemory
@@ -52,7 +52,7 @@ class Insertion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evolution:
-    """An existing memory that became a new one with the same words; `origin` is the source of the new one."""
+    """An existing memory that evolved into a new memory with the same words; `origin` is the source of the new one."""
 
     old_id: UUID
     new_id: UUID
@@ -60,7 +60,7 @@ class Evolution:
 
 
 class MindDraft:
-    """The part of one agent's mind that memories to be stored are compared with: the rows read, and the memories placed.
+    """The memories of one agent with which memories to store are compared: rows that were read, and memories that were placed.
 
     The caller must have locked the mind.
     """
@@ -68,22 +68,22 @@ class MindDraft:
     def __init__(self, agent_id: UUID, model: EmbeddingModel, *, exists: bool) -> None:
         self.agent_id = agent_id
         self.model = model
-        #: The mind has a row.
+        #: Whether the mind has a row.
         self.exists = exists
         self.unwritten = UnwrittenMemories()
-        #: To be written: the new memories of each step, and the evolutions of existing memories.
+        #: The new memories of each step, and the evolutions of existing memories, that are not written yet.
         self.steps: list[list[Insertion]] = []
         self.evolved: list[Evolution] = []
-        #: The memories that the steps chose, by id.
+        #: The memories that the steps created or merged into, by id.
         self.touched: dict[UUID, PlacedMemory] = {}
         self._memories: dict[UUID, PlacedMemory] = {}
         self._by_key: defaultdict[MemoryKey, list[PlacedMemory]] = defaultdict(list)
-        #: Positions of memories without a session, by the key of their words.
+        #: The positions of memories without a session, by their key.
         self._positions: defaultdict[MemoryKey, set[int]] = defaultdict(set)
         self._digests: set[bytes] = set()
 
     def unread(self, digests: Iterable[bytes]) -> set[bytes]:
-        """Return the digests whose memories were not read yet."""
+        """Return the digests whose memories are not read yet."""
         return set(digests) - self._digests
 
     def mark_read(self, digests: Iterable[bytes]) -> None:
@@ -112,7 +112,7 @@ class MindDraft:
     def insert(
         self, memory: NewMemory, placed: PlacedMemory, key: MemoryKey, vector: Vectors | None
     ) -> Insertion:
-        """Add a new memory; without a session, at a position that no memory of the same words has."""
+        """Add a new memory; without a session, at a position that no memory with the same words has."""
         self._memories[placed.id] = placed
         self._by_key[key].append(placed)
         return Insertion(
@@ -124,7 +124,7 @@ class MindDraft:
         )
 
     def end_step(self, placed: Iterable[PlacedMemory], inserted: Sequence[Insertion]) -> None:
-        """Add placed memories to the draft, so that the next step sees them as if they had been written."""
+        """Add placed memories to the draft, so that the next step finds them as if they had been written."""
         for memory in placed:
             self.touched[memory.id] = memory
             memory.end_step()
@@ -150,19 +150,17 @@ class MindDraft:
         self.unwritten.clear()
 
     def comparable(self, vectors: Vectors | None, made_by: EmbeddingModel | None) -> Vectors | None:
-        """Return the vectors if the agent's can be compared with them; it may have been moved to another model.
+        """Return the vectors if their model is the agent's; the agent may have been moved to another one meanwhile.
 
-        Raises Invalid for vectors whose length is not that of `made_by`, the model that made them; None: the agent's model.
+        `made_by` is the model that made the vectors, None for the agent's. Raises Invalid for vectors that do not have its dimension.
         """
         if vectors is None:
             return None
         rows = np.asarray(vectors, dtype=np.float32)
-        claimed = made_by or self.model
-        if rows.shape[1] != claimed.dimension:
-            raise Invalid(
-                f"vectors of {claimed.name} have {claimed.dimension} numbers each, got {rows.shape[1]}"
-            )
-        if claimed == self.model:
+        model = made_by or self.model
+        if rows.shape[1] != model.dimension:
+            raise Invalid(f"vectors of {model.name} have {model.dimension} numbers each, got {rows.shape[1]}")
+        if model == self.model:
             return rows
         log.warning(
             "stored_without_vectors",

@@ -24,7 +24,7 @@ from apps.tenants.statements import fetch
 from arbor.memory.duplicates import says_the_same
 from arbor.memory.values import NewMemory
 
-#: From this number of new memories on, an agent's vectors are read once instead of scanned for each memory.
+#: The number of new memories from which on an agent's vectors are read once, instead of scanned for each memory.
 _IN_BULK = 8
 #: A `halfvec` on the wire has a header of four bytes, and two bytes for each number.
 _HEAD_BYTES, _NUMBER_BYTES = 4, 2
@@ -48,7 +48,7 @@ class NearSearch:
 
 
 def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
-    """Return the near memories for each search, by meaning alone, at most MAX_COMPARED for each number.
+    """Return the near memories for each search, by their vectors alone, at most MAX_COMPARED for each new memory.
 
     One statement for all searches of a few memories. A search of many takes two: one reads the agent's vectors, one the
     rows of the near memories.
@@ -61,17 +61,17 @@ def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
 
 
 def is_compared(memory: NewMemory) -> bool:
-    """Return whether a memory is compared with others by its meaning: it has no session, and the setting asks for it."""
+    """Return whether a memory is compared with others by its vector: it has no session, and the settings do not exclude that."""
     return not memory.session and settings.ARBOR_DUPLICATE_SIMILARITY <= 1
 
 
 def by_nearness(near: tuple[float, PlacedMemory]) -> tuple[float, UUID]:
-    """Return a sort key: the nearest first, then the oldest. Cosines are rounded, as numpy and PostgreSQL differ slightly."""
+    """Return a sort key: the nearest first, then the oldest. Cosines are rounded, because those of numpy and PostgreSQL differ slightly."""
     return -round(near[0], 5), near[1].id
 
 
 def has_same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
-    """Return whether two near memories have the same type and say the same."""
+    """Return whether two near memories have the same type and the same statement."""
     return placed.type is memory.type and says_the_same(placed.content, memory.content)
 
 
@@ -128,7 +128,7 @@ def _add_near(
 
 
 class UnwrittenMemories:
-    """Memories of one agent that earlier steps placed and that are not written yet, compared as `find_near` compares rows."""
+    """The memories of one agent that earlier steps placed and that are not written yet, compared as `find_near` compares rows."""
 
     def __init__(self) -> None:
         self._placed: list[PlacedMemory] = []
@@ -153,6 +153,7 @@ class UnwrittenMemories:
 
 
 def _as_stored(vector: Vectors) -> Vectors:
+    """Round a vector to half precision, as the database stores it."""
     return vector.astype(np.float16).astype(np.float32)
 
 
@@ -176,7 +177,7 @@ class StepDuplicates:
         self._placed[number] = placed
 
     def near(self, number: int, found: ScoredMemories) -> list[PlacedMemory]:
-        """Return the memories with the same meaning as this one, of `found` and of the step so far, the nearest first."""
+        """Return the memories with the same meaning as a new memory, of `found` and of the step so far, the nearest first."""
         memory = self._memories.get(number)
         near = [*found]
         for similarity, other in self._near.get(number, ()):

@@ -1,4 +1,4 @@
-"""Read a conversation into an agent's memory in batches, each committed before the next is read."""
+"""Store the turns of a conversation's file as memories in batches, each committed before the next is read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from arbor.memory.conversations.conversation import Conversation, ConversationFo
 from arbor.memory.conversations.turns import BadLine, Turn
 from arbor.memory.values import SOURCE_LENGTH, NewMemory
 
-#: Turns in one batch, and characters: a batch is in memory at once.
+#: The most turns of one batch, and about the most characters: a batch is in memory at once.
 BATCH = 500
 _BATCH_CHARACTERS = 1_000_000
-#: Bad lines that are listed one by one; of a wholly wrong file the first say enough.
+#: The most unreadable lines that a result lists.
 BAD_LISTED = 1_000
 
-#: Called with the progress of the reading, as `Turn.line` counts, and its end.
+#: Called with the number of the line that was read, as `Turn.line` counts, and of the last line.
 type OnProgress = Callable[[int, int], None]
 
 
@@ -34,11 +34,11 @@ class IngestResult:
     """The result of reading a conversation."""
 
     format: ConversationFormat
-    #: Memories that are new, or back; and turns that the agent remembered already.
+    #: The numbers of memories that are new or restored, and of turns that the agent remembered already.
     stored: int
     duplicates: int
     sessions: int
-    #: How many lines could not be read, and the first of them.
+    #: The number of lines that could not be read, and the first of them.
     bad: int
     bad_lines: tuple[BadLine, ...]
 
@@ -81,11 +81,11 @@ def ingest(
     sample: str | None = None,
     progress: OnProgress | None = None,
 ) -> IngestResult:
-    """Read a conversation's file into an agent's episodic memories, each with `ingest:FILE` as its source.
+    """Store the turns of a conversation's file as episodic memories of an agent, each with `ingest:FILE` as its source.
 
-    They last, unless their text asks to be kept for good. Run again it stores what is not there yet: nothing, or the rest of an ingest that was broken off. Lines that cannot
-    be read are listed, and stop nothing. Turns without a time get the file's.
-    Raises NotFound for the agent, and ConversationInvalid for a file that cannot be read at all.
+    The memories are lasting, or permanent if their text asks for that. A second run stores only turns that are not stored yet, such
+    as the rest after an interruption. Lines that cannot be read are listed, and the reading continues. Turns without a time get the
+    time of the file. Raises NotFound for the agent, and ConversationInvalid for a file that cannot be read at all.
     """
     with tenant_transaction(tenant_id):
         agent = agent_by_id(agent_id)

@@ -30,13 +30,13 @@ from arbor.memory.values import MemoryType, NewMemory
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToRemember:
-    """Memories of one agent to store, with their vectors, if any, one for each memory in order."""
+class StoreRequest:
+    """Memories of one agent to store, with their vectors, one for each memory in order, or none."""
 
     agent_id: UUID
     memories: Sequence[NewMemory]
     vectors: Vectors | None = None
-    #: The model that made the vectors; vectors of another than the agent's are not stored.
+    #: The model that made the vectors; vectors of another model than the agent's are not stored.
     model: EmbeddingModel | None = None
 
     def __post_init__(self) -> None:
@@ -56,9 +56,9 @@ class StoreResult:
     """The result of storing memories: an id for each, in order."""
 
     ids: tuple[UUID, ...]
-    #: Memories that existed before.
+    #: Memories that existed before and were neither archived nor expired.
     duplicates: frozenset[UUID]
-    #: Memories without a session that were stored again, in the same words or nearly so.
+    #: Memories without a session that were stored again, in the same or nearly the same words.
     reinforced: frozenset[UUID] = frozenset()
 
     @property
@@ -73,7 +73,7 @@ class PlacementStep:
     def __init__(
         self,
         draft: MindDraft,
-        wanted: ToRemember,
+        wanted: StoreRequest,
         keys: Sequence[MemoryKey],
         *,
         now: datetime,
@@ -83,12 +83,12 @@ class PlacementStep:
         self._memories = wanted.memories
         self._keys = keys
         self._now, self._gap = now, gap
-        self._weights = [appraise_memory(memory) for memory in wanted.memories]
+        self._values = [appraise_memory(memory) for memory in wanted.memories]
         self._same = {key: draft.of_key(key) for key in keys}
         self._vectors = draft.comparable(wanted.vectors, wanted.model)
         self._placed: list[PlacedMemory] = []
         self._inserted: list[Insertion] = []
-        #: Memories, by their number, that match no existing memory by words.
+        #: The memories that match no existing memory by words, by their numbers.
         self._unknown = {
             number: memory
             for number, (key, memory) in enumerate(zip(keys, wanted.memories, strict=True))
@@ -107,27 +107,27 @@ class PlacementStep:
 
     def decide(self, hits: Hits) -> StoreResult:
         """Place each memory: merge it into an existing memory or into one of this step, or insert it as a new one."""
-        alike = StepDuplicates(self._unknown, self._vectors)
+        duplicates = StepDuplicates(self._unknown, self._vectors)
         for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
-            of_words = self._same[key]
-            near = alike.near(number, self._near(number, hits.get(number, ())))
-            placed = self._first([*of_words, *near], memory)
+            same_words = self._same[key]
+            near = duplicates.near(number, self._near(number, hits.get(number, ())))
+            placed = self._first([*same_words, *near], memory)
             if placed is None:
-                placed = self._insert(number, [*of_words, *near])
-                alike.add(number, placed)
+                placed = self._insert(number, [*same_words, *near])
+                duplicates.add(number, placed)
             else:
-                placed.remember_again(memory, self._weights[number], now=self._now)
-            if all(word is not placed for word in of_words):
-                of_words.append(placed)
+                placed.remember_again(memory, self._values[number], now=self._now)
+            if all(known is not placed for known in same_words):
+                same_words.append(placed)
             self._placed.append(placed)
         result = self._result()
         self._draft.end_step(self._placed, self._inserted)
         return result
 
     def _first(self, same: Sequence[PlacedMemory], memory: NewMemory) -> PlacedMemory | None:
-        """Return the first of these memories, of the same words, that the memory can be merged into.
+        """Return the first memory, of those with the same words or meaning, into which a memory can be merged.
 
-        A turn of a session matches the memory at its position, so any of them is the same turn.
+        A turn of a session has only memories at its own position here, so the first one is the same turn.
         """
         gap = self._gap
         return next(
@@ -135,7 +135,7 @@ class PlacementStep:
         )
 
     def _near(self, number: int, hits: Sequence[Hit]) -> list[tuple[float, PlacedMemory]]:
-        """Return the memories with the same meaning, among near rows and the memories of earlier steps."""
+        """Return the memories with the same meaning, of near rows and of the memories of earlier steps, with their cosines."""
         memory = self._unknown.get(number)
         if memory is None or self._vectors is None or not is_compared(memory):
             return []
@@ -155,14 +155,14 @@ class PlacementStep:
 
     def _insert(self, number: int, same: Sequence[PlacedMemory]) -> PlacedMemory:
         memory = self._memories[number]
-        placed = PlacedMemory.of(uuid7(), memory, self._weights[number])
+        placed = PlacedMemory.of(uuid7(), memory, self._values[number])
         vector = None if self._vectors is None else self._vectors[number]
         self._inserted.append(self._draft.insert(memory, placed, self._keys[number], vector))
         self._record_evolution(same, memory, placed)
         return placed
 
     def _record_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Record that existing knowledge of the same words evolved into the new memory. Events do not evolve."""
+        """Record that the latest existing memory with the same words evolved into the new one. Events do not evolve."""
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())

@@ -1,4 +1,4 @@
-"""Provenance and practice: relate memories to their sources, add sources to facts, and count how procedures work out."""
+"""Provenance and practice: relate memories to their sources, add sources to facts, and count the outcomes of procedures."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class ProvenanceRelation:
 def store_provenance(relations: Sequence[ProvenanceRelation]) -> None:
     """Store relations between memories of several agents, in the transaction that stored the memories. One statement.
 
-    Existing relations, and relations of a memory to itself, are skipped; without others, no statement runs. The changed
-    neighborhoods are marked stale: the source's for LEARNED_FROM, those of both memories for any other relation.
+    Existing relations, and relations of a memory to itself, are skipped; if no relation is left, no statement runs. The changed
+    neighborhoods are marked stale: that of the source for LEARNED_FROM, those of both memories for any other relation.
     """
     ends = {
         (relation.agent_id, relation.source_id, relation.target_id, relation.relation): relation
         for relation in relations
     }
-    drawn = sorted(end for end, relation in ends.items() if relation.source_id != relation.target_id)
-    if not drawn:
+    new = sorted(end for end, relation in ends.items() if relation.source_id != relation.target_id)
+    if not new:
         return
     rows = [
         {
@@ -62,22 +62,22 @@ def store_provenance(relations: Sequence[ProvenanceRelation]) -> None:
             "relation": relation,
             "origin": ends[agent_id, source_id, target_id, relation].origin,
         }
-        for agent_id, source_id, target_id, relation in drawn
+        for agent_id, source_id, target_id, relation in new
     ]
     change(
         queries.INSERT_PROVENANCE,
         memory=GraphNodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),
-        ends=sorted({end for _, source_id, target_id, _ in drawn for end in (source_id, target_id)}),
+        ends=sorted({end for _, source_id, target_id, _ in new for end in (source_id, target_id)}),
     )
 
 
 def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
-    """Add a source to a fact, in the open transaction; return its trust now. Three statements.
+    """Add a source to a fact, in the open transaction; return the fact's new trust. Three statements.
 
-    A source with a reference that is known counts once. Trust never falls by it. Raises NotFound for a memory that is
-    not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.
+    Two sources with the same reference count as one. The trust never falls. Raises NotFound for a memory of another agent,
+    Invalid for a memory that is no fact, LimitReached for more than MOST_SOURCES.
     """
     lock_minds([agent_id])
     memories = Memory.objects.filter(agent_id=agent_id, id=memory_id)
@@ -100,9 +100,9 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
 
 
 def require_evidence(*, agent_id: UUID, named: Sequence[str]) -> dict[UUID, Evidence]:
-    """Return the memories that these texts name, as evidence by id, archived ones too. One statement, none for nothing.
+    """Return the memories whose ids these texts are, archived ones too, as evidence by id. One statement; none without texts.
 
-    Raises NotFound, naming those that are no memories of this agent.
+    Raises NotFound, with the ids, for memories that this agent does not have.
     """
     ids = [id_of(text) for text in dict.fromkeys(named)]
     rows = Memory.objects.filter(agent_id=agent_id, id__in=ids).values_list(*_EVIDENCE) if ids else ()
@@ -113,7 +113,7 @@ def require_evidence(*, agent_id: UUID, named: Sequence[str]) -> dict[UUID, Evid
 
 
 def evidence_of(*, agent_id: UUID, memory_ids: Sequence[str]) -> list[Evidence]:
-    """Return these memories as evidence, without archived memories and those of other agents. One statement."""
+    """Return the agent's active memories among these ids as evidence. One statement."""
     ids = [memory_id for text in memory_ids if (memory_id := read_id(str(text)))]
     rows = Memory.objects.filter(agent_id=agent_id, id__in=ids, status=MemoryStatus.ACTIVE).order_by("id")
     return [_evidence(agent_id, *row) for row in rows.values_list(*_EVIDENCE)]
@@ -147,17 +147,17 @@ class ProcedureOutcomes:
 
 
 def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> ProcedureOutcomes:
-    """Count that a procedure was followed, in the open transaction. Up to four statements.
+    """Count an outcome of a procedure, in the open transaction. Up to four statements.
 
-    Raises NotFound for a memory that is not this agent's, Invalid for one that is no procedure.
+    Raises NotFound for a memory of another agent, Invalid for a memory that is no procedure.
     """
-    # The memory's row is locked, so that two outcomes do not both make the first count.
+    # The memory's row is locked, so that two transactions do not both insert the first count.
     memories = Memory.objects.filter(agent_id=agent_id, id=memory_id).select_for_update(no_key=True)
     kind = memories.values_list("type", flat=True).first()
     if kind is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
     if kind != MemoryType.PROCEDURAL:
-        raise Invalid(f"only a {MemoryType.PROCEDURAL} memory can be practised; {memory_id} is {kind}")
+        raise Invalid(f"only a {MemoryType.PROCEDURAL} memory has outcomes; {memory_id} is {kind}")
     practice = Practice.objects.filter(memory_id=memory_id).first() or Practice(
         tenant_id=current_tenant(), memory_id=memory_id
     )
@@ -169,9 +169,9 @@ def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Procedu
 
 
 def count_outcomes(outcomes: Sequence[tuple[UUID, UUID, bool]]) -> None:
-    """Count that procedures of several agents were followed: agent, memory, whether it worked. One statement.
+    """Count outcomes of procedures of several agents, each as agent, memory and success. One statement; none without outcomes.
 
-    Memories that are not this agent's, or no procedures, are skipped; without outcomes, no statement runs.
+    Memories that are not the agent's, or no procedures, are skipped.
     """
     counts: Counter[tuple[UUID, UUID, bool]] = Counter(outcomes)
     if not counts:

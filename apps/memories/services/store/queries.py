@@ -1,4 +1,4 @@
-"""Handwritten statements that store memories: all memories of a batch of heartbeats are placed and written together."""
+"""SQL statements that store memories: all memories of a batch of heartbeats are placed and written together."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.i
 m.emotional_valence, m.role, m.detail
 """
 
+# Part: the condition for memories that are compared by their vectors, which have no session.
 _ALONE = """
 status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-# The number of near memories to check for each memory: the nearest may say something else (`says_the_same`).
+# The most near memories that are checked for each memory: the nearest may have another statement (`says_the_same`).
 MAX_COMPARED = 20
 
-# Compare new memories with those of their agents, exactly.
-# Only memories without a session are compared: an index excludes turns of conversations before their vectors are read. All
-# columns of a found memory are selected at once, because the planner would read all of the tenant's rows for a join by id.
-# OFFSET 0 prevents that a new memory's vector is cut out of the array again for each comparison.
+# Compare new memories with the memories of their agents, exactly. Only memories without a session are compared: an index excludes
+# turns of conversations before their vectors are read. All columns of a found memory are selected at once, because the planner
+# would read all of the tenant's rows for a join by id. OFFSET 0 prevents that a new memory's vector is cut out of the array again
+# for each comparison.
 NEAR_DUPLICATES = f"""
 SELECT r.search, r.number, found.*
 FROM (
@@ -33,7 +34,7 @@ CROSS JOIN LATERAL (
 ORDER BY r.search, r.number, found.similarity DESC, found.id
 """  # noqa: S608 (no external input)
 
-# Read the vectors of one mind in binary.
+# Read the vectors of an agent's memories without a session, in binary.
 VECTORS_ALONE = f"""
 SELECT id, halfvec_send(embedding) FROM memories_memory
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_ALONE}
@@ -42,13 +43,14 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_ALONE}
 # Read the rows of near duplicates.
 ROWS_OF = f"SELECT {PLACED_COLUMNS} FROM memories_memory m WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])"  # noqa: S608
 
-# Take advisory locks, which the ORM has no word for.
+# Acquire advisory locks, which the ORM cannot express.
 LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
 
-# Recent occurrences at most: their row stays in one piece, and is added to several times before they are counted.
+# The most occurrences in the row of recent terms: PostgreSQL does not move the row's array out of line, and several transactions
+# add to it before its terms are counted.
 MOST_RECENT_TERMS = 384
 
-# Part: the number of memories with each of some terms of one agent: as counted, and in the row of recent ones.
+# Part: the number of an agent's memories with each of some terms: those counted, and those in the row of recent terms.
 TERM_COUNTS = """
 SELECT term, sum(memories)::int AS memories FROM (
     SELECT term, memories FROM memories_term
@@ -59,23 +61,23 @@ SELECT term, sum(memories)::int AS memories FROM (
 ) counted GROUP BY term
 """
 
-# Parts of a statement; `term_count_rows` gives their values. Terms of new memories are added to the row of recent ones, which
-# writes less to the log than a row for each; when they are too many, or terms are counted out, all are counted. Most terms are known:
-# where there is a conflict, PostgreSQL locks each row before it writes the row, and logs both. New occurrences go in front:
-# the log leaves out the unchanged end of a row.
+# Parts of a statement, with the values of `term_count_rows`. Terms of new memories are added to the row of recent terms, which
+# writes less to the log than a row for each term; when they are too many, or terms are subtracted, all are counted. Most terms have
+# a row, so rows are updated before new ones are inserted: for a conflict, PostgreSQL would lock each row before it writes the row,
+# and log both. New occurrences are added in front: the log leaves out the unchanged end of a row.
 COUNT_TERMS = """
-asked AS MATERIALIZED (
+given AS MATERIALIZED (
     SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
     FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
 ), pending AS MATERIALIZED (
     SELECT n.agent_id, t.recent, n.least < 0 OR n.size + coalesce(cardinality(t.recent), 0) > %(most_recent)s AS counts
-    FROM (SELECT agent_id, sum(change) AS size, min(change) AS least FROM asked GROUP BY agent_id) n
+    FROM (SELECT agent_id, sum(change) AS size, min(change) AS least FROM given GROUP BY agent_id) n
     LEFT JOIN LATERAL (
         SELECT recent FROM memories_term WHERE tenant_id = %(tenant)s AND agent_id = n.agent_id AND term = -1 OFFSET 0
     ) t ON true
 ), counted AS MATERIALIZED (
     SELECT c.agent_id, c.term, sum(c.change)::int AS change FROM (
-        SELECT agent_id, term, change FROM asked
+        SELECT agent_id, term, change FROM given
         UNION ALL SELECT p.agent_id, r.term, 1 FROM pending p CROSS JOIN unnest(p.recent) AS r(term)
     ) c JOIN pending p ON p.agent_id = c.agent_id AND p.counts GROUP BY c.agent_id, c.term
 ), known AS (
@@ -89,7 +91,7 @@ asked AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
 ), occurrences AS (
     SELECT p.agent_id, p.recent IS NOT NULL AS has_row, CASE WHEN NOT p.counts THEN ARRAY(
-        SELECT a.term FROM asked a CROSS JOIN generate_series(1, a.change) WHERE a.agent_id = p.agent_id
+        SELECT g.term FROM given g CROSS JOIN generate_series(1, g.change) WHERE g.agent_id = p.agent_id
     ) || coalesce(p.recent, '{}') ELSE '{}' END AS recent
     FROM pending p WHERE NOT p.counts OR cardinality(p.recent) > 0
 ), added AS (
@@ -102,45 +104,50 @@ asked AS MATERIALIZED (
 )
 """
 
-# Count the terms of memories that are not new.
+# Count the terms of memories that are stored already.
 COUNT_TERMS_ALONE = f"WITH {COUNT_TERMS} SELECT 1"
 
-# Read the statistics of several agents; part of every recall.
-# A mind's row has no term: the model of its vectors. LATERAL and OFFSET: one range of the key for each agent; for a join the
-# planner could read all of the tenant's terms.
+# Read the term statistics of several agents; part of every recall. A row without a term is that of a mind: the model of its vectors.
+# LATERAL and OFFSET make the planner read one range of the key for each agent; for a join it could read all of the tenant's terms.
 TERM_STATISTICS = f"""
-SELECT asked.agent_id, found.term, found.memories, NULL
-FROM json_to_recordset(%(asked)s::json) AS asked (agent_id uuid, terms int[])
-CROSS JOIN LATERAL ({TERM_COUNTS.format(agent="asked.agent_id", terms="asked.terms")} OFFSET 0) found
+SELECT request.agent_id, found.term, found.memories, NULL
+FROM json_to_recordset(%(requests)s::json) AS request (agent_id uuid, terms int[])
+CROSS JOIN LATERAL ({TERM_COUNTS.format(agent="request.agent_id", terms="request.terms")} OFFSET 0) found
 UNION ALL
 SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (no external input)
 
-# Read how many memories of one agent have each of some terms.
+# Read the number of an agent's memories with each of some terms.
 TERM_FREQUENCIES = TERM_COUNTS.format(agent="%(agent)s", terms="%(terms)s::int[]")
 
-# Find the episodes that new memories may belong to: the ones near in time, the open one, and the latest.
+# Find the episodes that new memories may belong to: those that began near in time, the open one, and the latest that began earlier,
+# for one of these may last until then. Episodes of a session overlap only where memories were added in another order than they occurred.
 EPISODES_NEAR = """
 SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
 CROSS JOIN LATERAL (
     SELECT id, started_at, last_at, size, ended_at FROM memories_episode
     WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
-        AND last_at >= r.first - %(gap)s AND started_at <= r.last + %(gap)s
+        AND started_at BETWEEN r.first - %(gap)s AND r.last + %(gap)s
     UNION
     SELECT id, started_at, last_at, size, ended_at FROM memories_episode
     WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND ended_at IS NULL
     UNION (
         SELECT id, started_at, last_at, size, ended_at FROM memories_episode
+        WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND started_at < r.first - %(gap)s
+        ORDER BY started_at DESC LIMIT %(earlier)s
+    )
+    UNION (
+        SELECT id, started_at, last_at, size, ended_at FROM memories_episode
         WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
-        ORDER BY last_at DESC LIMIT 1
+        ORDER BY started_at DESC LIMIT 1
     )
 ) e
 """
 
-# Part of the statement that writes memories. Those that are over come first: a session has one open episode at most.
-# One that gets more members after it was summarized is summarized again.
+# Part of the statement that writes memories. Episodes that are over are written first, because a session has at most one open
+# episode. An episode that gets more members after it was summarized is summarized again.
 WRITE_EPISODES = """
 INSERT INTO memories_episode (tenant_id, agent_id, id, session, started_at, last_at, ended_at, size, summary,
     summarized_by, failures, failure)
@@ -156,10 +163,10 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last
     failures = CASE WHEN EXCLUDED.size = memories_episode.size THEN memories_episode.failures ELSE 0 END
 """
 
-# Read the minds and the memories of the same words of several agents.
-# A row without a digest for each agent that exists, with its mind, empty while it remembers nothing; then the memories.
-# Another agent's digests are looked up as well, and dropped when they are read: pairs of agents and digests, or a join with
-# the agents, make the planner leave the index, or read it once for each of them.
+# Read the minds of several agents, and their memories with the given digests. First a row without a digest for each existing agent,
+# with the model of its mind, empty for an agent without memories; then the memories. Each digest is searched for all of the agents,
+# and `MemoryWriter` drops the memories of other agents: for pairs of agents and digests, or a join with the agents, the planner
+# would not use the index, or read it once for each of them.
 KNOWN_MEMORIES = f"""
 SELECT a.id, k.embedding_model, k.embedding_dimension, NULL AS content_hash, NULL AS session, NULL AS position,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
@@ -173,9 +180,9 @@ SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {PLACED_CO
 WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.content_hash = ANY(%(digests)s::bytea[])
 """  # noqa: S608
 
-# Make the next job run check the quota of agents that exceed it by this many new memories at once: a part
-# of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
-# mind, of which the quota is a part. Its values are `_growth(…)`.
+# Part of the statement that writes memories: make the next job run check the quotas of agents that may exceed them by many new
+# memories at once. The statement reads the count from before. Term 0 counts all active memories of an agent, of all types. The
+# values are those of `_growth`.
 MARK_GROWN = f"""
 UPDATE memories_mind k SET counted_at = NULL
 FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)
@@ -184,8 +191,8 @@ WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS N
 )
 """  # noqa: S608
 
-# Insert memories of several agents, with their episodes, terms and minds.
-# One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
+# Insert memories of several agents, with their episodes, terms and minds. All rows are one parameter, instead of 25 for each row:
+# four times as fast as the ORM's insert, which spends its time on quoting.
 INSERT_MEMORIES = f"""
 WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), minds AS (
     INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
@@ -211,7 +218,7 @@ INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered,
 SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]), false FROM stored
 """  # noqa: S608 (no external input)
 
-# Write what being remembered again has changed, of several agents.
+# Write the changes of memories of several agents that were remembered again.
 CHANGE_MEMORIES = """
 UPDATE memories_memory m SET status = 'active', archived_at = NULL, expires_at = r.expires_at,
     retention = r.retention, importance = r.importance, trust = r.trust,
@@ -223,7 +230,7 @@ FROM json_to_recordset(%(rows)s::json) AS r(
 WHERE m.tenant_id = %(tenant)s AND m.id = r.id
 """
 
-# Tie memories to what became of them, of several agents.
+# Relate memories of several agents to the memories into which they evolved.
 INSERT_EVOLUTIONS = """
 INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation, weight,
     note, origin, created_at)
@@ -232,7 +239,7 @@ FROM json_to_recordset(%(rows)s::json) AS r(id uuid, agent uuid, old uuid, new u
 ON CONFLICT DO NOTHING
 """
 
-# Add outcomes of procedures to their counts, of several agents.
+# Add outcomes of procedures of several agents to their counts.
 COUNT_OUTCOMES = """
 INSERT INTO memories_practice AS p (tenant_id, memory_id, successes, failures, last_at)
 SELECT m.tenant_id, m.id, r.successes, r.failures, now()
@@ -245,11 +252,11 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE SET successes = p.successes + EXCLU
     failures = p.failures + EXCLUDED.failures, last_at = EXCLUDED.last_at
 """
 
-# Relate memories of several agents, and mark their neighborhoods, in one statement.
-# LEARNED_FROM changes the neighborhood of the new memory only; other relations change both. Memories that this transaction
-# has stored are not marked again: their neighborhoods are stale already, and no step under way has read them.
+# Relate memories of several agents, and mark their neighborhoods stale. LEARNED_FROM changes only the neighborhood of the new
+# memory; other relations change both. Memories that this transaction has stored are not marked again: their neighborhoods are stale
+# already, and no running step has read them.
 INSERT_PROVENANCE = """
-WITH drawn AS (
+WITH related AS (
     INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
         weight, note, origin, created_at)
     SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.source, %(memory)s, r.target, r.relation, 1, '',
@@ -264,7 +271,7 @@ WITH drawn AS (
     WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[])
         AND NOT (u.stale AND u.xmin = pg_current_xact_id()::xid)
         AND u.memory_id IN (
-            SELECT source_id FROM drawn UNION ALL SELECT target_id FROM drawn WHERE relation <> %(learned)s
+            SELECT source_id FROM related UNION ALL SELECT target_id FROM related WHERE relation <> %(learned)s
         )
     ORDER BY u.memory_id FOR UPDATE
 )
@@ -272,8 +279,8 @@ UPDATE memories_upkeep u SET stale = true FROM marked
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
 """
 
-# Rank code by shared words in the database, so that only the best leaves it.
-# Words of the title weigh as two; a piece must share one. An agent has tens of pieces, so all of them are looked at.
+# Rank code snippets by shared words in the database, so that only the best are transferred. A word in the title counts twice; a
+# snippet must share one word. An agent has tens of snippets, so all of them are compared.
 FIND_CODE = """
 SELECT id, language, title, code, source, created_at FROM (
     SELECT c.*, (

@@ -1,4 +1,4 @@
-"""Reinforcement: a memory without a session that is stored again, or nearly so, is reinforced instead of doubled."""
+"""Reinforcement: a memory without a session that is stored again, in the same or nearly the same words, is reinforced instead of doubled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.memories.services.store.appraisal import Weight
+from apps.memories.services.store.appraisal import AppraisedValues
 from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
 from arbor.memory.detail_text import indexed_words
@@ -38,28 +38,28 @@ class PlacedMemory:
     #: The speaker.
     role: str
     detail: Mapping[str, Any]
-    #: The memory has a row.
+    #: Whether the memory has a row.
     written: bool = True
     archived: bool = False
-    #: The current step created the memory, restored it from the archive or after its expiry, or reinforced it.
+    #: Whether the current step created the memory, restored it from the archive or after its expiry, or reinforced it.
     is_new: bool = False
     is_restored: bool = False
     is_reinforced: bool = False
-    #: Columns of the row are to be updated.
+    #: Whether columns of the row are to be updated.
     changed: bool = False
-    #: The row is archived, and will no longer be.
+    #: Whether the row is archived, and will be written as active.
     unarchived: bool = False
-    #: The row is archived or expired, and will be neither.
+    #: Whether the row is archived or expired, and will be written as neither.
     reactivated: bool = False
-    #: The words of the detail have changed, so the memory must be indexed again.
+    #: Whether the words of the detail have changed, so that the memory must be indexed again.
     words_changed: bool = False
-    #: The number of times that the memory was remembered again and that is not written yet.
+    #: The number of reinforcements that are not written yet.
     repetitions: int = 0
     #: The number of wordings beyond MAX_WORDINGS, which are counted and not stored.
     wordings_left_out: int = 0
 
     @classmethod
-    def of(cls, memory_id: UUID, memory: NewMemory, weight: Weight) -> PlacedMemory:
+    def of(cls, memory_id: UUID, memory: NewMemory, values: AppraisedValues) -> PlacedMemory:
         """Build the placed memory of a new memory. A fact has at most the trust that its sources allow."""
         trust = memory.trust
         if memory.type is MemoryType.SEMANTIC and memory.detail.get("sources"):
@@ -69,9 +69,9 @@ class PlacedMemory:
             type=memory.type,
             content=memory.content,
             occurred_at=memory.occurred_at,
-            expires_at=weight.expires_at,
-            retention=weight.retention,
-            importance=weight.importance,
+            expires_at=values.expires_at,
+            retention=values.retention,
+            importance=values.importance,
             trust=trust,
             emotional_valence=memory.emotional_valence,
             role=memory.role,
@@ -105,11 +105,10 @@ class PlacedMemory:
         return self.expires_at is not None and self.expires_at <= now
 
     def can_be_same_as(self, memory: NewMemory, *, gap: timedelta) -> bool:
-        """Return whether a memory without a session, worded like this one, can be merged into this one.
+        """Return whether a memory without a session, with the same words or meaning, can be merged into this one.
 
-        Memories of every type must have details that do not disagree, and a memory is never merged into one that it
-        contradicts. Two events must also have happened within `gap` of each other, said by the same person, with the same
-        emotional valence if both have one.
+        Details must not disagree, and a memory is never merged into a memory that it contradicts. Two events must also have
+        happened within `gap` of each other, and have the same speaker, and the same emotional valence if both have one.
         """
         if str(self.id) in (memory.detail.get("contradictions") or ()):
             return False
@@ -125,24 +124,24 @@ class PlacedMemory:
         both = merge_details(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
         return None if both is None else both.to_json()
 
-    def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
-        """Apply a memory with the same meaning; a memory that has expired already changes nothing.
+    def remember_again(self, memory: NewMemory, values: AppraisedValues, *, now: datetime) -> None:
+        """Merge a memory with the same meaning into this one; a memory that has expired already changes nothing.
 
         The later of the two expiries applies. A memory without a session is also reinforced: the wording and the detail of
         the other memory are added to its detail, and the longer retention applies. A turn of a session is not reinforced.
         """
-        if weight.expires_at is not None and weight.expires_at <= now:
+        if values.expires_at is not None and values.expires_at <= now:
             return
         if self.archived or self.expired(now):
             self.is_restored = not self.is_new
         longer = self.expires_at is not None and (
-            weight.expires_at is None or weight.expires_at > self.expires_at
+            values.expires_at is None or values.expires_at > self.expires_at
         )
         if self.archived or longer:
-            self.expires_at = weight.expires_at
+            self.expires_at = values.expires_at
             self.changed = True
         if not memory.session:
-            self._reinforce(memory, weight)
+            self._reinforce(memory, values)
 
     def end_step(self) -> None:
         """End a step, so that the next step finds this memory as if the changes had been written."""
@@ -158,14 +157,14 @@ class PlacedMemory:
         self.changed = self.unarchived = self.reactivated = self.words_changed = False
         self.repetitions = self.wordings_left_out = 0
 
-    def _reinforce(self, memory: NewMemory, weight: Weight) -> None:
+    def _reinforce(self, memory: NewMemory, values: AppraisedValues) -> None:
         self.repetitions += 1
         self.is_reinforced = True
-        kept = at_least(self.retention, weight.retention)
-        if kept is not self.retention:
-            self.retention, self.changed = kept, True
-        if kept is Retention.PERMANENT and weight.importance > self.importance:
-            self.importance, self.changed = weight.importance, True
+        retention = at_least(self.retention, values.retention)
+        if retention is not self.retention:
+            self.retention, self.changed = retention, True
+        if retention is Retention.PERMANENT and values.importance > self.importance:
+            self.importance, self.changed = values.importance, True
         if content_hash(memory.content) != content_hash(self.content):
             self._add_wording(memory.content)
         if not self.emotional_valence and memory.emotional_valence:
@@ -186,7 +185,7 @@ class PlacedMemory:
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:
-        """Add a wording to the detail; beyond MAX_WORDINGS, only count the wording."""
+        """Add a wording to the detail; beyond MAX_WORDINGS, only count it."""
         wordings = list(self.detail.get("wordings") or [])
         if content in wordings:
             return

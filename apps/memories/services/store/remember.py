@@ -1,18 +1,17 @@
-"""Store memories: idempotent by content, found by their words at once and by their meaning once embedded."""
+"""Store memories: idempotent by content. Recall finds a stored memory by its words at once, and by its meaning once it is embedded."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
-from apps.memories.services.embedding.minds import installation_model, model_of
+from apps.memories.services.embedding.embedding import Vectors, embed_agent_texts
+from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import MemoryKey, MindDraft
 from apps.memories.services.store.duplicates import Hits, find_near
-from apps.memories.services.store.placement import PlacementStep, StoreResult, ToRemember
+from apps.memories.services.store.placement import PlacementStep, StoreRequest, StoreResult
 from apps.memories.services.store.rows import write_drafts
 from apps.memories.services.store.segmentation import episode_gap
 from apps.memories.services.store.term_counts import lock_minds
@@ -22,14 +21,15 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import NotFound
 from arbor.memory.values import NewMemory
 
-type _Asked = tuple[int, ToRemember, Sequence[MemoryKey]]
+#: A request with its place among the requests, and the keys of its memories.
+type _KeyedRequest = tuple[int, StoreRequest, Sequence[MemoryKey]]
 
 
 class MemoryWriter:
-    """Store memories of several agents of a tenant in the transaction that is open.
+    """A writer of memories of several agents of a tenant in the open transaction.
 
     `place` decides for each memory whether it is new or merged into an existing one; it may be called several times, and treats
-    memories that earlier calls placed as if they were stored. `write` writes all of them.
+    memories that earlier calls placed as if they were stored. `write` writes all placed memories.
     """
 
     def __init__(self) -> None:
@@ -37,55 +37,56 @@ class MemoryWriter:
         self._locked: set[UUID] = set()
 
     def lock(self, agent_ids: Collection[UUID]) -> None:
-        """Lock the minds of these agents, in the order that excludes deadlocks. One statement, none if they are locked.
+        """Lock the minds of agents, in the order that excludes deadlocks. One statement; none if they are locked already.
 
-        `place` locks them too; a caller that places in several calls locks all its agents first.
+        `place` locks minds too; a caller with several calls of `place` locks all its agents first.
         """
         if missing := set(agent_ids) - self._locked:
             lock_minds(missing)
             self._locked |= missing
 
-    def place(self, wanted: Sequence[ToRemember]) -> list[StoreResult]:
-        """Decide for each memory whether it is new or merged, and return the decisions for each of `wanted`, in order.
+    def place(self, wanted: Sequence[StoreRequest]) -> list[StoreResult]:
+        """Decide for each memory whether it is new or merged, and return the decisions for each request, in order.
 
-        The result is that of `store` for one request after the other, except that nothing is written yet. At most three statements for
+        The results are those of `store` for one request after the other, but nothing is written yet. At most three statements for
         all requests: locks, existing memories with the same words, near duplicates; the last is repeated for an agent with two requests.
         Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
         """
         results = [StoreResult(ids=(), duplicates=frozenset()) for _ in wanted]
-        asked = [
+        requests = [
             (place, request, [MemoryKey.of(memory) for memory in request.memories])
             for place, request in enumerate(wanted)
             if request.memories
         ]
-        self.lock({request.agent_id for _, request, _ in asked})
-        self._read_known(asked)
-        for batch in _split_before_repeats(asked):
-            for place, remembered in self._place_step(batch):
-                results[place] = remembered
+        self.lock({request.agent_id for _, request, _ in requests})
+        self._read_known(requests)
+        for batch in _split_before_repeats(requests):
+            for place, result in self._place_step(batch):
+                results[place] = result
         return results
 
     def write(self) -> None:
-        """Write all memories that were placed and are not written yet; the statements are those of `write_drafts`."""
+        """Write all placed memories that are not written yet; the statements are those of `write_drafts`."""
         write_drafts(list(self._drafts.values()))
 
-    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, StoreResult]]:
+    def _place_step(self, requests: Sequence[_KeyedRequest]) -> Iterator[tuple[int, StoreResult]]:
         now, gap = datetime.now(UTC), episode_gap()
         steps = [
             (place, PlacementStep(self._drafts[request.agent_id], request, keys, now=now, gap=gap))
-            for place, request, keys in asked
+            for place, request, keys in requests
         ]
         searches = {place: search for place, step in steps if (search := step.search)}
         if any(self._drafts[search.agent_id].hides_rows for search in searches.values()):
+            # The search reads rows, and must find reactivated memories.
             self.write()
         found: dict[int, Hits] = dict(zip(searches, find_near(list(searches.values())), strict=True))
         for place, step in steps:
             yield place, step.decide(found.get(place, {}))
 
-    def _read_known(self, asked: Sequence[_Asked]) -> None:
+    def _read_known(self, requests: Sequence[_KeyedRequest]) -> None:
         """Read the minds of the agents, and their memories with the same words, unless they were read before."""
         wanted: dict[UUID, set[bytes]] = {}
-        for _, request, keys in asked:
+        for _, request, keys in requests:
             digests = {key.digest for key in keys}
             draft = self._drafts.get(request.agent_id)
             unread = digests if draft is None else draft.unread(digests)
@@ -104,7 +105,7 @@ class MemoryWriter:
                 self._drafts[agent_id] = _draft(agent_id, name, dimension)
         for agent_id in agents:
             if agent_id not in self._drafts:
-                raise NotFound(f"there is no agent {agent_id} to remember this")
+                raise NotFound(f"there is no agent {agent_id} in this tenant")
             self._drafts[agent_id].mark_read(wanted[agent_id])
         for agent_id, _, _, digest, session, position, *row in rows:
             if digest is not None and bytes(digest) in wanted[agent_id]:
@@ -116,11 +117,11 @@ def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
     return MindDraft(agent_id, model, exists=name is not None)
 
 
-def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
-    """Yield the requests in batches, each agent once in a batch, so that its second request is compared with its first."""
-    batch: list[_Asked] = []
+def _split_before_repeats(requests: Sequence[_KeyedRequest]) -> Iterator[list[_KeyedRequest]]:
+    """Yield the requests in batches with each agent at most once, so that an agent's second request is compared with its first."""
+    batch: list[_KeyedRequest] = []
     agent_ids: set[UUID] = set()
-    for request in asked:
+    for request in requests:
         if request[1].agent_id in agent_ids:
             yield batch
             batch, agent_ids = [], set()
@@ -131,33 +132,17 @@ def _split_before_repeats(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
 
 
 def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> StoreResult:
-    """Embed and store memories of one agent, in one transaction of its own.
+    """Embed and store memories of one agent, in transactions of its own.
 
-    When the embedder fails, or the settings say not to wait for it, they are stored without vectors, and maintenance embeds them later.
+    If the embedder fails, or the settings say not to wait for it, the memories are stored without vectors, and maintenance embeds them
+    later.
     """
     if not memories:
         return StoreResult(ids=(), duplicates=frozenset())
-    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    texts = [memory.content for memory in memories]
+    embedded = embed_agent_texts(tenant_id=tenant_id, agent_id=agent_id, texts=texts)
     with tenant_transaction(tenant_id):
         return store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryVectors:
-    """The vectors of memories that are about to be stored, one for each in order, and the model that made them."""
-
-    vectors: Vectors | None
-    model: EmbeddingModel
-
-
-def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> MemoryVectors:
-    """Embed the texts of memories by their agent's model, outside any transaction; no vectors if maintenance embeds them later."""
-    with tenant_transaction(tenant_id):
-        model = model_of(agent_id)
-    texts = [memory.content for memory in memories]
-    return MemoryVectors(
-        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
-    )
 
 
 def store(
@@ -167,21 +152,21 @@ def store(
     vectors: Vectors | None,
     model: EmbeddingModel | None = None,
 ) -> StoreResult:
-    """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
+    """Store memories of one agent in the open transaction; `vectors` are one for each memory in order, or None.
 
     The same content at the same position of the same session is one memory; if it was archived or had expired, it is restored, and
-    the later of two expiries wins. Memories without a session that have the same type and the same words are one at any position,
-    and it is reinforced; events only if they happened at about the same time. Memories whose details disagree are two, and one that
-    is no event has evolved from the other. Memories without an importance or a retention are appraised. `model` made the vectors;
-    vectors of another model than the agent's are not stored.
+    the later of the two expiries applies. Memories without a session that have the same type and the same words are one memory at any
+    position, which is reinforced; events only if they happened at about the same time. Memories whose details disagree are two, and the
+    later one, unless it is an event, has evolved from the other. Memories without an importance or a retention are appraised. `model`
+    made the vectors; vectors of another model than the agent's are not stored.
 
     Three statements for any number of memories; one more with vectors of memories without a session (four for many), one more with
     episodic memories, up to five for reinforced memories, and two for evolved ones. Raises Invalid for vectors that do not fit the
     memories or the model, and NotFound for the agent.
     """
     writer = MemoryWriter()
-    (remembered,) = writer.place(
-        [ToRemember(agent_id=agent_id, memories=memories, vectors=vectors, model=model)]
+    (result,) = writer.place(
+        [StoreRequest(agent_id=agent_id, memories=memories, vectors=vectors, model=model)]
     )
     writer.write()
-    return remembered
+    return result

@@ -1,4 +1,4 @@
-"""Revise memories, and change their importance and trust, on behalf of their agent, each with an audit record of the former values."""
+"""Revise memories, and change their importance and trust, on behalf of their agent, each with an audit record of the values before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from arbor.signals import SignalName, signal
 
 #: The share of a memory's trust that remains after a doubt.
 DOUBTED_SHARE = 0.5
-_READ = (
+_COLUMNS = (
     "type", "content", "importance", "trust", "role", "occurred_at", "emotional_valence", "detail", "status",
     "content_hash", "retention",
 )  # fmt: skip
@@ -41,15 +41,13 @@ _READ = (
 def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
     """Return an active memory of the agent: type, content, importance, trust, role, occurred_at, detail… One statement.
 
-    `practice` are the successes and failures of a procedure that was followed, None of anything else; `pinned` is when it
-    was pinned, None otherwise.
-
-    Raises NotFound for one that is not the agent's, or is archived.
+    `practice` has the successes and failures of a procedure with outcomes, otherwise None; `pinned` is the time at which the memory
+    was pinned, or None. Raises NotFound for a memory of another agent, or an archived one.
     """
     found: dict[str, Any] | None = (
         Memory.objects.filter(agent_id=agent_id, id=memory_id)
         .values(
-            *_READ,
+            *_COLUMNS,
             successes=F("practice__successes"),
             failures=F("practice__failures"),
             pinned=F("pin__pinned_at"),
@@ -87,9 +85,9 @@ def change_importance(*, agent_id: UUID, memory_id: UUID, importance: float, rea
 
 
 def halve_trust(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
-    """Trust a memory half as much; return how far it is trusted now. Raises NotFound.
+    """Halve the trust of a memory, and return the new trust. Raises NotFound.
 
-    A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merge_details`).
+    A fact is marked as doubted, so that the same source does not undo the doubt by repeating the fact (`duplicates.merge_details`).
     """
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
@@ -104,18 +102,18 @@ def halve_trust(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> 
 
 
 def _doubted(detail: Any) -> SemanticDetail:
-    """Return the detail of a fact that is doubted: half as sure as its sources allow."""
+    """Return the detail of a fact as doubted, with half the confidence that its sources allow."""
     fact = read_detail(MemoryType.SEMANTIC, detail)
     assert isinstance(fact, SemanticDetail)
-    sure = min(fact.confidence, max_trust(fact.sources)) if fact.sources else fact.confidence
-    return replace(fact, confidence=DOUBTED_SHARE * sure, extra={**fact.extra, DOUBTED: True})
+    confidence = min(fact.confidence, max_trust(fact.sources)) if fact.sources else fact.confidence
+    return replace(fact, confidence=DOUBTED_SHARE * confidence, extra={**fact.extra, DOUBTED: True})
 
 
 def revise(
     *,
     agent_id: UUID,
     memory_id: UUID,
-    becomes: NewMemory,
+    revised: NewMemory,
     reason: str,
     actor: str,
     vectors: Vectors | None,
@@ -123,24 +121,24 @@ def revise(
 ) -> UUID:
     """Replace a memory by a revised one in the open transaction, and return the new id.
 
-    The former one is archived, as it was, and tied to what it evolved into: nothing is lost. Raises NotFound, Invalid
-    for a text that is the same.
+    The memory is archived unchanged, and related to the memory that it evolved into. Raises NotFound, and Invalid for a text
+    that is the same.
     """
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
-    if bytes(before["content_hash"]) == content_hash(becomes.content):
-        raise Invalid(f"memory {memory_id} says that already; say what it says now, or keep it")
-    # First: or what says nearly the same would be taken for the former one.
+    if bytes(before["content_hash"]) == content_hash(revised.content):
+        raise Invalid(f"memory {memory_id} has this text already; revise it to another text, or keep it")
+    # Archive first: otherwise a revised memory with nearly the same words would be merged into this one.
     archive(memory_ids=[memory_id], reason=reason, actor=actor)
-    (new_id,) = store(agent_id=agent_id, memories=[becomes], vectors=vectors, model=model).ids
+    (new_id,) = store(agent_id=agent_id, memories=[revised], vectors=vectors, model=model).ids
     evolution = NewRelation(
         source=GraphNode(GraphNodeKind.MEMORY, memory_id),
         target=GraphNode(GraphNodeKind.MEMORY, new_id),
         relation=Relation.EVOLVED_INTO,
         note=reason,
-        origin=becomes.source,
+        origin=revised.source,
     )
     relate(agent_id=agent_id, new=evolution)
-    if before["practice"] and becomes.detail.get("steps") == before["detail"].get("steps"):
+    if before["practice"] and revised.detail.get("steps") == before["detail"].get("steps"):
         inherit_practice(old_id=memory_id, new_id=new_id)
     if before["pinned"]:
         move_pin(old_id=memory_id, new_id=new_id)
@@ -150,8 +148,8 @@ def revise(
         actor,
         f"revised a memory: {reason}",
         # The audit log has hashes instead of the texts, because a purge must delete every copy of a text.
-        content_hash=(bytes(before["content_hash"]).hex(), content_hash(becomes.content).hex()),
-        importance=(before["importance"], becomes.importance),
+        content_hash=(bytes(before["content_hash"]).hex(), content_hash(revised.content).hex()),
+        importance=(before["importance"], revised.importance),
         kept_as=(str(memory_id), str(new_id)),
     )
     return new_id

@@ -12,16 +12,15 @@ from django.conf import settings
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.archive import flag_for_reindexing, reinforce, set_flags
+from apps.memories.services.retention.archive import count_words, flag_for_reindexing, reinforce, set_flags
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import Episodes, segment_memories
-from apps.memories.services.store.term_counts import count_terms_of, term_count_rows, terms_of
+from apps.memories.services.store.term_counts import term_count_rows
 from apps.signals.services.emission import emit
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
@@ -32,16 +31,16 @@ from arbor.memory.duplicates import MAX_WORDINGS
 from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.signals import Signal, SignalName, memory_data, signal
 
-#: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
-#: look: a day of heartbeats is a hundredth of the quota.
-_GROWS_BY = 20
+#: The number of memories stored at once from which on an agent's quotas are checked soon. Fewer, such as a heartbeat's, wait for
+#: the daily check: a day of heartbeats stores a hundredth of the quota.
+_LEAST_GROWTH = 20
 
 
 _ACTOR = "system:memories"
 
 
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
-    """Write all memories that were placed in these minds, which the caller has locked.
+    """Write all memories that were placed in the drafts of minds, which the caller has locked.
 
     For any number of agents: two statements for new memories, one of them for their episodes; up to six for memories that
     were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
@@ -86,7 +85,7 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
         episodes=to_json(episodes.rows),
         minds=to_json([_mind(draft) for draft in drafts if not draft.exists]),
         numbers=Reals(np.concatenate(vectors)) if vectors else None,
-        unweighed=_waiting_for_weight(drafts),
+        unweighed=_ids_to_appraise(drafts),
         **term_count_rows(words, sign=1),
         **_growth({agent_id: len(vectors_of_agent) for agent_id, vectors_of_agent in words.items()}),
     )
@@ -102,8 +101,8 @@ def _terms(draft: MindDraft, insertion: Insertion) -> dict[int, float]:
     return fit_terms(terms, session=memory.session, dimension=draft.model.dimension)
 
 
-def _waiting_for_weight(drafts: Sequence[MindDraft]) -> list[UUID]:
-    """Return the ids of new memories that a model is to appraise, if one is configured: those without an importance."""
+def _ids_to_appraise(drafts: Sequence[MindDraft]) -> list[UUID]:
+    """Return the ids of new memories without an importance, which a model appraises if one is configured."""
     if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES):
         return []
     return [
@@ -121,7 +120,7 @@ def _row(
     memory = insertion.memory
     episode, sequence = episodes.places.get(insertion.placed.id, (None, 0))
     return {
-        **_changing(insertion.placed),
+        **_changeable(insertion.placed),
         "agent": agent_id,
         "type": memory.type,
         "content": memory.content,
@@ -139,8 +138,8 @@ def _row(
     }
 
 
-def _changing(placed: PlacedMemory) -> dict[str, Any]:
-    """Return the columns that remembering a memory again can change, as `queries.CHANGE_MEMORIES` reads them."""
+def _changeable(placed: PlacedMemory) -> dict[str, Any]:
+    """Return the columns that change when a memory is remembered again, as `queries.CHANGE_MEMORIES` reads them."""
     return {
         "id": placed.id,
         "expires_at": placed.expires_at,
@@ -157,7 +156,7 @@ def _write_changes(drafts: Sequence[MindDraft]) -> None:
     touched = sorted(
         (memory for draft in drafts for memory in draft.touched.values()), key=lambda memory: memory.id
     )
-    if changed := [_changing(placed) for placed in touched if placed.changed and placed.written]:
+    if changed := [_changeable(placed) for placed in touched if placed.changed and placed.written]:
         change(queries.CHANGE_MEMORIES, rows=to_json(changed))
     if words_changed := [placed.id for placed in touched if placed.words_changed and placed.written]:
         flag_for_reindexing(words_changed)
@@ -182,7 +181,7 @@ def _record_wordings_left_out(agent_id: UUID, left_out: dict[str, int]) -> None:
         action=AuditAction.TRUNCATED,
         actor=_ACTOR,
         agent_id=agent_id,
-        message=f"counted {sum(left_out.values())} further wordings of what is remembered, beyond {MAX_WORDINGS}",
+        message=f"counted {sum(left_out.values())} further wordings of memories, beyond {MAX_WORDINGS}",
         detail={"memories": left_out},
     )
 
@@ -198,15 +197,12 @@ def _record_unarchived(agent_id: UUID, unarchived: Sequence[UUID]) -> None:
 
 
 def _restore_to_recall(unarchived: Mapping[UUID, Sequence[UUID]]) -> None:
-    """Set the maintenance flags and count the terms of memories that were archived, and mark neighborhoods stale."""
+    """Set the maintenance flags and count the terms of restored memories, and mark neighborhoods stale."""
     ids = [memory_id for restored in unarchived.values() for memory_id in restored]
     set_flags(ids)
     # The neighborhoods of related memories must include the restored ones again.
     mark_stale(ids)
-    words: defaultdict[UUID, list[list[int]]] = defaultdict(list)
-    for agent_id, lexical in Memory.objects.filter(id__in=ids).values_list("agent_id", "lexical"):
-        words[agent_id].append(terms_of(lexical))
-    count_terms_of(words, sign=1)
+    count_words(ids, sign=1)
 
 
 def _write_evolved(drafts: Sequence[MindDraft]) -> None:
@@ -238,8 +234,8 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
 
 
 def _growth(stored: Mapping[UUID, int]) -> dict[str, Any]:
-    """Return the values of _MARK_GROWN for the numbers of new memories by agent."""
-    grown = sorted((agent_id, count) for agent_id, count in stored.items() if count >= _GROWS_BY)
+    """Return the values of MARK_GROWN for the numbers of new memories by agent."""
+    grown = sorted((agent_id, count) for agent_id, count in stored.items() if count >= _LEAST_GROWTH)
     return {
         "grown_agents": [agent_id for agent_id, _ in grown],
         "grown": [count for _, count in grown],

@@ -1,4 +1,4 @@
-"""Assign memories to episodes as they are stored: extend, open and close episodes. The agent's mind is locked."""
+"""Assign memories to episodes as they are stored: extend, open and close episodes. The caller has locked the minds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.episodes import EpisodeSegment, segment_session, summarized_episode
 from arbor.memory.values import MemoryType
 
-#: An agent, and the name of a session of it.
+#: Earlier episodes of a session that are considered: more than one only where episodes overlap.
+_EARLIER = 16
+
+#: An agent, and the name of one of its sessions.
 type _Session = tuple[UUID, str]
 
 
@@ -27,7 +30,7 @@ type _Session = tuple[UUID, str]
 class Episodes:
     """The episode of each memory, and the rows of the episodes as WRITE_EPISODES reads them."""
 
-    #: By the memory's id: its episode, and its place there.
+    #: The episode of each memory, and the place in it, by the memory's id.
     places: Mapping[UUID, tuple[UUID, int]]
     rows: Sequence[Mapping[str, Any]]
 
@@ -43,9 +46,9 @@ def episode_gap() -> timedelta:
 
 
 def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Episodes:
-    """Assign the episodic ones of several agents' new memories to episodes, step by step.
+    """Assign the episodic memories among several agents' new ones to episodes, step by step; `steps` has the steps by agent.
 
-    One statement, none if no memory is episodic.
+    One statement; none if no memory is episodic.
     """
     sessions: dict[_Session, list[list[Insertion]]] = {}
     places: dict[UUID, tuple[UUID, int]] = {}
@@ -81,19 +84,20 @@ def _by_session(step: Sequence[Insertion]) -> dict[str, list[Insertion]]:
 
 
 def _places_of_summaries(step: Sequence[Insertion]) -> dict[UUID, tuple[UUID, int]]:
-    """Return the episodes of summaries, which are before their first memories."""
+    """Return the places of summaries in their episodes: 0, before the first memory."""
     episodes = {insertion.placed.id: summarized_episode(insertion.memory.session) for insertion in step}
     return {memory_id: (episode_id, 0) for memory_id, episode_id in episodes.items() if episode_id}
 
 
 def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[EpisodeSegment]]:
-    asked = []
+    """Return the stored episodes to which the new memories of each session may belong. One statement."""
+    spans = []
     for (agent_id, session), of_steps in sessions.items():
         times = [insertion.memory.occurred_at for episodic in of_steps for insertion in episodic]
-        asked.append({"agent": agent_id, "session": session, "first": min(times), "last": max(times)})
+        spans.append({"agent": agent_id, "session": session, "first": min(times), "last": max(times)})
     found: dict[_Session, list[EpisodeSegment]] = defaultdict(list)
     for episode_id, agent_id, session, started_at, last_at, size, is_open in fetch(
-        queries.EPISODES_NEAR, rows=to_json(asked), gap=episode_gap()
+        queries.EPISODES_NEAR, rows=to_json(spans), gap=episode_gap(), earlier=_EARLIER
     ):
         found[agent_id, session].append(
             EpisodeSegment(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)

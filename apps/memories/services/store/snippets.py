@@ -1,4 +1,4 @@
-"""The code store (seed 000, 2): code snippets from conversations, stored once each, found by their words."""
+"""The code store (seed 000, 2): code snippets from conversations and messages, stored once for each agent, found by their words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def store_agent_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> in
 
 
 def store_code(messages: Sequence[SourcedTexts]) -> int:
-    """Store the fenced code of texts of several agents, in the open transaction; return the number of blocks.
+    """Store the fenced code of texts of several agents, in the open transaction; return the number of blocks in the texts.
 
     Code that an agent has already is not changed. One statement; none without fenced code.
     """
@@ -67,7 +67,7 @@ def store_code(messages: Sequence[SourcedTexts]) -> int:
 
 
 def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:
-    """Return the agent's code that shares words with a text, best first. One statement, none for a text without words.
+    """Return the agent's code snippets that share words with a text, best first. One statement; none for a text without words.
 
     Raises Invalid for a text or limit out of range.
     """

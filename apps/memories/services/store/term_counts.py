@@ -21,28 +21,28 @@ type _Words = Iterable[Mapping[int, float] | Sequence[int]]
 
 
 def lock_minds(agent_ids: Iterable[UUID]) -> None:
-    """Lock the minds of these agents against other transactions that change them. One statement.
+    """Lock the minds of agents against other transactions that change them. One statement.
 
-    Two that store the same could otherwise wait for each other, and would count its words twice.
+    Otherwise two transactions that store the same memory could deadlock, and would count its terms twice.
     """
     places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
     fetch(queries.LOCK_MINDS, places=places)
 
 
 def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
-    """Count in (`sign` 1) or out (-1) the terms of memories, in one statement. The agent's mind is locked."""
+    """Add (`sign` 1) or subtract (-1) the terms of an agent's memories. One statement; the caller has locked the mind."""
     count_terms_of({agent_id: words}, sign=sign)
 
 
 def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
-    """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
+    """Add or subtract the terms of several agents' memories. One statement; none without memories. The caller has locked the minds."""
     values = term_count_rows(words, sign=sign)
     if values["terms"]:
         fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
 def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, Any]:
-    """Return in how many memories of each agent each term occurs, as COUNT_TERMS reads it, in the order of the locks."""
+    """Return the values of COUNT_TERMS: the number of memories of each agent with each term, in the order of the locks."""
     agents = sorted(words)
     numbers: list[int] = []
     terms: list[int] = []
@@ -74,7 +74,7 @@ def _counts(words: _Words) -> Counter[int]:
 
 
 def terms_of(lexical: Any) -> list[int]:
-    """Return the terms of a stored vector: pgvector counts its places from 0 here, and from 1 in the database."""
+    """Return the terms of a stored lexical vector: pgvector counts places from 0 here, and from 1 in the database."""
     return [place + 1 for place in lexical.indices()] if lexical else []
 
 
@@ -82,7 +82,7 @@ def terms_of(lexical: Any) -> list[int]:
 class TermStatistics:
     """The statistics of some terms among one agent's memories."""
 
-    #: The number of memories that each term occurs in; terms that occur in none are missing.
+    #: The number of memories with each term; terms without a memory are missing.
     df: Mapping[int, int] = field(default_factory=dict)
     #: The number of all memories.
     documents: int = 0
@@ -90,26 +90,28 @@ class TermStatistics:
     model: EmbeddingModel | None = None
 
 
-def asked_terms(terms: Collection[int] | None) -> list[int]:
-    """Return the terms that a statement must count for the statistics of these terms; none if no statistics are wanted."""
+def terms_to_count(terms: Collection[int] | None) -> list[int]:
+    """Return the terms that a statement must count for the statistics of some terms; none if no statistics are wanted."""
     return [] if terms is None else [*terms, ALL_MEMORIES]
 
 
 def term_statistics(counts: Iterable[tuple[int, int]], model: EmbeddingModel | None) -> TermStatistics:
-    """Build statistics from pairs of a term and the number of memories that have it; one term counts all memories."""
+    """Build statistics from pairs of a term and its number of memories; ALL_MEMORIES counts all memories."""
     df: dict[int, int] = dict(counts)
     return TermStatistics(documents=df.pop(ALL_MEMORIES, 0), df=df, model=model)
 
 
 def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, TermStatistics]:
-    """Return the statistics of these terms, by agent, in the open transaction. One statement; none for no agent."""
+    """Return the statistics of terms by agent, in the open transaction. One statement; none without agents."""
     if not terms:
         return {}
-    asked = [{"agent_id": str(agent_id), "terms": asked_terms(wanted)} for agent_id, wanted in terms.items()]
+    requests = [
+        {"agent_id": str(agent_id), "terms": terms_to_count(wanted)} for agent_id, wanted in terms.items()
+    ]
     counts: dict[UUID, list[tuple[int, int]]] = {agent_id: [] for agent_id in terms}
     models: dict[UUID, EmbeddingModel] = {}
     for agent_id, term, number, name in fetch(
-        queries.TERM_STATISTICS, asked=to_json(asked), agents=list(terms)
+        queries.TERM_STATISTICS, requests=to_json(requests), agents=list(terms)
     ):
         if term is None:
             models[agent_id] = EmbeddingModel(name=name, dimension=number)
@@ -119,7 +121,7 @@ def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, Te
 
 
 def read_frequencies(agent_id: UUID, terms: Iterable[int]) -> tuple[dict[int, int], int]:
-    """Return in how many of the agent's memories each term occurs, and how many memories there are. One statement."""
+    """Return the number of the agent's memories with each term, and the number of all of them. One statement."""
     rows = fetch(queries.TERM_FREQUENCIES, agent=agent_id, terms=[ALL_MEMORIES, *sorted(terms)])
     df: dict[int, int] = dict(map(tuple, rows))
     return df, df.pop(ALL_MEMORIES, 0)

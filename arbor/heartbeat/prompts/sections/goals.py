@@ -8,7 +8,7 @@ from arbor.clock import format_time
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState, GoalType, feeling_word
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
+from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView, StepView
 from arbor.quotations import Data, line
 
 # The most entries that are shown; the text counts the others. The number of goals is from the origin of seed 000.
@@ -39,21 +39,17 @@ def overview(goals: Sequence[GoalView]) -> str:
 
 
 def intents(intents: Sequence[IntentView], data: Data) -> str:
-    if not intents:
-        return "## Pending intents\nNone."
-    return "## Pending intents\n" + data.block(entry for intent in intents for entry in _intent(intent))
+    entries = (entry for intent in intents for entry in _intent(intent))
+    return data.section("## Pending intents", entries, otherwise="## Pending intents\nNone.")
 
 
 def issues(issues: Sequence[IssueView], data: Data) -> str:
-    if not issues:
-        return ""
-    shown = issues[:SHOWN_ISSUES]
-    body = data.block(
-        f"{issue.advice}: " + (f"[{issue.goal_id}] " if issue.goal_id else "") + line(issue.text)
-        for issue in shown
+    entries = (
+        f"{issue.advice}: {f'[{issue.goal_id}] ' if issue.goal_id else ''}{line(issue.text)}"
+        for issue in issues[:SHOWN_ISSUES]
     )
-    left = len(issues) - len(shown)
-    return f"## Flagged issues\n{body}" + (f"\nBesides these: {left}." if left else "")
+    left = len(issues) - SHOWN_ISSUES
+    return data.section("## Flagged issues", entries) + (f"\nBesides these: {left}." if left > 0 else "")
 
 
 def plan(situation: Situation, data: Data) -> str:
@@ -78,10 +74,14 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
         yield "    Its steps wait too. What has come about, write under met of the goal's update."
     for step in plan.steps:
         yield f"{step.position}. {step.status}: {step.action}: {line(step.description)}"
-        if step.precondition:
-            yield f"    before: {line(step.precondition)}"
-        if step.postcondition:
-            yield f"    after: {line(step.postcondition)}"
+        yield from _conditions(step)
+
+
+def _conditions(step: StepView | IntentView) -> Iterator[str]:
+    if step.precondition:
+        yield f"    before: {line(step.precondition)}"
+    if step.postcondition:
+        yield f"    after: {line(step.postcondition)}"
 
 
 def _intent(intent: IntentView) -> Iterator[str]:
@@ -93,10 +93,7 @@ def _intent(intent: IntentView) -> Iterator[str]:
     if intent.procedure:
         details.append(f"follows {intent.procedure_id}")
     yield f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(details)})"
-    if intent.precondition:
-        yield f"    before: {line(intent.precondition)}"
-    if intent.postcondition:
-        yield f"    after: {line(intent.postcondition)}"
+    yield from _conditions(intent)
     for text in intent.procedure:
         yield f"    {line(text, PROCEDURE_LENGTH)}"
 

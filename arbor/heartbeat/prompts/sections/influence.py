@@ -1,20 +1,29 @@
-"""Sections about the past that bears on the work at hand."""
+"""Sections about the past that bears on the work at hand, and about actions that people approve or deny."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arbor.heartbeat.influence_views import (
-    ActionTally,
+from arbor.authority.approvals import ApprovalStatus
+from arbor.heartbeat.situation import ApprovalRequestView
+from arbor.heartbeat.views import (
     AttemptView,
+    CapabilityView,
     PrecedentView,
     PublicationView,
     StepHandlerView,
 )
 from arbor.quotations import Data, line
 
+#: Requests for approval that are shown; the text counts the others.
+SHOWN_REQUESTS = 10
 _REASON_LENGTH = 300
 _CONTENT_LENGTH = 200
+_REQUEST_WORDS = {
+    ApprovalStatus.PENDING: "waits for a person",
+    ApprovalStatus.APPROVED: "approved, executed in this heartbeat before your actions",
+    ApprovalStatus.DENIED: "denied",
+}
 _OUTCOMES = {
     "success": "reached",
     "failure": "given up",
@@ -23,18 +32,19 @@ _OUTCOMES = {
 }
 
 
+def approvals(requests: Sequence[ApprovalRequestView], data: Data) -> str:
+    heading = "## Requests for approval\nDo not propose these actions again."
+    left = len(requests) - SHOWN_REQUESTS
+    more = f"\nBesides these: {left}." if left > 0 else ""
+    return data.section(heading, map(_request, requests[:SHOWN_REQUESTS])) + more
+
+
 def attempts(attempts: Sequence[AttemptView], data: Data) -> str:
-    """Render earlier goals like the task that has arrived."""
-    if not attempts:
-        return ""
-    return (
-        "## Earlier attempts at tasks like this\nWhere one failed, go about it differently, and say what you change.\n"
-        + data.block(_attempt(attempt) for attempt in attempts)
-    )
+    heading = "## Earlier attempts at tasks like this\nWhere one failed, go about it differently, and say what you change."
+    return data.section(heading, map(_attempt, attempts))
 
 
-def tallies(tallies: Sequence[ActionTally]) -> str:
-    """Render what worked in situations like this one."""
+def tallies(tallies: Sequence[CapabilityView]) -> str:
     if not tallies:
         return ""
     counts = ", ".join(f"{entry.action} ({entry.successes} of {entry.attempts})" for entry in tallies)
@@ -44,37 +54,33 @@ def tallies(tallies: Sequence[ActionTally]) -> str:
 
 
 def precedents(precedents: Sequence[PrecedentView], data: Data) -> str:
-    """Render people's decisions about requests like those that the agent may make."""
-    if not precedents:
-        return ""
-    return (
+    heading = (
         "## What people decided about requests like yours\nWeigh the risk by it, and frame a new request so that it meets the"
-        " reasons.\n" + data.block(_precedent(precedent) for precedent in precedents)
+        " reasons."
     )
+    return data.section(heading, map(_precedent, precedents))
 
 
 def publications(publications: Sequence[PublicationView], data: Data) -> str:
-    """Render what became of earlier texts for people."""
-    if not publications:
-        return ""
-    return (
-        "## What became of what you wrote\nLet it inform topic, tone and timing of what you write for people.\n"
-        + data.block(
-            f"{publication.at:%Y-%m-%d %H:%M}, {publication.audience}, “{line(publication.content, _CONTENT_LENGTH)}”:"
-            f" {line(publication.outcome, _REASON_LENGTH)}"
-            for publication in publications
-        )
+    heading = (
+        "## What became of what you wrote\nLet it inform topic, tone and timing of what you write for people."
     )
+    entries = (
+        f"{publication.at:%Y-%m-%d %H:%M}, {publication.audience}, “{line(publication.content, _CONTENT_LENGTH)}”:"
+        f" {line(publication.outcome, _REASON_LENGTH)}"
+        for publication in publications
+    )
+    return data.section(heading, entries)
 
 
 def handlers(handlers: Sequence[StepHandlerView], data: Data) -> str:
-    """Render who was given work like this, and how it went."""
-    if not handlers:
-        return ""
-    return (
-        "## Who handled work like this\nIf you give it to another, prefer who completed it.\n"
-        + data.block(_handler(handler) for handler in handlers)
-    )
+    heading = "## Who handled work like this\nIf you give it to another, prefer who completed it."
+    return data.section(heading, map(_handler, handlers))
+
+
+def _request(request: ApprovalRequestView) -> str:
+    about = f" “{line(request.about)}”" if request.about else ""
+    return f"{request.action}{about}: {_REQUEST_WORDS[request.status]}{_reason(request.reason)}"
 
 
 def _attempt(attempt: AttemptView) -> str:
@@ -86,8 +92,11 @@ def _attempt(attempt: AttemptView) -> str:
 def _precedent(precedent: PrecedentView) -> str:
     about = f" “{line(precedent.about, _CONTENT_LENGTH)}”" if precedent.about else ""
     decision = "approved" if precedent.approved else "denied"
-    reason = f": {line(precedent.reason, _REASON_LENGTH)}" if precedent.reason else ""
-    return f"{precedent.at:%Y-%m-%d}, {precedent.action}{about}: {decision}{reason}"
+    return f"{precedent.at:%Y-%m-%d}, {precedent.action}{about}: {decision}{_reason(precedent.reason)}"
+
+
+def _reason(reason: str) -> str:
+    return f": {line(reason, _REASON_LENGTH)}" if reason else ""
 
 
 def _handler(handler: StepHandlerView) -> str:

@@ -70,6 +70,12 @@ SPENDING: Mapping[BudgetKind, str] = {
     ),
     BudgetKind.TICKS: ("None come back before they are all used; what you do not use is kept until then."),
 }
+# Keywords of a cluster and characters of a memory that are shown.
+SHOWN_KEYWORDS = 8
+MEMORY_LENGTH = 1_200
+# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
+FAINT = 0.1
+STRONG = 0.6
 
 
 def timing(situation: Situation) -> str:
@@ -98,9 +104,7 @@ def environment(environment: Environment, data: Data) -> str:
 
 
 def notices(notices: Sequence[Notice], data: Data) -> str:
-    if not notices:
-        return ""
-    return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
+    return data.section("## Noticed about yourself", (f"- {line(notice.text)}" for notice in notices))
 
 
 def last_heartbeat(heartbeat: LastHeartbeat | None, data: Data) -> str:
@@ -118,14 +122,13 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
         return "## What reached you\nNothing."
     shown = percepts[-SHOWN_PERCEPTS:]
     left = max(pending, len(percepts)) - len(shown)
-    body = data.block(entry for percept in shown for entry in _percept(percept))
-    return f"## What reached you\n{body}" + (
-        f"\nWaiting for your next heartbeat: {left}." if left > 0 else ""
-    )
+    body = data.section("## What reached you", (entry for percept in shown for entry in _percept(percept)))
+    return body + (f"\nWaiting for your next heartbeat: {left}." if left > 0 else "")
 
 
 def _percept(percept: PerceptView) -> Iterator[str]:
-    yield f"[{percept.id}] {format_time(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, PERCEPT_LENGTH)}"
+    sender = f" from {line(percept.peer)}" if percept.peer else ""
+    yield f"[{percept.id}] {format_time(percept.at)}, {percept.kind}{sender}: {line(percept.content, PERCEPT_LENGTH)}"
     if percept.answers:
         yield f"    answers what you wrote: {line(percept.answers)}"
     if percept.detail:
@@ -135,10 +138,6 @@ def _percept(percept: PerceptView) -> Iterator[str]:
 
 def _value(value: Any) -> str:
     return line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), VALUE_LENGTH)
-
-
-def _from(percept: PerceptView) -> str:
-    return f" from {line(percept.peer)}" if percept.peer else ""
 
 
 def energy(situation: Situation) -> str:
@@ -153,31 +152,19 @@ def energy(situation: Situation) -> str:
 
 def directive(situation: Situation) -> str:
     mode = situation.mode
-    unplanned = mode is Mode.GOAL_PURSUIT and _first_goal_is_unplanned(situation)
+    foremost = situation.foremost_goal
+    unplanned = (
+        mode is Mode.GOAL_PURSUIT
+        and foremost is not None
+        and not foremost.blocked_by
+        and all(intent.goal_id != foremost.id for intent in situation.intents)
+    )
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
 
 
-def _first_goal_is_unplanned(situation: Situation) -> bool:
-    """Return whether the most important goal that can be worked on has no intents."""
-    foremost_percept = situation.foremost_goal
-    if foremost_percept is None or foremost_percept.blocked_by:
-        return False
-    return all(intent.goal_id != foremost_percept.id for intent in situation.intents)
-
-
-# Keywords of a cluster and characters of a memory that are shown.
-SHOWN_KEYWORDS = 8
-MEMORY_LENGTH = 1_200
-
-# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
-FAINT = 0.1
-STRONG = 0.6
-
-
 def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
-    if not memories:
-        return f"## {title}\nNone."
-    return f"## {title}\n" + data.block(entry for memory in memories for entry in _memory(memory))
+    entries = (entry for memory in memories for entry in _memory(memory))
+    return data.section(f"## {title}", entries, otherwise=f"## {title}\nNone.")
 
 
 def _memory(memory: MemoryView) -> Iterator[str]:
@@ -192,26 +179,24 @@ def _memory(memory: MemoryView) -> Iterator[str]:
 
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
-    if not clusters:
-        return "## Activated themes\nNone."
-    return "## Activated themes\n" + data.block(
+    entries = (
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
-        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
+        + (f"; related clusters: {line('; '.join(cluster.related))}" if cluster.related else "")
         for cluster in clusters
     )
+    return data.section("## Activated clusters", entries, otherwise="## Activated clusters\nNone.")
 
 
 def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
-    if not items:
-        return ""
-    return "## Heard lately, not yet remembered\n" + data.block(
+    entries = (
         format_time(item.at)
         + (f", from {line(item.role)}" if item.role else "")
         + f": {line(item.content, MEMORY_LENGTH)}"
         for item in items
     )
+    return data.section("## Heard lately, not yet remembered", entries)
 
 
 def working_memory(memory: WorkingMemory, data: Data) -> str:

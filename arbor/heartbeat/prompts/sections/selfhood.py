@@ -27,25 +27,31 @@ from arbor.selves.values import BeliefStatus
 TRIED_OFTEN = 3
 DONE_WELL = 0.7
 DONE_BADLY = 0.4
+_RESPONSES: Mapping[BoundaryResponse, str] = {
+    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
+    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
+    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
+}
+_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
+    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
+    for drive in Drive
+}
 
 
 def identity(aspects: Sequence[AspectView], data: Data) -> str:
-    if not aspects:
-        return ""
-    return "## Who you take yourself to be\n" + data.block(
+    entries = (
         f"[{aspect.id}] {aspect.kind.replace('_', ' ')}{_doubt(aspect.status)}: {line(aspect.content)}"
         for aspect in aspects
     )
+    return data.section("## Who you take yourself to be", entries)
 
 
 def beliefs(beliefs: Sequence[BeliefView], data: Data) -> str:
-    if not beliefs:
-        return ""
-    return "## What you believe\n" + data.block(
-        f"[{belief.id}] {belief.category}, {belief.confidence:.0%} sure{_doubt(belief.status)}:"
-        f" {line(belief.statement)}"
+    entries = (
+        f"[{belief.id}] {belief.category}, {belief.confidence:.0%} sure{_doubt(belief.status)}: {line(belief.statement)}"
         for belief in beliefs
     )
+    return data.section("## What you believe", entries)
 
 
 def _doubt(status: BeliefStatus) -> str:
@@ -77,7 +83,8 @@ def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
 def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
     if not matches:
         return ""
-    responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, matches)]
+    found = {match.response for match in matches}
+    responses = [_RESPONSES[response] for response in BoundaryResponse if response in found]
     block = data.block(
         f"[{match.about}] {match.boundary} ({match.response}): {line(match.description)} Called up, because"
         f" {line(match.why)}."
@@ -108,71 +115,60 @@ def capabilities(capabilities: Sequence[CapabilityView]) -> str:
 
 
 def experiences(experiences: Sequence[ExperienceView], data: Data) -> str:
-    if not experiences:
-        return ""
-    return "## What you have learned from acting\n" + data.block(
+    entries = (
         f"heartbeat {experience.tick}, {experience.action}{f' about {line(experience.about)}' if experience.about else ''} ({experience.outcome}):"
         f" {line(experience.lesson)}"
         for experience in experiences
     )
+    return data.section("## What you have learned from acting", entries)
 
 
 def preferences(preferences: Sequence[PreferenceView], data: Data) -> str:
-    if not preferences:
-        return ""
-    return "## How you like to go about things\n" + data.block(
-        f"{line(preference.key)}: {line(preference.value)}" for preference in preferences
-    )
+    entries = (f"{line(preference.key)}: {line(preference.value)}" for preference in preferences)
+    return data.section("## How you like to go about things", entries)
 
 
 def peers(peers: Sequence[PeerView], data: Data) -> str:
-    if not peers:
-        return ""
-    return "## Who you deal with\n" + data.block(_peer(peer) for peer in peers)
+    return data.section("## Who you deal with", map(_peer, peers))
 
 
 def contradictions(contradictions: Sequence[ContradictionView], data: Data) -> str:
     of_beliefs = [contradiction for contradiction in contradictions if contradiction.belief_id]
     of_memories = [contradiction for contradiction in contradictions if not contradiction.belief_id]
-    parts = []
-    if of_beliefs:
-        parts.append(
-            "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the"
-            " belief.\n" + data.block(map(_contradiction, of_beliefs))
-        )
-    if of_memories:
-        parts.append(
-            "## Memories that contradict each other\nFace it: doubt, revise or retire the one that is wrong.\n"
-            + data.block(map(_contradiction, of_memories))
-        )
-    return "\n\n".join(parts)
+    parts = (
+        data.section(
+            "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the belief.",
+            map(_contradiction, of_beliefs),
+        ),
+        data.section(
+            "## Memories that contradict each other\nFace it: doubt, revise or retire the one that is wrong.",
+            map(_contradiction, of_memories),
+        ),
+    )
+    return "\n\n".join(filter(None, parts))
 
 
 def _contradiction(contradiction: ContradictionView) -> str:
-    other = (
-        f"belief [{contradiction.belief_id}]"
-        if contradiction.belief_id
-        else f"memory [{contradiction.other_id}]"
-    )
-    return f"{other} {line(contradiction.statement)} — memory [{contradiction.memory_id}] {line(contradiction.content)}"
+    id_ = contradiction.belief_id or contradiction.other_id
+    kind = "belief" if contradiction.belief_id else "memory"
+    return f"{kind} [{id_}] {line(contradiction.statement)} — memory [{contradiction.memory_id}] {line(contradiction.content)}"
 
 
 def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
-    if not proposals:
-        return ""
-    block = data.block(
-        f"[{proposal.id}] {proposal.kind}{_of_kind(proposal)}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it"
-        f"{f', put off {proposal.deferrals} times' if proposal.deferrals else ''}: {line(proposal.content)}"
-        for proposal in proposals
-    )
-    return (
+    heading = (
         "## Proposals to you\nThey change you only if you accept them, under proposal_decisions: accept, reject or"
-        f" defer, each with a reason.\n{block}"
+        " defer, each with a reason."
     )
+    return data.section(heading, map(_proposal, proposals))
 
 
-def _of_kind(proposal: ProposalView) -> str:
-    return f" ({proposal.aspect.replace('_', ' ')})" if proposal.aspect else ""
+def _proposal(proposal: ProposalView) -> str:
+    aspect = f" ({proposal.aspect.replace('_', ' ')})" if proposal.aspect else ""
+    deferrals = f", put off {proposal.deferrals} times" if proposal.deferrals else ""
+    return (
+        f"[{proposal.id}] {proposal.kind}{aspect}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it{deferrals}:"
+        f" {line(proposal.content)}"
+    )
 
 
 def _peer(peer: PeerView) -> str:
@@ -184,23 +180,6 @@ def _peer(peer: PeerView) -> str:
     )
 
 
-def _is_among(response: BoundaryResponse, matches: Sequence[MatchedBoundary]) -> bool:
-    return any(match.response is response for match in matches)
-
-
-_RESPONSES: Mapping[BoundaryResponse, str] = {
-    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
-    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
-    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
-}
-
-
 def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
     goal = ["completing a goal"] if drive is GOAL_COMPLETED[0] else []
     return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
-
-
-_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
-    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
-    for drive in Drive
-}

@@ -78,10 +78,10 @@ def memory_of(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -
 
 def cluster_of(agent: Agent, memory_id: str) -> str:
     with tenant_transaction(agent.tenant_id):
-        theme = Cluster.objects.create(
+        cluster = Cluster.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name="reef, depth", stale=False
         )
         ClusterMember.objects.create(
-            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.9
+            tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=memory_id, strength=0.9
         )
-    return str(theme.id)
+    return str(cluster.id)

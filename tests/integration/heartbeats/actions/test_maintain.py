@@ -182,12 +182,12 @@ class TestMaintain:
         assert event.actor == f"agent:{agent.public_id}"
 
     def test_a_cluster_is_shown_renamed_and_marked_stale(self, run_replies: RunReplies, agent: Agent) -> None:
-        theme = cluster_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
+        cluster_id = cluster_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
         named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
         run_replies(
             reply(
                 act("maintain", target="cluster", id="Reef, depth"),
-                act("maintain", target="cluster", id=theme, **named),
+                act("maintain", target="cluster", id=cluster_id, **named),
                 act("maintain", target="cluster", id="the reef", verdict="doubt", reason="it is a muddle"),
             )
         )
@@ -195,7 +195,7 @@ class TestMaintain:
         assert [action["outcome"] for action in last_heartbeat(agent).actions[:3]] == ["success"] * 3
         assert "The reef is ten fathoms deep." in last_heartbeat(agent).actions[0]["brought"]
         with tenant_transaction(agent.tenant_id):
-            cluster = Cluster.objects.get(id=theme)
+            cluster = Cluster.objects.get(id=cluster_id)
         assert (cluster.name, cluster.stale) == ("The reef", True)
 
     @pytest.mark.parametrize("target", ["memory", "belief", "cluster"])

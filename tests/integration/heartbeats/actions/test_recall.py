@@ -72,4 +72,4 @@ def test_an_impossible_filter_is_refused_without_cost(
     assert (action["verdict"], action["cost"]) == ("invalid", 0)
     assert reason in action["reason"]
     assert "types: of these types; since: from YYYY-MM-DD on; until: before that day" in prompt
-    assert "concept: its name; theme: its name; episode: its id" in prompt
+    assert "concept: its name; cluster: its name; episode: its id" in prompt

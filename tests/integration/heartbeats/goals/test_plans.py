@@ -19,9 +19,9 @@ from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
 from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import OpenBacklog
-from arbor.heartbeat.results import ActionOutcome
+from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.steps import actions
-from arbor.heartbeat.steps.actions import ACTS, Act, Execution, rest
+from arbor.heartbeat.steps.actions import ACTS, Act, Execution
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.goals.conftest import action, last_done, plan_for
@@ -229,7 +229,7 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
         backlog = yield OpenBacklog()
         intent = backlog.intent(str(decision.intent_id))
         observed.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
-        return (yield from rest(execution, decision))
+        return action_result(decision, ActionOutcome.SUCCESS, "rested")
 
     monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
@@ -337,8 +337,8 @@ def _turns(
     """Name an intent in each turn of one heartbeat, by actions of these names; each recall has the next outcome."""
     coming = iter(outcomes)
 
-    def look(execution: Execution, decision: Decision) -> Act:
-        effect = yield from rest(execution, decision)
+    def look(_: Execution, decision: Decision) -> ActionResult:
+        effect = action_result(decision, ActionOutcome.SUCCESS, "rested")
         outcome = next(coming) if decision.intent_id else effect.outcome
         return effect.model_copy(
             update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"}

@@ -137,7 +137,7 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
     def focused(title: str) -> HeartbeatState:
-        heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
+        heartbeat = heartbeat_of(embedding_model=REMOTE).with_situation(goals=[goal(title=title)])
         return vectors_of(tenant, orientation.focus(heartbeat))
 
     focus = focused("Where is the ferry?").focus

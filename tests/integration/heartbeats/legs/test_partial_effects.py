@@ -20,7 +20,7 @@ from arbor.clock import SystemClock
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
 from arbor.heartbeat.steps.actions import act
-from arbor.heartbeat.steps.inquiries import InquiryWork
+from arbor.heartbeat.steps.inquiries import PendingWork
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.graph import heartbeat_text
@@ -125,7 +125,7 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), reply_inquiring())
-    monkeypatch.setattr(InquiryWork, "resume", lambda *_: 1 / 0)
+    monkeypatch.setattr(PendingWork, "resume", lambda *_: 1 / 0)
     _allocate_tick(agent)
     fleet.run()
 

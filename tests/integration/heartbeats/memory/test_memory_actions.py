@@ -52,16 +52,16 @@ def test_a_recall_without_a_clear_memory_reports_its_cluster(
     query = "Which tune was it?"
     center = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
     with tenant_transaction(agent.tenant_id):
-        theme = Cluster.objects.create(
+        cluster = Cluster.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name="evenings, club", centroid=center
         )
         ClusterMember.objects.create(
-            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.5
+            tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=memory_id, strength=0.5
         )
     heartbeats.run(reply_of(actions=[action_of("recall", query=query)]))
     (action,) = last_heartbeat(agent).actions
-    assert action["summary"].endswith("on the tip of the tongue: theme evenings, club")
-    assert "on the tip of the tongue: theme evenings, club" in heartbeats.run(REST)
+    assert action["summary"].endswith("on the tip of the tongue: cluster evenings, club")
+    assert "on the tip of the tongue: cluster evenings, club" in heartbeats.run(REST)
 
 
 def test_remember_and_reflect_store_embedded_memories(heartbeats: HeartbeatRunner, agent: Agent) -> None:
@@ -171,7 +171,7 @@ def test_recall_requests_have_the_mood_of_the_last_heartbeat(
 def test_recall_activates_clusters_for_the_next_heartbeat(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
     with tenant_transaction(agent.tenant_id):
-        theme = Cluster.objects.create(
+        cluster = Cluster.objects.create(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
             name="The lighthouse",
@@ -180,14 +180,14 @@ def test_recall_activates_clusters_for_the_next_heartbeat(heartbeats: HeartbeatR
             emotional_intensity=0.9,
         )
         ClusterMember.objects.create(
-            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=keeper, strength=0.9
+            tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=keeper, strength=0.9
         )
     before = heartbeats.run(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
-    assert "## Activated themes\nNone." in before
+    assert "## Activated clusters\nNone." in before
     with tenant_transaction(agent.tenant_id):
-        theme.refresh_from_db()
-    assert theme.activations >= 1
-    assert theme.activated_at is not None
+        cluster.refresh_from_db()
+    assert cluster.activations >= 1
+    assert cluster.activated_at is not None
     after = heartbeats.run(REST)
     assert "The lighthouse: lamp, </data> (feels strongly good)" in after
 

@@ -1,4 +1,4 @@
-"""Summaries of episodes and themes in the prompts of heartbeats and conversations."""
+"""Summaries of episodes and clusters in the prompts of heartbeats and conversations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_conversation_recalls_a_summary(agent: Agent, fleet: Fleet, scripted: 
     assert named in model.requests[-1].messages[0].content
 
 
-def test_a_theme_is_recalled_and_leads_to_related_ones(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_a_cluster_is_recalled_and_leads_to_related_ones(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     ids = [memory_of(agent, text) for text in ("The oak is old.", "The tulip is red.", "The boat leaks.")]
     with tenant_transaction(agent.tenant_id):
         garden, sea = (
@@ -77,8 +77,8 @@ def test_a_theme_is_recalled_and_leads_to_related_ones(heartbeats: HeartbeatRunn
             tenant_id=agent.tenant_id, source=sea, target=garden, relation="evolves", strength=0.5
         )
         Activation.objects.all().delete()
-    heartbeats.run(reply_of(actions=[action_of("recall", query="what grows", theme="Garden, trees")]))
+    heartbeats.run(reply_of(actions=[action_of("recall", query="what grows", cluster="Garden, trees")]))
     (action,) = last_heartbeat(agent).actions
     assert set(action["memory_ids"]) == set(ids[:2])
     prompt = heartbeats.run(REST)
-    assert "related themes: sea, boats" in prompt.split("## Activated themes")[1].split("\n## ")[0]
+    assert "related clusters: sea, boats" in prompt.split("## Activated clusters")[1].split("\n## ")[0]

@@ -44,7 +44,7 @@ def _accepted(agent: Agent, kind: ProposalKind, number: int) -> list[Proposal]:
     """Propose and accept distinct changes, by a person."""
     accepted = []
     for subject in _SUBJECTS[:number]:
-        change = {"category": "world"} if kind is ProposalKind.BELIEF else {"theme": subject}
+        change = {"category": "world"} if kind is ProposalKind.BELIEF else {"cluster": subject}
         new = NewProposal(
             kind=kind, content=f"{subject} {subject[::-1]}", confidence=0.6, source="operator", change=change
         )

@@ -324,6 +324,9 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         accept(proposal_id=insight.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
         assert propose_now(agent) == []
+        # As older rows have it.
+        assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
+        assert propose_now(agent) == []
 
 
 def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:

@@ -196,7 +196,7 @@ def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
         Mind.objects.filter(agent_id=mind.id).update(embedding_dimension=128)
         assert clustering.read_centers(mind.id, model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
-    assert maintain_clusters().done == 30, "at once, for a theme without a center is none"
+    assert maintain_clusters().done == 30, "at once, for a cluster without a center is none"
     assert cluster_of(mind, stored["jazz"]).id == cluster.id
     assert len(cluster_of(mind, stored["jazz"]).centroid) == 128
 

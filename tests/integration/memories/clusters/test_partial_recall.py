@@ -89,8 +89,8 @@ def test_a_recall_includes_clusters_only_without_a_clear_memory(
         def after(text: str) -> list[str]:
             recalled = recall_in_scope(agent_id=agent_with_cluster.id, text=text, vector=vector, limit=5)
             statements.clear()
-            themes = partial_recall_after(agent_id=agent_with_cluster.id, recalled=recalled, vector=vector)
-            return [theme.name for theme in themes]
+            clusters = partial_recall_after(agent_id=agent_with_cluster.id, recalled=recalled, vector=vector)
+            return [cluster.name for cluster in clusters]
 
         assert after("who was it again") == [Cluster.objects.get().name]
         assert after("coltrane saxophone") == []

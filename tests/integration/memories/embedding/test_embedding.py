@@ -182,7 +182,7 @@ def test_an_error_in_one_tenant_does_not_stop_trimming(
     trimmed = trim_embedding_cache()
     assert (trimmed.done, trimmed.failed) == (1, 1)
     assert (count_cached(tenant), count_cached(other_tenant)) == (1, 0)
-    monkeypatch.setattr(embedding, "CACHE_TRIM_TAKES", timedelta(0))
+    monkeypatch.setattr(embedding, "CACHE_TRIM_DURATION", timedelta(0))
     assert trim_embedding_cache().steps == 0, "trimming stops at its time limit"
 
 

@@ -130,7 +130,7 @@ def test_one_agents_flood_does_not_delay_another_agent(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 6)
-    monkeypatch.setattr(embedding_backlog, "LOOKED", 10)
+    monkeypatch.setattr(embedding_backlog, "CANDIDATES", 10)
     store_memories(mind, *turns(*(f"Fish {number}." for number in range(40))))
     store_memories(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
     remote.lasts = 6

@@ -286,7 +286,7 @@ def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent,
     move(mind, SHORT)
     assert agents_found() == {other_mind.id, foreign_mind.id}
     (one,) = find_moves(model=LONG, actor="cli:test")
-    assert (one.name, one.model, one.memories, one.made) == ("Vega", SHORT, 2, 0)
+    assert (one.name, one.model, one.memories, one.prepared) == ("Vega", SHORT, 2, 0)
 
 
 def test_the_number_of_statements_of_the_takeover_does_not_grow(mind: Agent, statements: list[str]) -> None:
@@ -295,7 +295,7 @@ def test_the_number_of_statements_of_the_takeover_does_not_grow(mind: Agent, sta
         store_memories(mind, *turns(*SAID[:number]))
         target = SHORT if mind_of(mind) == LONG else LONG
         moves = find_moves(model=target, actor="cli:test", agent_id=mind.id)
-        Reembedding(model=target, actor="cli:test")._make_missing(moves[0])
+        Reembedding(model=target, actor="cli:test")._prepare_missing(moves[0])
         statements.clear()
         with tenant_transaction(mind.tenant_id):
             assert switch_model(agent_id=mind.id, model=target, actor="cli:test") is not None

@@ -130,7 +130,7 @@ def test_a_memory_stored_during_the_move_is_moved_too(mind: Agent, monkeypatch: 
 def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reembed, "CATCHES", 2)
+    monkeypatch.setattr(reembed, "EXTRA_PASSES", 2)
     store_memories(mind, *turns(*SAID))
     stored = iter(range(100))
 

@@ -169,7 +169,7 @@ def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> Non
 
 def test_an_unsupported_kind_is_named(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     (ebb,) = memories_in(mind, 1)
-    monkeypatch.setattr(relations, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
+    monkeypatch.setattr(relations, "_existing_kinds", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):
         relate_nodes(mind, ebb, GraphNode(GraphNodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
 
@@ -234,7 +234,7 @@ def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -
 
 def test_a_relation_takes_five_statements(mind: Agent, statements: list[str]) -> None:
     one, two = memories_in(mind)
-    relations._present()
+    relations._existing_kinds()
     statements.clear()
     relate_nodes(mind, one, two)
     # The last one is the signal.

@@ -176,7 +176,7 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
         # Another connection: an operator, or the agent's heartbeat.
         def mark(_: int) -> None:
             with tenant_transaction(mind.tenant_id):
-                mark_stale([ids[2]], listed=False)
+                mark_stale([ids[2]], with_neighbors=False)
 
         at_once(mark, writers=1)
         return write(*parts)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def caching(minds: MindCache = MINDS) -> Iterator[None]:
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
     ):
-        patch.setattr(mind_cache, "MEMORIES_A_RECALL", 10**9)
+        patch.setattr(mind_cache, "MEMORIES_PER_RECALL", 10**9)
         patch.setattr(recaller, "MINDS", minds)
         yield
 

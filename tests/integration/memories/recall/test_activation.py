@@ -131,15 +131,15 @@ def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
     a_cluster(mind, "Maps", ids[3:])
     bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0, ids[2]: 0.5})
     with tenant_transaction(mind.tenant_id):
-        themes = activated_clusters(agent_id=mind.id, now=NOW)
+        clusters = activated_clusters(agent_id=mind.id, now=NOW)
         one = activated_clusters(agent_id=mind.id, limit=1, now=NOW)
         counts = dict(Cluster.objects.values_list("name", "activations"))
         at = Cluster.objects.get(id=tides).activated_at
-    assert [(cluster.id, cluster.members) for cluster in themes] == [(tides, 2), (ropes, 1)]
-    assert [cluster.activation for cluster in themes] == pytest.approx([1.6, 0.45])
-    assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
-    assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
-    assert one == themes[:1]
+    assert [(cluster.id, cluster.members) for cluster in clusters] == [(tides, 2), (ropes, 1)]
+    assert [cluster.activation for cluster in clusters] == pytest.approx([1.6, 0.45])
+    assert (clusters[0].name, clusters[0].keywords) == ("Tides", ("tide", "moon"))
+    assert (clusters[0].emotional_valence, clusters[0].emotional_intensity) == (0.4, 0.6)
+    assert one == clusters[:1]
     # Reading them has counted no access.
     assert counts == {"Tides": 1, "Ropes": 1, "Maps": 0}
     assert at == NOW

@@ -110,12 +110,12 @@ def test_filtered_memories_name_the_filter(
     assert given.startswith(reason)
 
 
-@pytest.mark.parametrize("group", ["concept", "theme", "episode"])
+@pytest.mark.parametrize("group", ["concept", "cluster", "episode"])
 def test_filters_by_groups_are_named(mind: Agent, ids: dict[str, UUID], group: str) -> None:
     with tenant_transaction(mind.tenant_id):
         only = {
             "concept": lambda: RecallFilter(concept=ConceptFactory.create(agent=mind).id),
-            "theme": lambda: RecallFilter(cluster=ClusterFactory.create(agent=mind).name),
+            "cluster": lambda: RecallFilter(cluster=ClusterFactory.create(agent=mind).name),
             "episode": lambda: RecallFilter(episode=EpisodeFactory.create(agent=mind).id),
         }[group]()
     expected = (f"it is not of the {group} that the filter asks for",)

@@ -80,7 +80,7 @@ def revise_one(agent: Agent) -> None:
         revise(
             agent_id=agent.id,
             memory_id=ids_of(agent)[3],
-            becomes=a_memory("The boat is blue by now."),
+            revised=a_memory("The boat is blue by now."),
             vectors=None,
             model=None,
             reason="a test",

@@ -79,7 +79,7 @@ def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_memories(mind, *turns(*TALK))
-    monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
+    monkeypatch.setattr(mind_cache, "MEMORIES_PER_RECALL", 2)
     assert recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2) == 0
     assert recalls_from_cache(mind, cache, monkeypatch, 1) == 1
 
@@ -88,9 +88,9 @@ def test_recalls_long_ago_do_not_count(
     mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_memories(mind, *turns(*TALK))
-    monkeypatch.setattr(mind_cache, "MEMORIES_A_RECALL", 2)
+    monkeypatch.setattr(mind_cache, "MEMORIES_PER_RECALL", 2)
     recalls_from_cache(mind, cache, monkeypatch, len(TALK) // 2)
-    monkeypatch.setattr(mind_cache, "_WITHIN_S", 0.0)
+    monkeypatch.setattr(mind_cache, "_COUNTING_S", 0.0)
     assert recalls_from_cache(mind, cache, monkeypatch, 1) == 0
 
 

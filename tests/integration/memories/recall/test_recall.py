@@ -108,7 +108,7 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
     assert contents_of("river") == set()
 
 
-def test_only_memories_of_a_theme_are_recalled(mind: Agent) -> None:
+def test_only_memories_of_a_cluster_are_recalled(mind: Agent) -> None:
     store_memories(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
     oak, tulip, _ = memories_of(mind)
     with tenant_transaction(mind.tenant_id):

@@ -108,7 +108,7 @@ def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytes
     monkeypatch.setattr(search, "embed_for_agent", moved_once)
     assert len(find(mind, "a boat")) == 4
     monkeypatch.setattr(search, "embed_for_agent", lambda **_: ([1.0, 0.0, 0.0], wrong))
-    with pytest.raises(EmbeddingFailed, match="ask again"):
+    with pytest.raises(EmbeddingFailed, match="search again"):
         find(mind, "a boat")
 
 

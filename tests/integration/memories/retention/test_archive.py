@@ -133,8 +133,8 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
             tenant_id=tenant_id, agent_id=mind.id, source_kind="memory", source_id=salt, target_kind="memory",
             target_id=soup, relation="causes",
         )  # fmt: skip
-        theme = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
-        ClusterMember.objects.create(tenant_id=tenant_id, cluster=theme, memory_id=soup, strength=0.9)
+        cluster = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
+        ClusterMember.objects.create(tenant_id=tenant_id, cluster=cluster, memory_id=soup, strength=0.9)
         Upkeep.objects.get_or_create(
             memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
         )
@@ -161,7 +161,9 @@ def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
 def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = store_memories(mind, "Soup.", "Salt.")
     do(mind, archive, [soup])
-    with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
+    with pytest.raises(
+        Invalid, match=f"archive memories before you remove them for good; not archived: {salt}"
+    ):
         do(mind, purge, [soup, salt])
     assert len(memories_of(mind)) == 2
 

@@ -127,7 +127,10 @@ def test_a_pin_outlasts_the_archive_and_goes_with_a_purge(mind: Agent) -> None:
     (memory_id,) = stored(mind, a_memory("The lamp is green.", retention=Retention.TASK))
     act(mind, pin, memory_id)
     act(mind, archive, memory_id, reason="a mistake")
-    with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="restored before it is pinned"):
+    with (
+        tenant_transaction(mind.tenant_id),
+        pytest.raises(Invalid, match="restore memories before you pin them"),
+    ):
         pin(memory_ids=[memory_id], actor=ADA)
     act(mind, restore, memory_id, reason="no mistake", for_good=True)
     act(mind, unpin, memory_id)
@@ -146,7 +149,7 @@ def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
         new_id = revise(
             agent_id=mind.id,
             memory_id=memory_id,
-            becomes=a_memory("The lamp is red."),
+            revised=a_memory("The lamp is red."),
             reason="it was painted",
             actor="heartbeat:1",
             vectors=None,

@@ -267,7 +267,7 @@ def test_only_the_agents_own_procedures_are_practised(mind: Agent, other_mind: A
     event = create_episodic_memory(**of(mind), content="It rained.")
     foreign = create_procedural_memory(**of(other_mind), content="How to open the lock.", steps=["Push."])
     with tenant_transaction(mind.tenant_id):
-        with pytest.raises(Invalid, match="only a procedural memory can be practised"):
+        with pytest.raises(Invalid, match="only a procedural memory has outcomes"):
             record_outcome(agent_id=mind.id, memory_id=event, success=True)
         for unknown in (uuid7(), foreign):
             with pytest.raises(NotFound):

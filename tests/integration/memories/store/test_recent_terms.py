@@ -8,7 +8,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Memory, Term
 from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store import queries
-from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.placement import StoreRequest
 from apps.memories.services.store.remember import MemoryWriter, store
 from apps.memories.services.store.term_counts import read_frequencies
 from apps.tenants.scope import tenant_transaction
@@ -94,7 +94,7 @@ def test_agents_of_one_statement_are_counted_apart(
         writer = MemoryWriter()
         writer.place(
             [
-                ToRemember(agent_id=agent.id, memories=[a_memory("The harbour is full.")])
+                StoreRequest(agent_id=agent.id, memories=[a_memory("The harbour is full.")])
                 for agent in (mind, other_mind)
             ]
         )

@@ -16,7 +16,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import appraisal
-from apps.memories.services.store.placement import StoreResult, ToRemember
+from apps.memories.services.store.placement import StoreRequest, StoreResult
 from apps.memories.services.store.remember import MemoryWriter, store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -52,7 +52,7 @@ def unit_vectors(*cosines: float, dimension: int = 256) -> Any:
     return rows
 
 
-def write(tenant: Tenant, *steps: list[ToRemember]) -> list[list[StoreResult]]:
+def write(tenant: Tenant, *steps: list[StoreRequest]) -> list[list[StoreResult]]:
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         results = [writer.place(step) for step in steps]
@@ -60,8 +60,8 @@ def write(tenant: Tenant, *steps: list[ToRemember]) -> list[list[StoreResult]]:
         return results
 
 
-def of(agent: Agent, *memories: NewMemory, vectors: Any = None) -> ToRemember:
-    return ToRemember(agent_id=agent.id, memories=memories, vectors=vectors)
+def of(agent: Agent, *memories: NewMemory, vectors: Any = None) -> StoreRequest:
+    return StoreRequest(agent_id=agent.id, memories=memories, vectors=vectors)
 
 
 def fact(content: str, **parts: Any) -> NewMemory:
@@ -178,7 +178,7 @@ def test_a_missing_agent_and_unfit_vectors_are_refused(
 ) -> None:
     bell = fact("The bell rings.")
     for nobody in (uuid7(), foreign_mind.id):
-        requests = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
+        requests = [of(mind, bell), StoreRequest(agent_id=nobody, memories=[bell])]
         with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
             write(tenant, requests)
     with pytest.raises(Invalid, match="numbers each, got 64"):
@@ -250,10 +250,12 @@ def test_placing_in_steps_equals_storing_one_by_one(
         for _ in range(3)
     ]
 
-    def request_of(agents: list[Agent], number: int, memories: list[NewMemory], compared: bool) -> ToRemember:
+    def request_of(
+        agents: list[Agent], number: int, memories: list[NewMemory], compared: bool
+    ) -> StoreRequest:
         model = models[number]
         vectors = vectors_of(memories, model.dimension) if compared else None
-        return ToRemember(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
+        return StoreRequest(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
 
     stored: list[list[StoreResult]] = [[], [], []]
     with tenant_transaction(tenant.id):

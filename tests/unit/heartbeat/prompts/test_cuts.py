@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.prompts.cuts import CutContext, without_room
+from arbor.heartbeat.prompts.fitting import CutContext, without_room
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -38,7 +38,7 @@ def huge_situation(**changes: Any) -> Situation:
 
 def built(view: Situation, *, window: int = 8_192, **rules: Any) -> HeartbeatState:
     given = rules_of(model_context=window, default_model="ollama/small", **rules)
-    heartbeat = heartbeat_of(view=view, character=CHARACTER, moment=moment_of(rules=given))
+    heartbeat = heartbeat_of(situation=view, character=CHARACTER, moment=moment_of(rules=given))
     return Answers().run(build_the_prompt(heartbeat)).state
 
 
@@ -70,7 +70,7 @@ def test_a_prompt_that_fits_is_no_cut() -> None:
 
 def test_the_reflex_policy_reads_the_whole_situation() -> None:
     given = rules_of(model_context=8_192, default_model="reflex/default")
-    heartbeat = heartbeat_of(view=huge_situation(), character=CHARACTER, moment=moment_of(rules=given))
+    heartbeat = heartbeat_of(situation=huge_situation(), character=CHARACTER, moment=moment_of(rules=given))
     assert Answers().run(build_the_prompt(heartbeat)).state.effects.audit == ()
 
 
@@ -135,4 +135,4 @@ def test_a_resumed_heartbeat_counts_as_its_prompt_was_counted() -> None:
 
 
 def _fields(heartbeat: HeartbeatState) -> dict[str, Any]:
-    return {"view": heartbeat.view, "prompt": heartbeat.prompt, "model": heartbeat.model}
+    return {"situation": heartbeat.situation, "prompt": heartbeat.prompt, "model": heartbeat.model}

@@ -103,10 +103,10 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
         (
             {
                 "recent": [memory(f"a{n}", content=LONG) for n in range(4)],
-                "themes": [ClusterView(name="tide")],
+                "clusters": [ClusterView(name="tide")],
             },
             {"memory": 900},
-            {"themes": 1, "recent": 2},
+            {"clusters": 1, "recent": 2},
             ["memory-a2", "memory-a3"],
             ["tide", "memory-a0", "memory-a1"],
         ),
@@ -181,14 +181,14 @@ def test_the_least_important_entries_are_cut_first_and_counted(
 def test_an_emptied_section_is_a_heading_that_names_it() -> None:
     view = situation(
         notices=[Notice(kind=NoticeKind.STAGNATION, text=LONG)],
-        themes=[ClusterView(name=LONG)],
+        clusters=[ClusterView(name=LONG)],
         recent=[memory("a1", content=LONG)],
     )
 
     _, _, texts = fit_situation(view, world_state=10, memory=60)
 
     assert texts["notices"] == "## Not shown: notices (1)"
-    assert texts["themes"] == "## Not shown: themes (1)"
+    assert texts["clusters"] == "## Not shown: clusters (1)"
 
 
 def test_a_side_over_its_share_is_cut_to_fit() -> None:

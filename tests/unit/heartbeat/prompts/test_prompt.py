@@ -16,11 +16,8 @@ from arbor.heartbeat.prompts.sections.moment import DIRECTIVES
 from arbor.heartbeat.replies.reply import (
     COMMON_KEYS,
     MAX_ACTIONS,
-    MAX_CONCERNS,
-    MAX_GOAL_UPDATES,
-    MAX_IDENTITY_INSIGHTS,
-    MAX_MEMORY_NOTES,
     MAX_NEW_GOALS,
+    MOST,
     REPLY_KEYS,
 )
 from arbor.heartbeat.replies.reply_schema import asked_keys, reply_schema
@@ -72,7 +69,7 @@ def test_a_prompt_is_its_sections_in_order() -> None:
         "issues",
         "recent",
         "relevant",
-        "themes",
+        "clusters",
         "held",
         "working_memory",
         "contradictions",
@@ -120,7 +117,7 @@ def test_the_response_format_names_every_common_key(key: str) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        f"At most {MAX_ACTIONS} actions, notes and goal updates each, {MAX_CONCERNS} concerns; ",
+        f"At most {MAX_ACTIONS} actions, notes and goal updates each, {MOST['concerns']} concerns; ",
         f"; {MAX_NEW_GOALS} new goals in a heartbeat, brainstorm_goals included",
         "What recall, an inquiry or a look brings you see in this heartbeat",
     ],
@@ -130,12 +127,12 @@ def test_the_rules_state_the_limits_of_parser_and_loop(rule: str) -> None:
 
 
 def test_actions_notes_and_goal_updates_have_the_same_limit() -> None:
-    assert MAX_ACTIONS == MAX_MEMORY_NOTES == MAX_GOAL_UPDATES
+    assert MAX_ACTIONS == MOST["memory_notes"] == MOST["goal_updates"]
 
 
 def test_the_format_states_the_requirements_of_an_insight() -> None:
     assert (
-        f"at most {MAX_IDENTITY_INSIGHTS}, confidence {LEAST_INSIGHT} or more"
+        f"at most {MOST['identity_insights']}, confidence {LEAST_INSIGHT} or more"
         in (FURTHER_FORMAT["identity_insights"])
     )
     assert "at least one memory id as evidence" in FURTHER_FORMAT["identity_insights"]
@@ -169,7 +166,7 @@ def test_a_further_key_is_requested_only_where_it_applies(changes: dict[str, Any
 
     assert re.findall(r'^- "(\w+)"', texts.get("further_keys", ""), re.MULTILINE) == keys
     assert asked_keys(current) == (*COMMON_KEYS, *keys)
-    assert list(reply_schema(ACTIONS, ("rest",), asked_keys(current))["properties"]) == [*COMMON_KEYS, *keys]
+    assert list(reply_schema(("rest",), asked_keys(current))["properties"]) == [*COMMON_KEYS, *keys]
 
 
 def test_every_reply_key_is_described_in_the_prompt() -> None:
@@ -225,9 +222,9 @@ def test_each_mode_has_its_own_directive(mode: Mode) -> None:
             "[memory-pier] 2026-01-05 09:30, episodic, from Ada: The pier was rebuilt after the storm",
         ),
         ("relevant", "[memory-lighthouse]"),
-        ("themes", "The harbour at night: lamps, tide (feels strongly good)"),
-        ("themes", "Accounts: ledger (feels neutral)"),
-        ("themes", "Lost keys (feels bad)"),
+        ("clusters", "The harbour at night: lamps, tide (feels strongly good)"),
+        ("clusters", "Accounts: ledger (feels neutral)"),
+        ("clusters", "Lost keys (feels bad)"),
         ("working_memory", "engagement 0.6 of 1"),
         ("working_memory", "thought at 2026-01-05 09:30: The tide is out"),
         ("working_memory", "concern: the map is old"),
@@ -252,7 +249,7 @@ def test_each_part_of_the_situation_is_shown(name: str, shown: str) -> None:
         ("intents", "None."),
         ("recent", "None."),
         ("relevant", "None."),
-        ("themes", "None."),
+        ("clusters", "None."),
         ("working_memory", "Nothing yet."),
         ("last_beat", "This is your first."),
         ("percepts", "Nothing."),
@@ -265,7 +262,7 @@ def test_an_empty_part_of_the_situation_is_shown_as_empty(name: str, shown: str)
 def test_a_peer_is_named_in_percept_format_and_schema() -> None:
     current = situation(percepts=[percept("Ahoy", kind="peer_message", peer="Bo", peer_id="0198c0de")])
     texts = {part.name: part.text for part in render(current).sections}
-    schema = reply_schema(ACTIONS, ("rest",), asked_keys(current))
+    schema = reply_schema(("rest",), asked_keys(current))
 
     assert "peer_message from Bo: Ahoy" in texts["percepts"]
     assert '"peer": "name, as you see it"' in texts["further_keys"]

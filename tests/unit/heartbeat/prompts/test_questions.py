@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.prompts.questions import request_json, request_of, sections_of, stored_sections
 from arbor.heartbeat.replies.reply_schema import reply_schema
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
@@ -28,7 +27,7 @@ def test_a_schema_is_made_again_and_not_stored() -> None:
     stored = request_json(_request("Hello"), allowed=["recall", "rest"], keys=["thinking", "actions"])
     assert stored["schema"] is None
     again = request_of(stored)
-    assert again.schema == reply_schema(ACTIONS, ["recall", "rest"], ("thinking", "actions"))
+    assert again.schema == reply_schema(["recall", "rest"], ("thinking", "actions"))
     assert (again.system, again.messages) == (_request("Hello").system, _request("Hello").messages)
 
 

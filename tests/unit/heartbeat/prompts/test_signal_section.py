@@ -61,7 +61,7 @@ def changed(source: str, count: int) -> list[SubscribedSignal]:
 def built(view: Situation, *, window: int, model: str = "ollama/small") -> HeartbeatState:
     """Build the prompt of a heartbeat with one subscription to each source."""
     heartbeat = heartbeat_of(
-        view=view,
+        situation=view,
         moment=moment_of(rules=rules_of(model_context=window, default_model=model)),
         signal_positions={
             source: {str(UUID(int=number)): str(UUID(int=number + 9))}

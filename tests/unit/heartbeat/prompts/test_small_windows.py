@@ -117,7 +117,7 @@ def rich_situation(**changes: Any) -> Situation:
 def asked(window: int, view: Situation | None = None, **changes: Any) -> tuple[HeartbeatState, Question]:
     """Build the prompt and ask the model."""
     moment = moment_of(rules=rules_of(model_context=window, reply_tokens=4_096, default_model="ollama/small"))
-    given: dict[str, Any] = {"view": view or rich_situation(), "character": CHARACTER, "moment": moment}
+    given: dict[str, Any] = {"situation": view or rich_situation(), "character": CHARACTER, "moment": moment}
     answers = Answers()
     heartbeat = answers.run(build_the_prompt(heartbeat_of(**(given | changes)))).state
     result = answers.run(Think()(heartbeat))
@@ -238,7 +238,7 @@ def test_prompt_and_schema_offer_the_same_actions() -> None:
 
 def test_the_reflex_policy_is_offered_all_actions() -> None:
     moment = moment_of(rules=rules_of(model_context=8_192, default_model="reflex/default"))
-    heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=rich_situation(), moment=moment))).state
+    heartbeat = Answers().run(build_the_prompt(heartbeat_of(situation=rich_situation(), moment=moment))).state
     assert len(heartbeat.situation.actions) == len(rich_situation().actions)
 
 
@@ -292,7 +292,7 @@ def test_a_long_unreadable_reply_is_quoted_in_part() -> None:
 
 def test_a_prompt_without_room_fails_with_the_setting() -> None:
     moment = moment_of(rules=rules_of(model_context=2_048, default_model="ollama/small"))
-    heartbeat = heartbeat_of(view=rich_situation(), character=CHARACTER * 3, moment=moment)
+    heartbeat = heartbeat_of(situation=rich_situation(), character=CHARACTER * 3, moment=moment)
     result = Answers().run(Think()(Answers().run(build_the_prompt(heartbeat)).state))
 
     assert result.outcome is NodeOutcome.FAILURE

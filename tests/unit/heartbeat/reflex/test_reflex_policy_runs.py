@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, default_state, move
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import EnergyBudget
+from arbor.heartbeat.budgets import BudgetBalance, EnergyBudget
 from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.replies.parsing import parse_reply
@@ -116,7 +116,7 @@ class Life:
     def live(self) -> Reply:
         self.heartbeat += 1
         budget = EnergyBudget()
-        self.energy = budget.regenerate(self.energy)
+        self.energy = budget.begin(BudgetBalance(energy=self.energy))
         view = situation(
             beat_number=self.heartbeat,
             environment=Environment(now=NOW),

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.replies.parsing import parse_reply
 from arbor.heartbeat.replies.reply import REPLY_KEYS
 from arbor.heartbeat.replies.reply_schema import REPLY_SCHEMA, reply_schema
@@ -168,7 +167,7 @@ def test_an_invalid_reply_does_not_match_the_schema(change: dict[str, Any]) -> N
 
 
 def test_the_schema_offers_only_the_allowed_actions() -> None:
-    schema = reply_schema(ACTIONS, ("rest", "recall"))
+    schema = reply_schema(("rest", "recall"))
 
     names = [
         option["properties"]["action"]["enum"] for option in schema["properties"]["actions"]["items"]["anyOf"]
@@ -179,7 +178,7 @@ def test_the_schema_offers_only_the_allowed_actions() -> None:
 
 
 def test_a_reply_without_actions_is_valid_if_none_is_allowed() -> None:
-    schema = reply_schema(ACTIONS, ())
+    schema = reply_schema(())
 
     assert fits(COMPLETE_REPLY | {"actions": [], "decompositions": []}, schema)
     assert not fits(COMPLETE_REPLY, schema)

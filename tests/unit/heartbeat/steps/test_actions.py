@@ -118,7 +118,7 @@ def test_an_action_without_a_grant_is_audited() -> None:
 
 def test_percepts_are_consumed_together_with_the_actions() -> None:
     view = situation(percepts=[percept(id=str(UUID(int=50)))])
-    assert run_actions(permitted("rest"), view=view).effects.received_percepts == (UUID(int=50),)
+    assert run_actions(permitted("rest"), situation=view).effects.received_percepts == (UUID(int=50),)
 
 
 @pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
@@ -187,7 +187,7 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
     result = heartbeat.action_records[0].result
     assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
-    assert result.summary.endswith("on the tip of the tongue: theme evenings; club")
+    assert result.summary.endswith("on the tip of the tongue: cluster evenings; club")
     assert result.memory_ids == [str(memory.id) for memory in memories]
     first, second = result.brought.split("\n")
     assert first == f"[{memories[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
@@ -199,20 +199,29 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     ("params", "asked"),
     [
         ({}, (None, None, None)),
-        ({"concept": "tree", "theme": "garden, trees"}, ("tree", "garden, trees", None)),
+        ({"concept": "tree", "cluster": "garden, trees"}, ("tree", "garden, trees", None)),
         (
-            {"concept": str(UUID(int=1)), "theme": str(UUID(int=2)), "episode": str(UUID(int=3))},
+            {"concept": str(UUID(int=1)), "cluster": str(UUID(int=2)), "episode": str(UUID(int=3))},
             (UUID(int=1), UUID(int=2), UUID(int=3)),
         ),
     ],
 )
-def test_a_recall_may_name_a_concept_a_theme_and_an_episode(
+def test_a_recall_may_name_a_concept_a_cluster_and_an_episode(
     params: dict[str, str], asked: tuple[Any, ...]
 ) -> None:
     answers = Answers({RecallRequest: []})
     run_actions(permitted("recall", query="ferries", **params), answers=answers)
     only = answers.needs[0].only
     assert (only.concept, only.cluster, only.episode) == asked
+
+
+def test_the_cluster_of_a_decision_in_an_older_checkpoint_is_read() -> None:
+    decision = permitted("recall", query="ferries", cluster="garden, trees")
+    params = dict(decision.params)
+    params["theme"] = params.pop("cluster")
+    answers = Answers({RecallRequest: []})
+    run_actions(decision.model_copy(update={"params": params}), answers=answers)
+    assert answers.needs[0].only.cluster == "garden, trees"
 
 
 def test_a_recalled_summary_names_its_episode() -> None:

@@ -192,7 +192,7 @@ def test_expired_approval_asks_again() -> None:
 
 def test_approved_action_waits_for_energy() -> None:
     approved = approval_of(ApprovalStatus.APPROVED)
-    heartbeat = acted(heartbeat_with(approvals=(approved,), view=situation(energy=0.0)))
+    heartbeat = acted(heartbeat_with(approvals=(approved,), situation=situation(energy=0.0)))
 
     assert heartbeat.action_records[0].decision.verdict is DecisionVerdict.TOO_LITTLE_ENERGY
     assert not heartbeat.effects.approvals_used

@@ -77,7 +77,7 @@ def test_rules_add_goals_by_the_situation(
     backlog = backlog_of()
     opening = opening_of(circumstances=Circumstances(**circumstances))
     result, answers = run_with_backlog(
-        inject_goals, heartbeat_of(view=situation(**view), opening=opening), backlog
+        inject_goals, heartbeat_of(situation=situation(**view), opening=opening), backlog
     )
 
     goal_changes = result.present.goal_changes
@@ -98,7 +98,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     saving = goal_row("means", rule="survival", source=GoalSource.SURVIVAL)
     backlog = backlog_of(saving)
     view = situation(goals=[goal_view(id=str(saving.id), title=saving.title, rule="survival")])
-    result, _ = run_with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
+    result, _ = run_with_backlog(inject_goals, heartbeat_of(situation=view, opening=opening_of()), backlog)
 
     (change,) = result.present.goal_changes
     assert (change.kind, change.change, change.by_rule) == (
@@ -112,7 +112,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
 def test_a_goal_closed_meanwhile_is_skipped_and_reported() -> None:
     view = situation(goals=[goal_view(id=MISSING_ID, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
-    result = answers.run(inject_goals(heartbeat_of(view=view, opening=opening_of())))
+    result = answers.run(inject_goals(heartbeat_of(situation=view, opening=opening_of())))
     assert result.changed == (f"Map the harbour: not closed, for there is no open goal {MISSING_ID}",)
 
 

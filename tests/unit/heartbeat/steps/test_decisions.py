@@ -54,20 +54,22 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
         (heartbeat_with_actions(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
         (heartbeat_with_actions(("recall", {})), ["invalid"]),
         (heartbeat_with_actions(("remember", {"content": LIE})), ["boundary"]),
-        (heartbeat_with_actions(QUERY, QUERY, view=situation(energy=1.0)), ["run", "too_little_energy"]),
+        (heartbeat_with_actions(QUERY, QUERY, situation=situation(energy=1.0)), ["run", "too_little_energy"]),
         (
             heartbeat_with_actions(
-                OUT, view=situation(environment=Environment(now=NOW, hours_since_reach_out=1))
+                OUT, situation=situation(environment=Environment(now=NOW, hours_since_reach_out=1))
             ),
             ["too_soon"],
         ),
         (
-            heartbeat_with_actions(QUERY, budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)),
+            heartbeat_with_actions(
+                QUERY, budget_terms=BudgetTerms(kind="ticks"), situation=situation(energy=0)
+            ),
             ["too_little_energy"],
         ),
         (
             heartbeat_with_actions(
-                ("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)
+                ("observe", {}), budget_terms=BudgetTerms(kind="ticks"), situation=situation(energy=0)
             ),
             ["run"],
         ),

@@ -29,7 +29,7 @@ PERCEPTS = [percept(id=str(UUID(int=50)))]
 def heartbeat_after_actions(**changes: Any) -> HeartbeatState:
     """Return a heartbeat whose first turn ran actions with results to read."""
     values: dict[str, Any] = {
-        "view": situation(percepts=PERCEPTS, energy=10.0),
+        "situation": situation(percepts=PERCEPTS, energy=10.0),
         "present": TurnRecord(action_records=[RECALLED], reasoning="Who?"),
         "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
         "energy_end": 9.0,
@@ -219,7 +219,7 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
 
 
 def test_percepts_are_consumed_once() -> None:
-    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=PERCEPTS)))
+    heartbeat = with_percepts_received(heartbeat_of(situation=situation(percepts=PERCEPTS)))
     assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
     nobody = heartbeat_of()

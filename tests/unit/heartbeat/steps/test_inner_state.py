@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import Selfhood
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
@@ -34,7 +34,7 @@ def run_feel(
 ) -> HeartbeatState:
     view = situation(**{"capabilities": KNOWN, **(sides or {})})
     values: dict[str, Any] = {
-        "view": view,
+        "situation": view,
         "present": TurnRecord(action_records=list(records)),
         "reply": Reply(),
     }
@@ -226,7 +226,9 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
 ) -> None:
     answers = Answers({Meetings: []})
     view = situation(percepts=percepts, capabilities=KNOWN)
-    heartbeat = heartbeat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
+    heartbeat = heartbeat_of(
+        situation=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact)
+    )
     answers.run(feel(heartbeat))
 
     if met is None:

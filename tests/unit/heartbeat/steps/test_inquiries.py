@@ -13,7 +13,7 @@ from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import HeartbeatState, Inquiry
-from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, InquiryWork, pending_work
+from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, PendingWork, pending_work
 from arbor.memory.recall.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
@@ -83,7 +83,7 @@ def failed_call(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
 def resume_inquiries(
     heartbeat: HeartbeatState, result: EndedCall, answers: Answers | None = None
 ) -> NodeResult[HeartbeatState]:
-    return (answers or Answers()).run(InquiryWork().resume(heartbeat, result))
+    return (answers or Answers()).run(PendingWork().resume(heartbeat, result))
 
 
 def suspension_of(result: NodeResult[HeartbeatState]) -> tuple[str, str, ModelRequest]:
@@ -109,12 +109,12 @@ def test_only_permitted_and_started_inquiries_are_pending() -> None:
 
 def test_without_work_the_step_does_nothing() -> None:
     heartbeat = heartbeat_of()
-    result = Answers().run(InquiryWork()(heartbeat))
+    result = Answers().run(PendingWork()(heartbeat))
     assert (result.state, result.suspend) == (heartbeat, None)
 
 
 def test_the_web_is_searched_first() -> None:
-    result = Answers().run(InquiryWork()(heartbeat_with_inquiries(inquiry("deep"))))
+    result = Answers().run(PendingWork()(heartbeat_with_inquiries(inquiry("deep"))))
 
     kind, handle, request = suspension_of(result)
     assert (kind, handle, request.purpose) == ("web", WEB_HANDLE, CallPurpose.WEB)
@@ -275,5 +275,5 @@ def test_inquiries_are_processed_one_after_the_other() -> None:
 
     assert [item.place for item in result.state.work] == [1]
     assert [record.result.outcome.value for record in result.state.action_records] == ["success", "unknown"]
-    second = Answers().run(InquiryWork()(result.state))
+    second = Answers().run(PendingWork()(result.state))
     assert suspension_of(second)[0] == "web"

@@ -16,7 +16,7 @@ from arbor.heartbeat.situation import (
     PerceptView,
     Situation,
 )
-from arbor.heartbeat.steps.note_sources import with_source_of_conclusion, with_source_of_note
+from arbor.heartbeat.steps.new_memories import with_source_of_conclusion, with_source_of_note
 from arbor.heartbeat.views import PeerView
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.trust import Evidence, Source, max_trust

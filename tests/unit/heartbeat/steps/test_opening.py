@@ -34,7 +34,7 @@ def drives_of(**levels: float) -> dict[str, Any]:
 def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> HeartbeatState:
     """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
-        view=situation(**view),
+        situation=situation(**view),
         opening=opening or opening_of(recent_activity=RecentActivity(heartbeats=REFLECTED)),
         energy_start=None,
         **changes,

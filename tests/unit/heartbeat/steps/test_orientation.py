@@ -50,7 +50,7 @@ def test_the_focus_requests_vectors_of_itself_and_of_percepts(
 ) -> None:
     answers = Answers({Embedding: lambda need: {text: [1.0, 0.0] for text in (*need.queries, *need.plain)}})
     heartbeat = heartbeat_of(
-        view=situation(**view), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN])
+        situation=situation(**view), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN])
     )
 
     new_focus = answers.run(focus(heartbeat)).state.focus
@@ -67,7 +67,7 @@ def test_the_focus_requests_vectors_of_itself_and_of_percepts(
 
 
 def test_a_focus_that_cannot_be_embedded_has_no_vector() -> None:
-    new_focus = Answers().run(focus(heartbeat_of(view=situation(goals=[goal()])))).state.focus
+    new_focus = Answers().run(focus(heartbeat_of(situation=situation(goals=[goal()])))).state.focus
     assert new_focus is not None
     assert (new_focus.text != "", new_focus.vector) == (True, None)
 
@@ -89,7 +89,7 @@ def test_percepts_are_checked_by_words_and_by_meaning(
     content: str, vectors: dict[str, list[float]], boundaries: list[str]
 ) -> None:
     view = situation(percepts=[percept(content)])
-    heartbeat = heartbeat_of(view=view, focus=Focus(text="", vectors=vectors))
+    heartbeat = heartbeat_of(situation=view, focus=Focus(text="", vectors=vectors))
     result = Answers().run(guard(heartbeat))
 
     assert [match.boundary for match in result.state.situation.crossed] == boundaries
@@ -141,7 +141,7 @@ def test_own_heartbeats_that_the_prompt_shows_are_not_recalled() -> None:
     ]
     facts = [recalled_memory(number) for number in range(5, 10)]
     answers = Answers({RecallRequest: [*told, *facts]})
-    result = answers.run(orient(focused_heartbeat("reef", view=situation(recent=shown)))).state
+    result = answers.run(orient(focused_heartbeat("reef", situation=situation(recent=shown)))).state
     only = answers.needs[0].only
     assert (only.without_session, only.without_since) == ("heartbeats", NOW - timedelta(hours=2))
     chosen = [found.id for found in result.situation.relevant]
@@ -153,7 +153,7 @@ def test_own_heartbeats_that_the_prompt_shows_are_not_recalled() -> None:
 @pytest.mark.parametrize("memories", [[], None])
 def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
     heartbeat = focused_heartbeat(
-        "ferries" if memories is not None else "", view=situation(relevant=[memory()])
+        "ferries" if memories is not None else "", situation=situation(relevant=[memory()])
     )
     answers = Answers({RecallRequest: memories})
 
@@ -173,14 +173,14 @@ def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
     ],
 )
 def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode: Mode) -> None:
-    heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**view)))).state
+    heartbeat = Answers().run(select_mode(heartbeat_of(situation=situation(**view)))).state
     assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)
 
 
 def test_consolidation_has_actions_of_its_own() -> None:
     allowed = ["recall", "maintain", "inquire_deep", "reach_out_user", "brainstorm_goals", "rest"]
     seen = situation(beat_number=5, actions=ACTIONS.offers(allowed))
-    consolidating = Answers().run(select_mode(heartbeat_of(view=seen, allowed=allowed))).state
+    consolidating = Answers().run(select_mode(heartbeat_of(situation=seen, allowed=allowed))).state
     reply = Reply(actions=[ProposedAction(action="inquire_deep", params={"question": "How deep?"})])
     decided = Answers().run(decide(replace(consolidating, reply=reply))).state
 
@@ -189,5 +189,7 @@ def test_consolidation_has_actions_of_its_own() -> None:
     (decision,) = decided.decisions
     assert (decision.verdict, CONSOLIDATION_REFUSAL in decision.reason) == (DecisionVerdict.TOO_SOON, True)
     # At any other heartbeat they are offered.
-    later = Answers().run(select_mode(heartbeat_of(view=seen.model_copy(update={"beat_number": 6})))).state
+    later = (
+        Answers().run(select_mode(heartbeat_of(situation=seen.model_copy(update={"beat_number": 6})))).state
+    )
     assert len(later.situation.actions) == len(allowed)

@@ -12,7 +12,7 @@ import pytest
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
+from arbor.heartbeat.guards import ItemBoundaryMatch
 from arbor.heartbeat.inputs import BudgetTerms
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import SchedulePolicy
@@ -198,7 +198,9 @@ def test_known_memories_do_not_count_as_learned() -> None:
 
 def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     other = percept("It snows.", id=str(UUID(int=51)), kind="environment")
-    heartbeat = run_record(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
+    heartbeat = run_record(
+        situation=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))])
+    )
 
     buffered = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
     assert buffered == [
@@ -211,7 +213,7 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.received_percepts] == [50, 51, 52]
     # A turn before has taken them in already.
-    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
+    assert run_record(situation=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
 
 
 def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
@@ -246,7 +248,7 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
     )
     aside = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
     heartbeat = run_record(
-        view=view,
+        situation=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
         present=TurnRecord(goal_changes=[aside], action_records=[action_record_of("recall", cost=1)]),
     )
@@ -263,7 +265,7 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
 
 def test_a_consolidation_resets_the_count_of_turns() -> None:
     memory = WorkingMemory(talked=12)
-    heartbeat = run_record(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
+    heartbeat = run_record(situation=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
     assert heartbeat.effects.afterwards is not None
     assert heartbeat.effects.afterwards.working_memory.talked == 0
 
@@ -316,7 +318,7 @@ def test_unusable_replies_are_counted_and_end_in_dormancy(
 def test_an_unusable_reply_costs_one_tick_and_restores_no_energy(
     kind: str, energy: float, columns: tuple[Any, Any]
 ) -> None:
-    heartbeat = heartbeat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
+    heartbeat = heartbeat_of(budget_terms=BudgetTerms(kind=kind), situation=situation(energy=energy))
     state = Answers().run(nop(heartbeat)).state.state
     assert (state.energy, state.ticks_left) == columns
 
@@ -332,7 +334,7 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
     messages: int, percepts: list[Any], at_once: bool
 ) -> None:
     environment = Environment(now=NOW, user_messages=messages)
-    heartbeat = heartbeat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
+    heartbeat = heartbeat_of(situation=situation(environment=environment, percepts=percepts), shift=0.05)
     due = Answers().run(plan_next(heartbeat)).state.next
 
     assert due is not None

@@ -63,7 +63,7 @@ def test_the_situation_chooses_the_tier_and_the_models(
     moment = moment_of(rules=rules_of(tier_models=installed))
     heartbeat = (
         Answers()
-        .run(build_the_prompt(heartbeat_of(view=situation(**view), routing=routing, moment=moment)))
+        .run(build_the_prompt(heartbeat_of(situation=situation(**view), routing=routing, moment=moment)))
         .state
     )
 
@@ -75,7 +75,7 @@ def test_the_situation_chooses_the_tier_and_the_models(
 def test_the_prompt_contains_the_character_and_the_situation() -> None:
     view = situation(percepts=[percept("The ferry is late")])
     heartbeat = heartbeat_of(
-        view=view, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
+        situation=view, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
     )
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
 
@@ -96,7 +96,7 @@ def test_the_prompt_contains_the_character_and_the_situation() -> None:
 
 def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
-    heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=situation(percepts=many)))).state
+    heartbeat = Answers().run(build_the_prompt(heartbeat_of(situation=situation(percepts=many)))).state
 
     view = heartbeat.situation
     assert 0 < len(view.percepts) < len(many)
@@ -105,7 +105,7 @@ def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])
 def test_the_situation_states_whether_a_language_model_is_used(handle: str, reflex: bool) -> None:
-    heartbeat = heartbeat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
+    heartbeat = heartbeat_of(situation=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
     assert heartbeat.situation.model_is_reflex is reflex
 
@@ -145,7 +145,7 @@ def test_the_first_question_is_the_prompt() -> None:
 
 def test_the_reflex_policy_gets_the_situation_itself() -> None:
     _, question = question_of(
-        heartbeat_with_prompt(view=situation(model_is_reflex=True), model="reflex/rules")
+        heartbeat_with_prompt(situation=situation(model_is_reflex=True), model="reflex/rules")
     )
     assert question.request["context"]["name"] == "Mira"
 

@@ -47,7 +47,7 @@ def test_settled_proposals_are_shown_the_surest_first() -> None:
     outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
     answers = Answers({SettledProposals: outcome})
 
-    result = answers.run(consolidate(heartbeat_of(view=situation(proposals=pending))))
+    result = answers.run(consolidate(heartbeat_of(situation=situation(proposals=pending))))
 
     assert answers.kinds == [SettledProposals]
     shown = result.state.situation.proposals

@@ -1,13 +1,14 @@
-"""Check percepts, decisions and replies against the agent's boundaries."""
+"""Check decisions against the reflexes, and percepts, decisions and replies against the agent's boundaries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from arbor.authority.reflexes import COMMAND_NAMES, ReflexKind, ReflexTerms, find_secret, reflex_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of, texts_to_guard
 from arbor.heartbeat.replies.items import Dropped
 from arbor.heartbeat.replies.reply import Reply, ReplyPart
@@ -16,6 +17,7 @@ from arbor.heartbeat.views import MatchedBoundary
 from arbor.quotations import shorten
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
 from arbor.selves.boundary_check import BoundaryMatch, Vector, find_matches, may_proceed, words_to_negotiate
+from arbor.tools.names import is_tool_action
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: the fields that are stored. Reasons and thoughts are not checked.
@@ -27,6 +29,8 @@ _STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "identity_insights": frozenset({"content"}),
 }
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
+#: The text of a refused action in traces, so that a secret does not get there.
+REMOVED = "[removed by a reflex]"
 
 
 class ItemBoundaryMatch(BaseModel):
@@ -93,9 +97,17 @@ def apply_boundaries_to_reply(
         items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
         for path, item in zip(paths_of(key, items, untaken), items, strict=True):
-            matches = _match_item(path, item, words, reply.thinking, boundaries, vectors)
-            matches_of_items += matches
-            if not any(match.reason for match in matches):
+            fields = texts_of(item.model_dump(mode="json", include=set(words)))
+            texts = [text for text in fields if vectors is None or text in vectors]
+            matches = _distinct(find_matches(texts, boundaries, vectors or {})) if texts else []
+            stop = next((match for match in matches if not may_proceed(match.boundary, reply.thinking)), None)
+            reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
+            value = item.model_dump_json() if matches else ""
+            matches_of_items += [
+                ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason)
+                for match in matches
+            ]
+            if stop is None:
                 accepted.append(item)
         if len(accepted) < len(items):
             remaining[key] = accepted
@@ -117,25 +129,6 @@ def dropped_at_boundaries(matches: Sequence[ItemBoundaryMatch]) -> list[Dropped]
     ]
 
 
-def _match_item(
-    path: str,
-    item: ReplyPart,
-    words: frozenset[str],
-    thinking: str,
-    boundaries: Sequence[BoundaryRule],
-    vectors: Mapping[str, Vector] | None,
-) -> list[ItemBoundaryMatch]:
-    fields = texts_of(item.model_dump(mode="json", include=set(words)))
-    texts = [text for text in fields if vectors is None or text in vectors]
-    matches = _distinct(find_matches(texts, boundaries, vectors or {})) if texts else []
-    stop = next((match for match in matches if not may_proceed(match.boundary, thinking)), None)
-    reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
-    value = item.model_dump_json() if matches else ""
-    return [
-        ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason) for match in matches
-    ]
-
-
 def opening_text(params: dict[str, Any]) -> str:
     """Return the first text of an action that is no id, in at most 120 characters; or an empty text."""
     for text in texts_of(params):
@@ -150,14 +143,13 @@ def _distinct(matches: Sequence[BoundaryMatch]) -> list[BoundaryMatch]:
 
 def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:
     boundary = match.boundary
-    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
     return MatchedBoundary(
         boundary=boundary.name,
         response=boundary.response,
         description=boundary.description,
         why=match.why,
         about=about,
-        words_to_negotiate=words_to_negotiate(boundary) if negotiable else None,
+        words_to_negotiate=_negotiated_words(boundary),
     )
 
 
@@ -166,9 +158,37 @@ def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") 
     reason = f"it crosses your boundary {boundary.name}, for {match.why}"
     if boundary.description:
         reason += f": {boundary.description}"
-    if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:
-        reason += (
-            f" {negotiable} names {boundary.name} and says why in at least"
-            f" {words_to_negotiate(boundary)} more words; or do something else instead."
-        )
+    if (wanted := _negotiated_words(boundary)) is not None:
+        reason += f" {negotiable} names {boundary.name} and says why in at least {wanted} more words; or do something else instead."
     return reason
+
+
+def _negotiated_words(boundary: BoundaryRule) -> int | None:
+    negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
+    return words_to_negotiate(boundary) if negotiable else None
+
+
+def apply_reflexes(decision: Decision, terms: ReflexTerms) -> Decision:
+    """Return a proposed decision, refused if a reflex stops it; parameters with a secret are removed from the record."""
+    match = reflex_of(decision.action, texts_to_guard(decision), commands=_commands(decision), terms=terms)
+    if match is None:
+        return decision
+    changes: dict[str, Any] = {"verdict": DecisionVerdict.REFLEX, "reason": match.reason, "cost": 0}
+    if match.kind is ReflexKind.SECRET:
+        # The secret may be in a name, or divided among texts, so nothing of the parameters remains.
+        changes["params"] = {REMOVED: len(decision.params)}
+        if find_secret(decision.reasoning, terms.own_secrets):
+            changes["reasoning"] = REMOVED
+    return decision.model_copy(update=changes)
+
+
+def _commands(decision: Decision) -> Iterator[str]:
+    """Yield the arguments of a tool that are run as a command."""
+    if not is_tool_action(decision.action):
+        return
+    for name, value in decision.params.items():
+        if name.lower() in COMMAND_NAMES:
+            texts = [value] if isinstance(value, str) else [*texts_of({name: value})]
+            yield from texts
+            # A command may be given word by word.
+            yield " ".join(texts)

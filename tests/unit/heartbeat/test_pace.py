@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arbor.heartbeat.pace import used_up_at
+from arbor.heartbeat.usage import used_up_at
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

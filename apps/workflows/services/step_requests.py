@@ -1,4 +1,4 @@
-"""Ask for the answer of a step: call a model, delegate to an agent. People see waiting approvals in their lists."""
+"""Request the answer of a waiting step: call a model, or delegate to an agent. People find approvals in their lists."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ from arbor.workflows.prompts import step_prompt
 from arbor.workflows.traversal import WorkflowState
 from arbor.workflows.values import COMPLETE_STEP, WorkflowStepKind, WorkflowStepStatus
 
-#: Characters of a delegated task, as the agent reads it.
+#: The most characters of a delegated task, as the agent reads it.
 TASK_LENGTH = 4_000
-#: Characters of the reason for which a goal is closed.
-REASON_LENGTH = 300
-#: The time after which a step looks again whether its agent may be asked.
+#: The most characters of the reason for which a goal is closed.
+_GOAL_REASON_LENGTH = 300
+#: The time after which a step checks again whether its agent may be asked.
 REST_CHECK = timedelta(minutes=5)
-#: The statuses that a step waits for to end.
+#: The statuses of an agent whose end a step waits for.
 _RESTING = frozenset({AgentStatus.PAUSED, AgentStatus.DORMANT})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """The changes of a step's row that asking for its answer brings."""
+class AnswerRequest:
+    """The request for the answer of a step, as changes of the step's row; without values, nothing was requested."""
 
     agent_id: UUID | None = None
     goal_id: UUID | None = None
-    #: Another time than that of the definition, until which the step waits.
+    #: The time until which the step waits, if it is not that of the definition.
     until: datetime | None = None
-    #: Another status than that of the walk, and its reason.
+    #: The status of the step, if it is not that of the traversal, and its reason.
     status: WorkflowStepStatus | None = None
     error: str = ""
     #: Tries that do not count, because nobody could be asked.
@@ -64,10 +64,12 @@ class Asked:
     cut: int = 0
 
 
-def ask(run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime) -> Asked:
-    """Ask for the answer of the waiting step. Raises ArborError, before anything is written, if nobody can be asked."""
+def request_answer(
+    run: WorkflowRun, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
+) -> AnswerRequest:
+    """Request the answer of the waiting step. Raises ArborError, before anything is written, if nobody can be asked."""
     if spec.kind not in KINDS_WITH_AGENT:
-        return Asked()
+        return AnswerRequest()
     agent = _require_agent(run, spec)
     if reason := _reason_to_wait(agent):
         return _put_off(agent, until=now + REST_CHECK, reason=reason)
@@ -99,9 +101,9 @@ def _require_agent(run: WorkflowRun, spec: StepSpec) -> Agent:
 
 
 def _reason_to_wait(agent: Agent) -> str:
-    """Return why an agent does no step for now; empty if it does.
+    """Return why an agent may not be asked for now; empty if it may.
 
-    Raises TransitionIllegal for an agent without heartbeats, and IdentityRefused for one whose identity has ended.
+    Raises TransitionIllegal for an agent without heartbeats, and IdentityRefused for an agent whose identity has ended.
     """
     if agent.status in _RESTING:
         return f"{agent.name} is {agent.status}"
@@ -116,16 +118,16 @@ def _reason_to_wait(agent: Agent) -> str:
     return ""
 
 
-def _put_off(agent: Agent, *, until: datetime, reason: str) -> Asked:
+def _put_off(agent: Agent, *, until: datetime, reason: str) -> AnswerRequest:
     """Return the changes of a step that waits before its agent is asked; the try does not count."""
-    return Asked(
+    return AnswerRequest(
         agent_id=agent.id, until=until, status=WorkflowStepStatus.RETRYING, error=reason, uncounted=1
     )
 
 
 def _ask_model(
     run: WorkflowRun, agent: Agent, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
-) -> Asked:
+) -> AnswerRequest:
     attempt, models = state.current.attempts, _models(agent, spec)
     if not models:
         tomorrow = datetime.combine(now.date() + timedelta(days=1), time(), tzinfo=UTC)
@@ -139,21 +141,19 @@ def _ask_model(
         left_out=[f"prompt: {prompt.cut:,} characters of its values"] if prompt.cut else [],
     )
     enqueue_maintenance_call(agent_id=agent.id, tenant_id=run.tenant_id, call=call)
-    return Asked(agent_id=agent.id, cut=prompt.cut)
+    return AnswerRequest(agent_id=agent.id, cut=prompt.cut)
 
 
 def _models(agent: Agent, spec: StepSpec) -> Sequence[str]:
-    """Return the models to ask, in order; none where the daily limits leave nothing."""
+    """Return the models to ask, in order; over the daily limits only the reflex policy, which costs nothing, if it is among them."""
     level = budget_status_of(agent.id).level
-    if level.may_maintain:
-        return (spec.model,) if spec.model else models_at(agent, level)
-    free = [spec.model] if spec.model else list(models_at(agent, level))
-    return [handle for handle in free if is_reflex(handle)]
+    models = (spec.model,) if spec.model else models_at(agent, level)
+    return models if level.may_maintain else [model for model in models if is_reflex(model)]
 
 
 def _delegate(
     run: WorkflowRun, agent: Agent, spec: StepSpec, state: WorkflowState, *, step_id: UUID, now: datetime
-) -> Asked:
+) -> AnswerRequest:
     task = state.current.input
     shown = shorten(task, TASK_LENGTH)
     with transaction.atomic():
@@ -174,7 +174,7 @@ def _delegate(
             message=f"delegated the step {spec.name} of {run.workflow.name} to {agent.name}",
             detail={"run_id": str(run.id), "step_id": str(step_id)},
         )
-    return Asked(agent_id=agent.id, goal_id=goal_id, cut=len(task) - len(shown))
+    return AnswerRequest(agent_id=agent.id, goal_id=goal_id, cut=len(task) - len(shown))
 
 
 def _task_text(run: WorkflowRun, spec: StepSpec, task: str, step_id: UUID) -> str:
@@ -185,7 +185,7 @@ def _task_text(run: WorkflowRun, spec: StepSpec, task: str, step_id: UUID) -> st
 
 
 def _grant_completion(agent: Agent) -> None:
-    """Grant the action that answers a step to an agent that never had it; a revoked grant stays revoked."""
+    """Grant the action that answers a step to an agent that never had it. Raises CapabilityDenied where the grant was revoked."""
     grants = CapabilityGrant.objects.filter(agent=agent, resource=action_resource(COMPLETE_STEP))
     if not grants.exists():
         grant_actions(agents=[agent], actions=[COMPLETE_STEP], actor=ACTOR)
@@ -202,7 +202,7 @@ def _grant_completion(agent: Agent) -> None:
 def _add_goal(
     run: WorkflowRun, spec: StepSpec, agent: Agent, task: str, *, step_id: UUID, now: datetime
 ) -> UUID | None:
-    """Add a goal that keeps the step in the agent's prompts; None where its backlog has no room, or has it already."""
+    """Add a goal that keeps the step in the agent's prompts; None where the backlog has no room, or has this goal already."""
     title = f"Do the step {spec.name} of the workflow {run.workflow.name}"
     try:
         with transaction.atomic():
@@ -220,14 +220,14 @@ def _add_goal(
     return found
 
 
-def release_step(row: WorkflowStep, *, reached: bool, reason: str) -> None:
-    """Close the goal of a delegated step that has ended; nothing for a goal that the agent has closed itself."""
+def close_step_goal(row: WorkflowStep, *, succeeded: bool, reason: str) -> None:
+    """Close the goal of a delegated step that has ended, unless the agent has closed it itself."""
     goal: Goal | None = Goal.objects.filter(id=row.goal_id).first() if row.goal_id else None
     if goal is None or not GoalState(goal.state).is_open:
         return
-    # A goal that waits cannot be completed.
-    done = reached and goal.state == GoalState.ACTIVE
-    why = "the step was done before its turn came" if reached else shorten(reason, REASON_LENGTH)
+    # Only an active goal can be completed.
+    done = succeeded and goal.state == GoalState.ACTIVE
+    why = "the step was done before its turn came" if succeeded else shorten(reason, _GOAL_REASON_LENGTH)
     move_goal(
         goal_id=goal.id,
         to=GoalState.COMPLETED if done else GoalState.ABANDONED,
