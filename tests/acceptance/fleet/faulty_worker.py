@@ -134,7 +134,7 @@ def _install_in_heartbeat_workers(killer: WorkerKiller) -> None:
             killer.reach_point("suspend is written", member.agent.id)
 
     def finished(args: tuple[Any, ...], _: Any) -> None:
-        for member, _record in args[0]:
+        for member in args[0]:
             killer.reach_point("finish is written", member.agent.id)
 
     def used(args: tuple[Any, ...], _: Any) -> None:

@@ -156,12 +156,7 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
         messages.append(
             execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
-    rows = _rows(
-        [
-            _Ending(member=member, status=HeartbeatStatus.WAITING, heartbeat=member.heartbeat)
-            for member in members
-        ]
-    )
+    rows = _rows([_ending(member) for member in members])
     values = {
         "agents": [member.agent.id for member in members],
         "calls": to_json(calls),
@@ -174,17 +169,14 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     enqueue(*messages)
 
 
-def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]], signals: list[Signal]) -> None:
+def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     """End heartbeats with all pending signals, and release their schedules. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
     """
-    if not ended:
+    if not members:
         return
-    endings = [
-        _Ending(member=member, status=status, heartbeat=member.heartbeat, reason=_reason(member, status))
-        for member, status in ended
-    ]
+    endings = [_ending(member) for member in members]
     _release(endings, _signals_of_end(endings, signals), rows=_rows(endings), written=len(endings))
 
 
@@ -262,14 +254,14 @@ def _signals_of_end(endings: Sequence[_Ending], signals: list[Signal]) -> dict[s
     return signal_values([ending.member for ending in endings], signals, last=ends, without_start=skipped)
 
 
-def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
-    heartbeat = member.heartbeat
-    if status == HeartbeatStatus.DONE:
-        return ""
+def _ending(member: LeasedHeartbeat) -> _Ending:
+    heartbeat, status, reason = member.heartbeat, member.ended_as or HeartbeatStatus.WAITING, ""
     if status == HeartbeatStatus.SKIPPED:
-        return heartbeat.idle
-    why = member.progress.fault or heartbeat.failure
-    return f"{why} ({ACTIONS_COMMITTED})" if heartbeat.has_acted else why
+        reason = heartbeat.idle
+    elif status == HeartbeatStatus.FAILED:
+        why = member.progress.fault or heartbeat.failure
+        reason = f"{why} ({ACTIONS_COMMITTED})" if heartbeat.has_acted else why
+    return _Ending(member=member, status=status, heartbeat=heartbeat, reason=reason)
 
 
 def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -> None:

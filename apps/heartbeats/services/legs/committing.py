@@ -106,7 +106,7 @@ def commit(
 
 def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     suspend([member for member in members if member.ended_as is None], signals)
-    finish([(member, status) for member in members if (status := member.ended_as) is not None], signals)
+    finish([member for member in members if member.ended_as is not None], signals)
 
 
 def _write_memories(heartbeats: Sequence[HeartbeatState], fetcher: Fetcher) -> None:
