@@ -50,10 +50,6 @@ log = structlog.get_logger(__name__)
 
 #: Characters of a proposal in the summary of its decision.
 _SUMMARY_LENGTH = 120
-#: The position of each kind in the order of answers.
-_POSITION: Mapping[type, int] = MappingProxyType(
-    {kind: position for position, kind in enumerate(needs.ORDER)}
-)
 
 
 def next_kind(members: Sequence[LeasedHeartbeat]) -> type:
@@ -305,6 +301,7 @@ _PROPOSAL_DECISIONS: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyT
         ProposalChoice.DEFER: proposals.defer,
     }
 )
+#: The answers by kinds of needs, in the order in which kinds are answered: reads before locks, locks before writes.
 _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[LeasedHeartbeat]], list[Any]]] = MappingProxyType(
     {
         needs.PastQuestion: _past_questions,
@@ -331,6 +328,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[LeasedHeartbeat]], list[Any]
         needs.Meetings: _one_by_one(Fetcher._record_meetings),
     }
 )
+_POSITION: Mapping[type, int] = MappingProxyType({kind: position for position, kind in enumerate(_ANSWERS)})
 #: Kinds answered by services that read and write rows of memories and goals.
 _USING_ROWS = frozenset({needs.DecideProposal, needs.Service})
 _WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
