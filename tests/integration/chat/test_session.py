@@ -274,7 +274,7 @@ def test_a_working_memory_is_rebuilt_from_the_records(
         rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
-    assert (rebuilt.beats, rebuilt.turns) == (1, 1)
+    assert (rebuilt.heartbeats, rebuilt.turns) == (1, 1)
     assert [thought["text"] for thought in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
