@@ -55,13 +55,17 @@ class Operation(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepTiming:
-    """One run of a pipeline node."""
+class RecordedStep:
+    """One run of a pipeline node. A node that waits for a call has two."""
 
+    #: Counts from 1.
     sequence: int
     node: str
     handler: str
+    #: An `arbor.pipeline.outcomes.NodeOutcome`, or `waiting`.
     outcome: str
+    #: The changes of the step, one line each.
+    changed: Sequence[str] = ()
     started_at: datetime
     duration_ms: float
 
@@ -107,7 +111,7 @@ class HeartbeatRecord:
     model: str
     started_at: datetime
     ended_at: datetime
-    steps: Sequence[StepTiming] = ()
+    steps: Sequence[RecordedStep] = ()
     calls: Sequence[CallTiming] = ()
     actions: Sequence[ExecutedAction] = ()
 
@@ -182,7 +186,7 @@ def _root(heartbeat: HeartbeatRecord, trace_id: int, span_id: int) -> Span:
     )
 
 
-def _step(heartbeat: HeartbeatRecord, step: StepTiming, trace_id: int, root: int) -> Span:
+def _step(heartbeat: HeartbeatRecord, step: RecordedStep, trace_id: int, root: int) -> Span:
     return Span(
         name=f"node {step.node}",
         trace_id=trace_id,
@@ -218,7 +222,7 @@ def _call(call: CallTiming, trace_id: int, root: int) -> Span:
 
 
 def _action(
-    heartbeat: HeartbeatRecord, number: int, action: ExecutedAction, acting: Sequence[StepTiming], root: int
+    heartbeat: HeartbeatRecord, number: int, action: ExecutedAction, acting: Sequence[RecordedStep], root: int
 ) -> Span:
     """Return the span of an action, with the times of the steps that ran the actions."""
     started_at = acting[0].started_at if acting else heartbeat.started_at

@@ -128,7 +128,7 @@ WHERE beat.energy_end <> beat.energy_start - beat.cost
 """,
     ),
     Check(
-        name="days of usage that do not add up",
+        name="daily usage that does not add up",
         fault=Fault.DOUBLED,
         statement="""
 SELECT count(*) FROM agents_agent a

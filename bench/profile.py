@@ -24,8 +24,9 @@ from django.db import connections
 import apps.heartbeats.services.legs.runner as runner
 from apps.heartbeats.services.calls.calls import execute_calls
 from apps.heartbeats.services.legs.committing import commit
-from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed
+from apps.heartbeats.services.legs.fetching import Fetcher
 from apps.heartbeats.services.legs.loading import load_batch
+from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.heartbeats.services.legs.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import Task, TaskMessage, captured
@@ -249,9 +250,9 @@ def _watched(account: _Account) -> Iterator[None]:
     }
     answer = Fetcher.answer
 
-    def answered(fetcher: Fetcher, kind: type, asked: Sequence[OpenNeed]) -> Any:
+    def answered(fetcher: Fetcher, kind: type, members: Sequence[LeasedHeartbeat]) -> Any:
         with account.charge(f"need {kind.__name__}"):
-            return answer(fetcher, kind, asked)
+            return answer(fetcher, kind, members)
 
     def charged(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def charged_work(*arguments: Any, **options: Any) -> Any:

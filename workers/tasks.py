@@ -22,7 +22,7 @@ from apps.fleet.history import sweep_history
 from apps.fleet.trust_scores import score_agents
 from apps.heartbeats.services.calls.calls import execute_call, execute_calls
 from apps.heartbeats.services.legs.runner import advance_heartbeats
-from apps.heartbeats.services.processes import forget_silent_processes
+from apps.heartbeats.services.processes import delete_silent_rows
 from apps.heartbeats.services.reports.spans import export_spans
 from apps.heartbeats.services.schedule import dispatch
 from apps.knowledge.services.global_skills import reload_changed_skills
@@ -295,7 +295,7 @@ def export_heartbeat_spans() -> object:
 @app.task(name=Task.FORGET_PROCESSES.value, acks_late=True)
 def delete_silent_processes() -> object:
     """Delete rows of silent processes."""
-    return forget_silent_processes()
+    return delete_silent_rows()
 
 
 app.conf.beat_schedule = entries()

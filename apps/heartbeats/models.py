@@ -86,7 +86,7 @@ class Heartbeat(TenantModel):
     reason = models.TextField(blank=True)
     #: The model asked: `provider/model`.
     model = models.CharField(max_length=200, blank=True)
-    #: The nodes run, in order (`apps.heartbeats.services.reports.trace.Step` as JSON); read by `steps_of`.
+    #: The nodes run, in order (`arbor.telemetry.RecordedStep` as JSON); read by `steps_of`.
     trace = PackedList(default=list)
     #: Milliseconds in Arbor's own code, without the model: the heartbeat's share of its legs, and the legs in total.
     own_ms = models.FloatField(default=0.0)

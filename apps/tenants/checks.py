@@ -72,8 +72,8 @@ def unsafe_role() -> list[str]:
     reasons = {"is a superuser": superuser, "has BYPASSRLS": bypasses, "owns tables": owner}
     return [
         f"the serving role {name} {reason}; serve as a role of its own"
-        for reason, true in reasons.items()
-        if true
+        for reason, applies in reasons.items()
+        if applies
     ]
 
 

@@ -45,7 +45,7 @@ def role_passwords(role: str) -> tuple[str, ...]:
     try:
         return (stored.read_text(encoding="utf-8").strip(),)
     except OSError:
-        # Never rotated, or another user's files: the password of the address holds.
+        # Never rotated, or another user's files: the password of the address applies.
         return ()
 
 

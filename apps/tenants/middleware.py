@@ -39,7 +39,7 @@ _OPEN_WHEN_SUSPENDED = frozenset(
 )
 
 
-#: The addresses of forms whose views open their own transactions, because they ask a server of somebody else, read files, or read for long.
+#: The addresses of forms whose views open their own transactions, because they call other servers, read files, or read for long.
 _OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act", "audit-verification"})
 
 

@@ -112,7 +112,7 @@ class TenantModel(models.Model):
 class Role(models.TextChoices):
     """The role of a member; each includes the rights of the one before."""
 
-    #: Look.
+    #: Read.
     VIEWER = "viewer"
     #: Run agents: create, start, pause, tick, ingest.
     OPERATOR = "operator"
@@ -157,7 +157,7 @@ class ConsoleSession(AbstractBaseSession):
     accounts_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
 
     public_id = models.UUIDField(unique=True, editable=False)
-    #: Nobody, until a person signs in.
+    #: Null until a person signs in.
     user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
     signed_in_at = models.DateTimeField(null=True)
     #: The last request, to the minute. The idle time-out counts from it.

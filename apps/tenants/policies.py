@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 from django.apps import apps
 from django.conf import settings
@@ -25,14 +25,15 @@ ALL_ROWS = sql.SQL("true")
 
 
 class StatementBatch:
-    """StatementBatch that are sent in one round trip: protecting an installation takes eight hundred."""
+    """Statements that are sent in one round trip: protecting an installation takes eight hundred."""
 
     def __init__(self) -> None:
         self._all: list[sql.Composable] = []
 
-    def add(self, statement: sql.Composable) -> None:
-        """Add a statement to the end."""
-        self._all.append(statement)
+    def add(self, statement: LiteralString, *parts: str | sql.Composable) -> None:
+        """Add a statement to the end, with names or parts of SQL in its placeholders."""
+        composed = (sql.Identifier(part) if isinstance(part, str) else part for part in parts)
+        self._all.append(sql.SQL(statement).format(*composed))
 
     def run(self, cursor: Any) -> None:
         """Execute the statements in their order, in the cursor's transaction."""
@@ -59,27 +60,22 @@ def role_of(alias: str) -> sql.Identifier:
 def force_row_security(statements: StatementBatch, table: str) -> None:
     """Enable row-level security on a table, for its owner too."""
     statements.add(
-        sql.SQL("ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY").format(
-            sql.Identifier(table)
-        )
+        "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY", table
     )
 
 
 def create_policy(statements: StatementBatch, table: str, policy: RowPolicy) -> None:
     """Create or replace a policy. A policy for INSERT alone has a check instead of a filter."""
-    name, identifier = sql.Identifier(policy.name), sql.Identifier(table)
-    condition = sql.SQL("WITH CHECK" if policy.command == "INSERT" else "USING")
-    statements.add(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, identifier))
+    statements.add("DROP POLICY IF EXISTS {} ON {}", policy.name, table)
     statements.add(
-        sql.SQL("CREATE POLICY {} ON {} AS {} FOR {} TO {} {} ({})").format(
-            name,
-            identifier,
-            sql.SQL(policy.kind),
-            sql.SQL(policy.command),
-            policy.role,
-            condition,
-            policy.using,
-        )
+        "CREATE POLICY {} ON {} AS {} FOR {} TO {} {} ({})",
+        policy.name,
+        table,
+        sql.SQL(policy.kind),
+        sql.SQL(policy.command),
+        policy.role,
+        sql.SQL("WITH CHECK" if policy.command == "INSERT" else "USING"),
+        policy.using,
     )
 
 
@@ -112,15 +108,12 @@ def privileges_of(model: type[models.Model]) -> dict[str, str]:
 
 def grant(statements: StatementBatch, table: str, privileges: Mapping[str, str]) -> None:
     """Give each serving role exactly these privileges on a table."""
-    identifier = sql.Identifier(table)
     for alias in SERVING:
         role = role_of(alias)
         # Revokes those on single columns too.
-        statements.add(sql.SQL("REVOKE ALL ON {} FROM {}").format(identifier, role))
+        statements.add("REVOKE ALL ON {} FROM {}", table, role)
         if privileges.get(alias):
-            statements.add(
-                sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privileges[alias]), identifier, role)
-            )
+            statements.add("GRANT {} ON {} TO {}", sql.SQL(privileges[alias]), table, role)
 
 
 _READ = dict.fromkeys(SERVING, "SELECT")
@@ -149,7 +142,7 @@ def protect_installation_tables(statements: StatementBatch, existing: set[str]) 
         if model not in own and model._meta.db_table in existing and hasattr(model, "deleted_after"):
             _protect_records(statements, model)
     for alias in SERVING:
-        statements.add(sql.SQL("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {}").format(role_of(alias)))
+        statements.add("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {}", role_of(alias))
     if "tenants_tenant" in existing:
         _isolate_tenants(statements)
         _isolate_accounts(statements)

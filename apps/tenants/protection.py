@@ -18,6 +18,7 @@ from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
 from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.policies import (
+    ALL_ROWS,
     OWN_MEMBERSHIPS,
     SCOPED_TENANT,
     RowPolicy,
@@ -79,7 +80,7 @@ def _create_roles(cursor: Any) -> None:
                 sql.Literal(scram_verifier(connections[OWNER].connection, name, password)),
             )
         )
-        # A statement that never ends, and a transaction that was forgotten, would hold their locks for ever.
+        # A statement that never ends, and a transaction that was forgotten, would keep their locks for ever.
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             cursor.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(
@@ -125,9 +126,7 @@ def _key_with_tenant(statements: StatementBatch, model: type[models.Model], exis
             return False
         if kind == "p":
             statements.add(
-                sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}, ADD PRIMARY KEY (tenant_id, {})").format(
-                    sql.Identifier(table), sql.Identifier(name), sql.Identifier(key)
-                )
+                "ALTER TABLE {} DROP CONSTRAINT {}, ADD PRIMARY KEY (tenant_id, {})", table, name, key
             )
     return True
 
@@ -150,16 +149,13 @@ def _reference_within_tenant(
             else sql.SQL("CASCADE")
         )
         statements.add(
-            sql.SQL(
-                "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY (tenant_id, {}) REFERENCES {} (tenant_id, {}) ON DELETE {}"
-            ).format(
-                sql.Identifier(table),
-                sql.Identifier(name),
-                sql.Identifier(field.column),
-                sql.Identifier(target.db_table),
-                sql.Identifier(str(target.pk.column)),
-                deleting,
-            )
+            "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY (tenant_id, {}) REFERENCES {} (tenant_id, {}) ON DELETE {}",
+            table,
+            name,
+            field.column,
+            target.db_table,
+            str(target.pk.column),
+            deleting,
         )
 
 
@@ -180,11 +176,7 @@ def _drop_implied_reference(
     table = model._meta.db_table
     for name, (kind, columns) in existing.items():
         if kind == "f" and columns == ["tenant_id"]:
-            statements.add(
-                sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(
-                    sql.Identifier(table), sql.Identifier(name)
-                )
-            )
+            statements.add("ALTER TABLE {} DROP CONSTRAINT {}", table, name)
 
 
 def _isolate(statements: StatementBatch, model: type[models.Model]) -> None:
@@ -192,7 +184,7 @@ def _isolate(statements: StatementBatch, model: type[models.Model]) -> None:
     force_row_security(statements, table)
     match = sql.SQL("tenant_id = {}").format(SCOPED_TENANT)
     create_policy(statements, table, RowPolicy(name="tenant_isolation", role=role_of(APP), using=match))
-    create_policy(statements, table, RowPolicy(name="operations", role=role_of(OPS), using=sql.SQL("true")))
+    create_policy(statements, table, RowPolicy(name="operations", role=role_of(OPS), using=ALL_ROWS))
     limit_deletion(statements, model)
     if table == "tenants_membership":
         policy = RowPolicy(name="own_memberships", role=role_of(APP), using=OWN_MEMBERSHIPS, command="SELECT")

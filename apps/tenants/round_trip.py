@@ -56,7 +56,7 @@ def _read(reads: Sequence[Read], setup: str) -> dict[str, Rows | FailedRead]:
     # A savepoint, always rolled back: it undoes the settings, and a failure does not end the caller's transaction.
     with transaction.atomic(using=APP):
         raw: Any = connection.connection
-        # The driver raises the first error while the rest is sent, or at the end, and there again for what was aborted.
+        # The driver raises the first error while statements are sent or when the pipeline ends, where it also raises one for aborted statements.
         try:
             with raw.pipeline():
                 try:

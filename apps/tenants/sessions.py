@@ -1,4 +1,4 @@
-"""Sessions of the console as rows that know whose they are, and end when they are idle."""
+"""Console sessions as rows that name their user and end when they are idle."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ log = structlog.get_logger(__name__)
 SIGN_IN_KEY = "sign_in"
 #: The header of a request that a page makes by itself, not its person.
 OWN_REQUEST_HEADER = "X-Live"
-#: A request within this time of the last one that was noted writes nothing.
-_NOTED_EVERY = timedelta(minutes=1)
+#: A request within this time of the last recorded one writes nothing.
+_RECORDED_EVERY = timedelta(minutes=1)
 #: The salt of Django's own store, so that sessions from before stay valid.
 _SALT = "django.contrib.sessions.SessionStore"
 _ADDRESS_LENGTH, _BROWSER_LENGTH = 64, 200
 
 
 class SessionStore(DatabaseStore):
-    """Reads and writes `ConsoleSession`; a session that was idle for `ARBOR_SESSION_IDLE` is not there."""
+    """Reads and writes `ConsoleSession`; a session that was idle for `ARBOR_SESSION_IDLE` is deleted when it is read."""
 
     #: Whether the request counts as use of the session: one that a page makes by itself does not.
     is_used = True
@@ -76,12 +76,12 @@ class SessionStore(DatabaseStore):
             self._session_key = None
             row.delete()
             return None
-        if self.is_used and row.seen_at < now - _NOTED_EVERY:
+        if self.is_used and row.seen_at < now - _RECORDED_EVERY:
             ConsoleSession.objects.filter(session_key=row.session_key).update(seen_at=now)
         return row
 
     def create_model_instance(self, data: dict[str, Any]) -> ConsoleSession:
-        """Return the row with all that it says of its person, which the session itself carries."""
+        """Return the row of a session, with what the session carries about its person."""
         row: ConsoleSession = super().create_model_instance(data)  # type: ignore[assignment]
         sign_in = data.get(SIGN_IN_KEY, {})
         row.public_id = public_id_of(row.session_key)

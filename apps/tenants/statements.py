@@ -116,8 +116,8 @@ def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert new rows of one model by one statement, the same for any number of them."""
     if rows:
-        fields = _inserted(type(rows[0]))
-        change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
+        names = _inserted(type(rows[0]))
+        change(_insert_of_columns(type(rows[0]), names), rows=_as_json(rows, names))
 
 
 def _default(field: Any) -> str:
@@ -132,15 +132,6 @@ def _default(field: Any) -> str:
 
 
 @cache
-def _insert_statement(model: type[Model]) -> str:
-    names = _inserted(model)
-    return (
-        f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (no external input)
-        f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
-    )
-
-
-@cache
 def _inserted(model: type[Model]) -> tuple[str, ...]:
     """Return the columns of a new row: all but the generated ones."""
     return tuple(str(field.column) for field in model._meta.concrete_fields if not field.generated)
@@ -151,10 +142,10 @@ def _columns(model: type[Model], names: Sequence[str]) -> str:
     return ", ".join(f"{name} {model._meta.get_field(name).db_type(connection)}" for name in names)
 
 
-def _as_json(rows: Sequence[Model], names: Sequence[str], *, new: bool = False) -> str:
+def _as_json(rows: Sequence[Model], names: Sequence[str]) -> str:
     fields: list[Any] = [type(rows[0])._meta.get_field(name) for name in names]
     return to_json(
-        [{field.attname: _in_json(field, field.pre_save(row, new)) for field in fields} for row in rows]
+        [{field.attname: _in_json(field, field.pre_save(row, True)) for field in fields} for row in rows]
     )
 
 
@@ -195,7 +186,9 @@ def _insert_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
     values = {"tenant_id": "%(tenant)s", **{name: f"new.{name}" for name in names}} | {
         field.attname: _default(field)
         for field in fields
-        if not (field.attname in ("tenant_id", *names) or field.null or field.has_db_default())
+        if not (
+            field.attname in ("tenant_id", *names) or field.null or field.generated or field.has_db_default()
+        )
     }
     return (
         f"INSERT INTO {model._meta.db_table} ({', '.join(values)}) SELECT {', '.join(values.values())}"  # noqa: S608

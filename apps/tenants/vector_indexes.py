@@ -33,21 +33,14 @@ def create_vector_indexes(statements: StatementBatch, tables: Iterable[type[mode
     dimension = int(settings.ARBOR_EMBEDDING_DIMENSION)
     for model in tables:
         for index in getattr(model, "vector_indexes", ()):
-            _create(statements, model._meta.db_table, index, dimension)
-
-
-def _create(statements: StatementBatch, table: str, index: VectorIndex, dimension: int) -> None:
-    statements.add(
-        sql.SQL(
-            "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (({}::halfvec({})) halfvec_cosine_ops)"
-            " WHERE {} AND vector_dims({}) = {}"
-        ).format(
-            sql.Identifier(f"{index.name}_{dimension}"),
-            sql.Identifier(table),
-            sql.Identifier(index.column),
-            sql.Literal(dimension),
-            sql.SQL(index.condition),
-            sql.Identifier(index.column),
-            sql.Literal(dimension),
-        )
-    )
+            statements.add(
+                "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (({}::halfvec({})) halfvec_cosine_ops)"
+                " WHERE {} AND vector_dims({}) = {}",
+                f"{index.name}_{dimension}",
+                model._meta.db_table,
+                index.column,
+                sql.Literal(dimension),
+                sql.SQL(index.condition),
+                index.column,
+                sql.Literal(dimension),
+            )

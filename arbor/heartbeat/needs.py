@@ -1,7 +1,7 @@
 """Needs of heartbeat steps, and their answers.
 
 A step is a generator that yields needs. The driver of a batch answers the needs of all its heartbeats together, kind by
-kind in the order of `ORDER`.
+kind in a fixed order. A recall is a need too: an `arbor.memory.recall.recall_request.RecallRequest`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replies.reply import PeerNote, ProposalDecision
 from arbor.heartbeat.situation import Situation
-from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
 from arbor.models.ports import PromptMessage
 from arbor.selves.proposals import NewProposal
@@ -241,24 +240,3 @@ class Meetings:
     others: Sequence[PeerNote]
     #: When a user was last in touch.
     contact: datetime | None = None
-
-
-#: The order in which kinds of needs are answered: reads before locks, locks before writes.
-ORDER: tuple[type, ...] = (
-    PastQuestion,
-    CallReply,
-    Embedding,
-    RecallRequest,
-    SourceSearch,
-    BufferItems,
-    PartialRecalls,
-    OwnMemories,
-    Materials,
-    OpenBacklog,
-    SettledProposals,
-    DecideProposal,
-    Propose,
-    Service,
-    Placing,
-    Meetings,
-)

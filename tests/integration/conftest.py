@@ -19,6 +19,7 @@ from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
 from tests.support.database import DatabaseCleaner, use_database
 from tests.support.embedders import RemoteEmbedder, forget_vectors
+from tests.support.provider_server import ProviderServer, provider_server
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -97,3 +98,11 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     forget_vectors(monkeypatch)
     yield embedder
     embedding.embedder_for.cache_clear()
+
+
+@pytest.fixture
+def provider(settings: Any) -> Iterator[ProviderServer]:
+    """Return a running server of a model provider, which the settings permit."""
+    settings.ARBOR_MODEL_ALLOW_PRIVATE = True
+    with provider_server() as server:
+        yield server

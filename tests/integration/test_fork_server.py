@@ -20,14 +20,14 @@ from config.supervisor.run_folder import find_orphans
 ROOT = Path(__file__).parents[2]
 
 
-class OwnForkServer:
-    """A fork server that forks `arbor` commands, in a process of its own."""
+class ForkServerPart:
+    """A fork server as a part of a supervisor, in a process of its own."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
         self.fork_server = ForkServer(env)
 
-    def part(self) -> ManagedProcess:
+    def managed_process(self) -> ManagedProcess:
         return ManagedProcess(
             name="fork-server",
             launch=lambda: Launch(
@@ -48,7 +48,7 @@ class OwnForkServer:
 
 
 FORK_SERVER_SCRIPT = """
-import os, sys, signal
+import os, sys
 from pathlib import Path
 import psutil
 from config.supervisor.launch import Launch
@@ -56,10 +56,10 @@ from config.supervisor.log import Log, Mask
 from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import mark
 from config.supervisor.supervisor import Supervisor
-from tests.integration.test_fork_server import OwnForkServer
+from tests.integration.test_fork_server import ForkServerPart
 folder = Path(sys.argv[1])
 env = {**os.environ, "ONLY_BEFORE": "yes", **mark(folder)}
-plan = OwnForkServer(env)
+fork_server_part = ForkServerPart(env)
 arguments = tuple(sys.argv[2:])
 launch = Launch(
     argv=("/bin/false",),
@@ -67,10 +67,10 @@ launch = Launch(
     env={**{name: value for name, value in env.items() if name != "ONLY_BEFORE"}, "ONLY_AFTER": "yes"},
     cwd=folder,
 )
-parts = [plan.part(), ManagedProcess(name="part", launch=lambda: launch, needs=("fork-server",))]
+parts = [fork_server_part.managed_process(), ManagedProcess(name="part", launch=lambda: launch, needs=("fork-server",))]
 reported = []
 
-def changed(states):
+def report_changes(states):
     part = {state["name"]: state for state in states}["part"]
     if part["restarts"] == 1 and not reported:
         reported.append(1)
@@ -80,12 +80,18 @@ def changed(states):
         print("parent", process.ppid() == os.getpid(), flush=True)
         print("session", os.getsid(process.pid) == process.pid, flush=True)
 
-Supervisor(parts, log=Log(["fork-server", "part"], mask=Mask()), on_change=changed, fork_server=plan.fork_server).run()
+Supervisor(
+    parts,
+    log=Log(["fork-server", "part"], mask=Mask()),
+    on_change=report_changes,
+    fork_server=fork_server_part.fork_server,
+).run()
 """
 
 
 @pytest.fixture
 def start_forked(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return a function that starts a supervisor whose part is a forked `arbor` command."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
@@ -107,23 +113,32 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
     output = ""
     while text not in output:
         line = process.stdout.readline()
-        assert line, f"it ended without saying {text!r}:\n{output}"
+        assert line, f"the process ended without printing {text!r}:\n{output}"
         output += line
     return output
 
 
-@pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt")
+def pid_of_part(supervisor: subprocess.Popen[str]) -> int:
+    children = psutil.Process(supervisor.pid).children()
+    return next(
+        child.pid
+        for child in children
+        if "config.cli.installation.fork_server" not in " ".join(child.cmdline())
+    )
+
+
+@pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt a process")
 class TestForkServer:
+    UP = "import time; print('up', flush=True); time.sleep(60)"
+
     def test_a_killed_fork_is_restarted_as_the_supervisors_child(
         self, start_forked: Callable[..., subprocess.Popen[str]]
     ) -> None:
-        supervisor = start_forked(
-            "manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)"
-        )
+        supervisor = start_forked("manage", "shell", "-c", self.UP)
         output = read_until(supervisor, "part        | up")
         assert "parent True" in output
         assert "session True" in output
-        os.kill(part_pid(supervisor), signal.SIGKILL)
+        os.kill(pid_of_part(supervisor), signal.SIGKILL)
         assert "by signal SIGKILL" in read_until(supervisor, "restarted")
 
     def test_a_fork_has_its_own_environment_folder_and_title(
@@ -131,9 +146,9 @@ class TestForkServer:
     ) -> None:
         code = (
             "import os, sys, time; print(os.environ.get('ONLY_BEFORE'), os.environ.get('ONLY_AFTER'), os.getcwd());"
-            "print(open('/proc/self/cmdline').read().replace(chr(0), ' ')); print('said', flush=True); time.sleep(60)"
+            "print(open('/proc/self/cmdline').read().replace(chr(0), ' ')); print('end of report', flush=True); time.sleep(60)"
         )
-        output = read_until(start_forked("manage", "shell", "-c", code), "| said")
+        output = read_until(start_forked("manage", "shell", "-c", code), "| end of report")
         assert f"None yes {tmp_path}" in output
         assert "arbor manage shell" in output
 
@@ -147,20 +162,9 @@ class TestForkServer:
     def test_all_processes_end_with_the_supervisor(
         self, start_forked: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
     ) -> None:
-        supervisor = start_forked(
-            "manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)"
-        )
+        supervisor = start_forked("manage", "shell", "-c", self.UP)
         read_until(supervisor, "part        | up")
         running = find_orphans(tmp_path)
         assert len(running) == 2
         supervisor.send_signal(number)
         assert psutil.wait_procs(running, timeout=10)[1] == []
-
-
-def part_pid(supervisor: subprocess.Popen[str]) -> int:
-    children = psutil.Process(supervisor.pid).children()
-    return next(
-        child.pid
-        for child in children
-        if "config.cli.installation.fork_server" not in " ".join(child.cmdline())
-    )

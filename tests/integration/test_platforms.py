@@ -1,4 +1,4 @@
-"""The locked packages have wheels for each platform that the documentation names."""
+"""Wheels of the locked packages, for each platform that the documentation names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The message of uv when no registry answers.
+#: Texts of the messages of uv when no registry answers.
 NO_NETWORK = ("Failed to fetch", "error sending request", "Network connectivity is disabled")
 
 
@@ -31,9 +31,9 @@ def resolve(lock: str, platform: str, target: Path) -> subprocess.CompletedProce
 @pytest.mark.parametrize(
     "platform", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin"]
 )
-def test_the_runtime_lock_has_wheels_for(platform: str, tmp_path: Path) -> None:
+def test_the_runtime_lock_has_wheels_for_each_platform(platform: str, tmp_path: Path) -> None:
     resolved = resolve("requirements-runtime.lock", platform, tmp_path)
-    if resolved.returncode and any(sign in resolved.stderr for sign in NO_NETWORK):
+    if resolved.returncode and any(text in resolved.stderr for text in NO_NETWORK):
         pytest.skip(f"no package registry answers: {resolved.stderr.splitlines()[-1]}")
     assert resolved.returncode == 0, resolved.stderr
 
@@ -42,7 +42,7 @@ def test_a_package_without_a_wheel_is_detected(tmp_path: Path) -> None:
     lock = tmp_path / "sources.lock"
     lock.write_text("wordllama==0.4.0.post1\n")
     resolved = resolve(str(lock), "aarch64-unknown-linux-gnu", tmp_path / "target")
-    if any(sign in resolved.stderr for sign in NO_NETWORK):
+    if any(text in resolved.stderr for text in NO_NETWORK):
         pytest.skip("no package registry answers")
     assert resolved.returncode != 0
     assert "no usable wheels" in resolved.stderr

@@ -1,4 +1,4 @@
-"""The embedded servers as real processes: passwords, ports, crashes, and no remains."""
+"""The embedded servers as real processes: passwords, ports, crashes, and their end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from config.servers.process import processes_in
 def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, f"the condition was not met within {within_s} s"
         time.sleep(0.02)
 
 
@@ -71,9 +71,9 @@ class TestPostgres:
     def test_the_owner_and_the_superuser_have_passwords_of_their_own(
         self, postgres: EmbeddedPostgres
     ) -> None:
-        for user, others in (("postgres", postgres.owner_password), ("arbor_owner", postgres.password)):
+        for user, wrong in (("postgres", postgres.owner_password), ("arbor_owner", postgres.password)):
             with pytest.raises(psycopg.OperationalError, match="password"):
-                psycopg.connect(postgres.url(user=user, password=others))
+                psycopg.connect(postgres.url(user=user, password=wrong))
 
     def test_an_older_installation_gets_a_password_for_its_owner(self, tmp_folder: Path) -> None:
         folder = tmp_folder / "postgres"
@@ -85,7 +85,7 @@ class TestPostgres:
     @pytest.mark.parametrize("user", ["postgres", "arbor_owner"])
     def test_nobody_gets_in_without_the_password(self, postgres: EmbeddedPostgres, user: str) -> None:
         for password in ("wrong", ""):
-            with pytest.raises(psycopg.OperationalError, match=r"password"):
+            with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(
                     host=LOOPBACK, port=postgres.port, user=user, password=password, dbname="arbor"
                 )
@@ -124,7 +124,7 @@ def crash(server: EmbeddedPostgres, statement: str) -> None:
     thread.join()
 
 
-def accepts(server: EmbeddedPostgres) -> bool:
+def accepts_connections(server: EmbeddedPostgres) -> bool:
     try:
         psycopg.connect(server.owner_url).close()
     except psycopg.OperationalError:
@@ -141,7 +141,7 @@ class TestPostgresOnDisk:
         assert first.pid is not None
         os.kill(first.pid, signal.SIGKILL)
 
-        # Started at once: the killed server's own children may still be ending, its pid file is still there.
+        # At once: the killed server's children may still be ending, and its pid file still exists.
         with (
             EmbeddedPostgres(tmp_folder / "postgres", password="kept") as second,
             psycopg.connect(second.owner_url) as connection,
@@ -150,11 +150,11 @@ class TestPostgresOnDisk:
         first.stop()
 
     def test_a_crashed_backend_logs_no_values(self, tmp_folder: Path) -> None:
-        # Durable: a crash would undo the owner's password.
+        # Durable, because otherwise a crash loses the owner's password.
         with EmbeddedPostgres(tmp_folder / "postgres", password="kept") as server:
             crash(server, "SELECT pg_sleep(60), 'the value'")
             wait_until(lambda: "was terminated by signal 9" in server.log_path.read_text())
-            wait_until(lambda: accepts(server))
+            wait_until(lambda: accepts_connections(server))
             with psycopg.connect(server.owner_url, autocommit=True) as connection:
                 connection.execute("CREATE TABLE note (text text UNIQUE)")
                 connection.execute("INSERT INTO note VALUES ('the value')")
@@ -173,14 +173,13 @@ class TestPostgresOnDisk:
         with server:
             assert server.is_ready()
 
-    def test_a_server_left_by_an_earlier_run_is_ended_first(self, tmp_folder: Path) -> None:
-        left = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)
-        left.start()
+    def test_a_server_of_an_earlier_run_is_ended_before_the_start(self, tmp_folder: Path) -> None:
+        earlier = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)
+        earlier.start()
         with EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False) as server:
-            assert server.pid != left.pid
-            postmasters = [p for p in processes_in(server.data_dir, "postgres") if p.pid == left.pid]
-            assert postmasters == []
-        left.stop()
+            assert server.pid != earlier.pid
+            assert earlier.pid not in [process.pid for process in processes_in(server.data_dir, "postgres")]
+        earlier.stop()
 
     def test_a_changed_password_is_refused_with_a_remedy(self, tmp_folder: Path) -> None:
         with EmbeddedPostgres(tmp_folder / "postgres", password="first", durable=False):
@@ -195,7 +194,7 @@ class TestPostgresOnDisk:
         with pytest.raises(ServerError, match="made by PostgreSQL 15"):
             EmbeddedPostgres(tmp_folder / "postgres").start()
 
-    def test_a_start_that_fails_shows_why(self, tmp_folder: Path) -> None:
+    def test_a_failed_start_names_its_cause(self, tmp_folder: Path) -> None:
         server = EmbeddedPostgres(
             tmp_folder / "postgres", durable=False, settings={"max_connections": "many"}
         )
@@ -212,7 +211,7 @@ class TestValkey:
         with redis.Redis.from_url(valkey.url, decode_responses=True) as client:
             assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 
-    def test_its_configuration_is_for_the_owner_only(self, valkey: EmbeddedValkey) -> None:
+    def test_only_the_owner_can_read_the_configuration(self, valkey: EmbeddedValkey) -> None:
         assert (valkey.data_dir / "valkey.conf").stat().st_mode & 0o077 == 0
 
     def test_queued_messages_survive_a_kill(self, tmp_folder: Path) -> None:
@@ -221,7 +220,7 @@ class TestValkey:
         assert server.pid is not None
         with redis.Redis.from_url(server.url) as client:
             client.lpush("queue", "message")
-            # The log is written with each command; only its flush to the disk is once a second.
+            # Each command is written to the log at once; the log is flushed to the disk every second.
         os.kill(server.pid, signal.SIGKILL)
         server.stop()
         with server, redis.Redis.from_url(server.url) as client:
@@ -252,7 +251,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a child whose parent has died")
 def test_servers_end_with_the_process_that_started_them(tmp_folder: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as parent:

@@ -1,4 +1,4 @@
-"""Settings that only show in rows: each one changed, with its effect on the services."""
+"""Settings whose effects show only in rows: each is changed, and a service obeys it."""
 
 from __future__ import annotations
 
@@ -60,33 +60,33 @@ def test_a_new_agent_has_the_interval_of_the_installation(
         assert HeartbeatSchedule.objects.get(agent_id=agent.id).interval_s == minutes * 60
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_heartbeats_are_claimed_than_may_be_in_flight(
-    most: int, tenant: Tenant, fleet: Fleet, new_agent: Callable[..., Agent], settings: Any
+    limit: int, tenant: Tenant, fleet: Fleet, new_agent: Callable[..., Agent], settings: Any
 ) -> None:
-    settings.ARBOR_MAX_IN_FLIGHT = most
+    settings.ARBOR_MAX_IN_FLIGHT = limit
     for number in range(4):
         make_due(new_agent(tenant, name=f"agent {number}"))
-    assert fleet.dispatch().due == most
+    assert fleet.dispatch().due == limit
     assert fleet.dispatch().due == 0
 
 
-@pytest.mark.parametrize(("idle_s", "same"), [(60, False), (600, True)])
+@pytest.mark.parametrize(("idle_s", "goes_on"), [(60, False), (600, True)])
 def test_a_conversation_goes_on_until_it_is_idle(
-    idle_s: int, same: bool, agent: Agent, settings: Any
+    idle_s: int, goes_on: bool, agent: Agent, settings: Any
 ) -> None:
     settings.ARBOR_CHAT_IDLE = timedelta(seconds=idle_s)
     with tenant_transaction(agent.tenant_id):
         first = open_session(agent_id=agent.id, person="cli:nora")
         ChatSession.objects.update(last_at=F("last_at") - timedelta(seconds=300))
-        assert (open_session(agent_id=agent.id, person="cli:nora").id == first.id) is same
+        assert (open_session(agent_id=agent.id, person="cli:nora").id == first.id) is goes_on
 
 
-@pytest.mark.parametrize(("significant", "follows"), [(0.0, True), (1.1, False)])
+@pytest.mark.parametrize(("limit", "follows"), [(0.0, True), (1.1, False)])
 def test_a_conversation_is_significant_from_the_limit_on(
-    significant: float, follows: bool, agent: Agent, settings: Any
+    limit: float, follows: bool, agent: Agent, settings: Any
 ) -> None:
-    settings.ARBOR_CHAT_SIGNIFICANT = significant
+    settings.ARBOR_CHAT_SIGNIFICANT = limit
     with tenant_transaction(agent.tenant_id):
         session = open_session(agent_id=agent.id, person="cli:nora")
     exchange_turns(tenant_id=agent.tenant_id, session_id=session.id, text="Hello", execute=calls.execute_call)
@@ -95,7 +95,7 @@ def test_a_conversation_is_significant_from_the_limit_on(
 
 
 @pytest.mark.parametrize("name", ["ada", "grace"])
-def test_the_first_operator_has_the_name_that_is_set(
+def test_the_first_operator_has_the_configured_name(
     name: str, database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARBOR_OPERATOR", name)
@@ -105,7 +105,7 @@ def test_the_first_operator_has_the_name_that_is_set(
     assert prepare._create_operator() == (name, False)
 
 
-def test_activation_fades_by_the_half_life(agent: Agent, settings: Any) -> None:
+def test_activation_fades_by_the_configured_half_life(agent: Agent, settings: Any) -> None:
     (memory_id,) = remember(
         tenant_id=agent.tenant_id, agent_id=agent.id, memories=[a_memory("The anchor is rusty.")]
     ).ids
@@ -123,7 +123,7 @@ def test_activation_fades_by_the_half_life(agent: Agent, settings: Any) -> None:
 
 
 @pytest.mark.parametrize(("similarity", "is_neighbor"), [(0.99, False), (0.5, True)])
-def test_neighbors_are_as_similar_as_is_set(
+def test_neighbors_have_at_least_the_configured_similarity(
     similarity: float, is_neighbor: bool, agent: Agent, settings: Any
 ) -> None:
     settings.ARBOR_NEIGHBOR_SIMILARITY = similarity
@@ -137,7 +137,7 @@ def test_neighbors_are_as_similar_as_is_set(
     assert (str(ids[1]) in (upkeep_of(agent)[ids[0]].neighbors or {})) is is_neighbor
 
 
-class _Search:
+class _RecordingSearch:
     """A web search that records its time limit."""
 
     deadline_s = 0.0
@@ -148,11 +148,11 @@ class _Search:
 
 
 @pytest.mark.parametrize("deadline_s", [3.0, 9.0])
-def test_an_inquiry_ends_within_the_time_that_is_set(
+def test_an_inquiry_ends_within_the_configured_time(
     deadline_s: float, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.ARBOR_WEB_DEADLINE_S = deadline_s
-    search = _Search()
+    search = _RecordingSearch()
     monkeypatch.setattr(web, "search", lambda: search)
     monkeypatch.setattr(web, "fetch", lambda: ScriptedPages({"https://reef.example/depth": "Deep."}))
     request = ModelRequest(

@@ -1,4 +1,4 @@
-"""The console's server answers everybody while other clients send half a request, or none."""
+"""The console's server, which answers everybody while other clients send half a request, or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from config.cli.installation.web import MAX_BODY_BYTES, MAX_HEAD_BYTES, THREADS,
 from config.servers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-#: An application that counts a body, on the worker of the console with a short time for a request to arrive.
+#: An application that returns the length of a body, served by the console's worker, which waits a short time for requests.
 SERVER = """
 import sys, time
 from config.cli.installation import web
@@ -65,13 +65,13 @@ def port() -> Iterator[int]:
 
 
 def post(port: int, body: bytes = b"") -> bytes:
-    """Return the answer to a request; it must come before the slow clients' time is up."""
+    """Return the answer to a request; the answer must come before the slow clients time out."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=2.5)) as connection:
         connection.request("POST", "/", body=body)
         return connection.getresponse().read()
 
 
-HALVES = {
+UNFINISHED = {
     "nothing": b"",
     "a part of the head": b"GET / HTTP/1.1\r\nHost: a\r\n",
     "a part of the body": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc",
@@ -81,13 +81,13 @@ HALVES = {
 
 def test_half_open_connections_keep_nobody_waiting(port: int) -> None:
     with ExitStack() as stack:
-        # As many of each kind as there are threads: one kind that took a thread would take them all.
-        slow = [(name, stack.enter_context(connect(port))) for name in HALVES for _ in range(THREADS)]
+        # As many of each kind as there are threads: a kind that occupied a thread would occupy them all.
+        slow = [(name, stack.enter_context(connect(port))) for name in UNFINISHED for _ in range(THREADS)]
         for name, client in slow:
-            client.sendall(HALVES[name])
+            client.sendall(UNFINISHED[name])
         time.sleep(0.2)
         assert post(port, b"x" * 70_000) == b"70000"
-        # The slow ones are ended, not kept for ever.
+        # The server ends the slow connections.
         for _, client in slow:
             while client.recv(4096):
                 pass
@@ -137,7 +137,7 @@ def test_requests_follow_each_other_on_a_connection(port: int) -> None:
             assert connection.getresponse().read() == str(number).encode()
 
 
-def test_a_client_that_asks_first_is_asked_for_its_body(port: int) -> None:
+def test_a_client_that_expects_a_continue_receives_one(port: int) -> None:
     with connect(port) as client:
         client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
         assert client.recv(4096).startswith(b"HTTP/1.1 100")

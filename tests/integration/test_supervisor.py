@@ -1,4 +1,4 @@
-"""The supervisor over real processes: order, restarts, crash loops, and an end without remains."""
+"""The supervisor over real processes: order, restarts, crash loops, and an end that leaves no process."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from config.supervisor.supervisor import Supervisor
 ROOT = Path(__file__).parents[2]
 PATH = {"PATH": os.defpath}
 
+#: The state of each part, by its name.
+type Parts = dict[str, dict[str, Any]]
+
 
 def shell(script: str, **env: str) -> Callable[[], Launch]:
     return lambda: Launch(argv=("/bin/sh", "-c", script), env={**PATH, **env})
@@ -37,19 +40,19 @@ def sleeping(name: str, *, script: str = "sleep 60", **changes: Any) -> ManagedP
 
 
 class Run:
-    """A supervisor whose changes are recorded one by one, until `until` returns true."""
+    """A supervisor that has run until `until` returned true, with each of its changes recorded."""
 
-    def __init__(self, *parts: ManagedProcess, until: Callable[[dict[str, dict[str, Any]]], bool]) -> None:
+    def __init__(self, *parts: ManagedProcess, until: Callable[[Parts], bool]) -> None:
         self.output = io.StringIO()
-        self.changes: list[dict[str, dict[str, Any]]] = []
+        self.changes: list[Parts] = []
         self.ready_calls = 0
         self._until = until
         names = [part.name for part in parts]
         self.supervisor = Supervisor(
             parts,
             log=Log(names, mask=Mask(["a-known-secret"]), stream=self.output),
-            on_change=self._changed,
-            on_ready=self._ready,
+            on_change=self._record_change,
+            on_ready=self._count_ready,
         )
         started = time.monotonic()
         try:
@@ -57,12 +60,12 @@ class Run:
         finally:
             self.lasted = time.monotonic() - started
 
-    def _changed(self, parts: list[dict[str, Any]]) -> None:
+    def _record_change(self, parts: list[dict[str, Any]]) -> None:
         self.changes.append({part["name"]: part for part in parts})
         if self._until(self.changes[-1]):
             self.supervisor.request_stop()
 
-    def _ready(self) -> None:
+    def _count_ready(self) -> None:
         self.ready_calls += 1
 
     @property
@@ -71,21 +74,21 @@ class Run:
 
 
 def assert_gone(*seconds: str) -> None:
-    """Assert that no `sleep` with one of these lengths is left; a kill needs a moment to arrive."""
+    """Assert that no `sleep` of these seconds runs any more; a killed process needs a moment to end."""
     left = [p for p in psutil.process_iter(["cmdline"]) if (p.info["cmdline"] or [])[:1] == ["sleep"]]
     left = [p for p in left if p.info["cmdline"][1] in seconds]
     assert psutil.wait_procs(left, timeout=5)[1] == []
 
 
-def ready(*names: str) -> Callable[[dict[str, dict[str, Any]]], bool]:
+def ready(*names: str) -> Callable[[Parts], bool]:
     return lambda parts: all(parts[name]["status"] == PartStatus.READY for name in names)
 
 
-def restarted(name: str, times: int) -> Callable[[dict[str, dict[str, Any]]], bool]:
+def restarted(name: str, times: int) -> Callable[[Parts], bool]:
     return lambda parts: bool(parts[name]["restarts"] >= times)
 
 
-def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
+def test_a_part_starts_when_the_parts_it_needs_are_ready(tmp_path: Path) -> None:
     answered = tmp_path / "answers"
     server = ManagedProcess(
         name="server", launch=shell(f"sleep 0.3; touch {answered}; exec sleep 60"), ready=answered.exists
@@ -100,20 +103,20 @@ def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("awaited", "calls"), [(False, 1), (True, 0)])
 def test_only_awaited_parts_delay_readiness(awaited: bool, calls: int) -> None:
     late = sleeping("api", ready=lambda: False, awaited=awaited)
-    # Readiness is reported after a change, so the run ends at the change after that of `web`.
+    # Readiness is reported after a change, so the run ends with a change that follows the one of `web`.
     ended = sleeping("short", script="sleep 0.5")
     run = Run(sleeping("web"), late, ended, until=restarted("short", 1))
     assert run.ready_calls == calls
 
 
-def test_a_step_must_end_well_before_others_go_on() -> None:
+def test_parts_start_after_the_steps_they_need_succeeded() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo prepared"), once=True)
     run = Run(step, sleeping("web", needs=("prepare",)), until=ready("web"))
     assert run.changes[-1]["prepare"]["status"] == PartStatus.DONE
     assert re.search(r"prepare \| prepared\n", run.log)
 
 
-def test_a_step_that_fails_ends_everything_and_shows_its_last_words() -> None:
+def test_a_failed_step_ends_everything_and_shows_its_last_lines() -> None:
     step = ManagedProcess(name="prepare", launch=shell("echo no such table; exit 3"), once=True)
     before = set(psutil.Process().children())
     with pytest.raises(ServerError, match=r"(?s)prepare ended after 0 s with code 3.*no such table"):
@@ -121,17 +124,19 @@ def test_a_step_that_fails_ends_everything_and_shows_its_last_words() -> None:
     assert set(psutil.Process().children()) == before
 
 
-def test_a_part_that_ends_is_started_again_while_the_others_run_on() -> None:
+def test_a_part_that_ended_restarts_while_the_others_run_on() -> None:
     run = Run(
-        sleeping("web"), ManagedProcess(name="beat", launch=shell("exit 7")), until=restarted("beat", 2)
+        sleeping("web"),
+        ManagedProcess(name="scheduler", launch=shell("exit 7")),
+        until=restarted("scheduler", 2),
     )
     assert len({change["web"]["pid"] for change in run.changes} - {None}) == 1
     assert "with code 7; starting again in 0.5 s" in run.log
     assert "with code 7; starting again in 1 s" in run.log
 
 
-def test_a_killed_part_is_started_again() -> None:
-    def kill_once(parts: dict[str, dict[str, Any]]) -> bool:
+def test_a_killed_part_restarts() -> None:
+    def kill_once(parts: Parts) -> bool:
         web = parts["web"]
         if web["status"] == PartStatus.READY and web["restarts"] == 0:
             os.kill(web["pid"], signal.SIGKILL)
@@ -140,23 +145,23 @@ def test_a_killed_part_is_started_again() -> None:
     assert "by signal SIGKILL" in Run(sleeping("web"), until=kill_once).log
 
 
-def test_a_crash_loop_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_keeps_ending_is_in_a_crash_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(managed_process, "FIRST_DELAY_S", 0.001)
-    run = Run(ManagedProcess(name="beat", launch=shell("exit 1")), until=restarted("beat", 6))
-    assert any(change["beat"]["status"] == PartStatus.CRASH_LOOP for change in run.changes)
+    run = Run(ManagedProcess(name="scheduler", launch=shell("exit 1")), until=restarted("scheduler", 6))
+    assert any(change["scheduler"]["status"] == PartStatus.CRASH_LOOP for change in run.changes)
     assert "(5 times in a row)" in run.log
 
 
-def test_a_part_that_cannot_be_prepared_is_tried_again() -> None:
+def test_a_part_whose_preparation_failed_is_prepared_again() -> None:
     attempts = []
 
     def prepare() -> None:
         attempts.append(1)
         if len(attempts) == 1:
-            raise ServerError("the port is still taken")
+            raise ServerError("the port is still in use")
 
     run = Run(sleeping("web", prepare=prepare), until=ready("web"))
-    assert "cannot start: the port is still taken" in run.log
+    assert "cannot start: the port is still in use" in run.log
 
 
 def test_an_essential_part_that_never_starts_ends_everything() -> None:
@@ -167,18 +172,18 @@ def test_an_essential_part_that_never_starts_ends_everything() -> None:
         )
 
 
-def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
+def test_parts_end_in_the_reverse_order_of_their_start(tmp_path: Path) -> None:
     order = tmp_path / "order"
-    note = "trap 'echo {0} >> {1}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    server = ManagedProcess(name="server", launch=shell(note.format("server", order)))
+    script = "trap 'echo {0} >> {1}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    server = ManagedProcess(name="server", launch=shell(script.format("server", order)))
     step = ManagedProcess(name="prepare", launch=shell("true"), needs=("server",), once=True)
-    web = ManagedProcess(name="web", launch=shell(note.format("web", order)), needs=("prepare",))
+    web = ManagedProcess(name="web", launch=shell(script.format("web", order)), needs=("prepare",))
 
-    def both_listen(parts: dict[str, dict[str, Any]]) -> bool:
-        time.sleep(0.3)  # a shell sets its trap late; the statuses do not show when
+    def both_trap(parts: Parts) -> bool:
+        time.sleep(0.3)  # no status shows when a shell has set its trap
         return ready("server", "web")(parts)
 
-    Run(server, step, web, until=both_listen)
+    Run(server, step, web, until=both_trap)
     assert order.read_text().split() == ["web", "server"]
 
 
@@ -215,11 +220,11 @@ def test_the_log_hides_secrets_and_noise_and_control_codes() -> None:
     )
     part = ManagedProcess(name="web", launch=shell(script), noise=re.compile("^dull"), stop_within_s=1)
 
-    def has_spoken(_parts: dict[str, dict[str, Any]]) -> bool:
-        time.sleep(0.3)  # its output arrives late
-        return ready("web")(_parts)
+    def has_printed(parts: Parts) -> bool:
+        time.sleep(0.3)  # the output arrives after the status
+        return ready("web")(parts)
 
-    log = Run(part, until=has_spoken).log
+    log = Run(part, until=has_printed).log
     assert "a-known-secret" not in log
     assert "pass-word" not in log
     assert "dull" not in log
@@ -231,7 +236,6 @@ SCRIPT = """
 import sys
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
-from config.supervisor.fork_server import ForkServer
 from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import mark
 from config.supervisor.supervisor import Supervisor
@@ -263,13 +267,12 @@ def test_a_stop_signal_ends_everything(tmp_path: Path, number: signal.Signals) -
     assert find_orphans(tmp_path) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a child whose parent has died")
 def test_a_killed_supervisor_leaves_no_part(tmp_path: Path) -> None:
     with start_supervisor(tmp_path, "exec sleep 60") as supervisor:
         orphans = find_orphans(tmp_path)
         supervisor.kill()
-    _gone, left = psutil.wait_procs(orphans, timeout=5)
-    assert left == []
+    assert psutil.wait_procs(orphans, timeout=5)[1] == []
 
 
 def test_orphans_of_a_killed_supervisor_are_found_and_ended(tmp_path: Path) -> None:

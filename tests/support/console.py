@@ -113,3 +113,10 @@ def crawl(client: Client, addresses: Sequence[str]) -> tuple[Page, ...]:
             )
         )
     return tuple(pages)
+
+
+def page_text(client: Client, address: str) -> str:
+    """Return the text of a page; assert that it opens."""
+    response = client.get(address)
+    assert response.status_code == 200, address
+    return response.content.decode()

@@ -9,7 +9,7 @@ from arbor.telemetry import (
     CallTiming,
     ExecutedAction,
     HeartbeatRecord,
-    StepTiming,
+    RecordedStep,
     heartbeat_spans,
 )
 
@@ -34,7 +34,7 @@ def a_heartbeat(**changes: object) -> HeartbeatRecord:
         "started_at": START,
         "ended_at": after(900),
         "steps": [
-            StepTiming(
+            RecordedStep(
                 sequence=1,
                 node="build_prompt",
                 handler="build_prompt",
@@ -42,7 +42,7 @@ def a_heartbeat(**changes: object) -> HeartbeatRecord:
                 started_at=START,
                 duration_ms=4.5,
             ),
-            StepTiming(
+            RecordedStep(
                 sequence=2,
                 node="act",
                 handler="act",

@@ -103,17 +103,22 @@ def _charge(charges: Sequence[Charge]) -> None:
 
 def reply_charge(call: LeasedCall, reply: ModelReply, *, error_kind: str = "") -> Charge:
     """Return the cost of a reply."""
-    return _charge_of(
-        call,
-        _Cost(
-            provider=reply.provider,
-            model=storable(reply.model)[:MODEL_LENGTH],
-            usage=reply.usage,
-            cost=reply.cost_usd,
-            latency_ms=reply.latency_ms,
-            tries=reply.attempts,
-            error_kind=error_kind,
-        ),
+    return Charge(
+        entry=uuid7(),
+        usage=uuid7(),
+        agent=call.agent_id,
+        call=call.call_id,
+        purpose=call.request.purpose.value,
+        provider=reply.provider,
+        model=storable(reply.model)[:MODEL_LENGTH],
+        input=reply.usage.input_tokens,
+        estimated=estimated_tokens(call.request),
+        output=reply.usage.output_tokens,
+        cached=reply.usage.cached_tokens,
+        cost=reply.cost_usd,
+        latency=reply.latency_ms,
+        tries=reply.attempts,
+        error_kind=error_kind,
     )
 
 
@@ -122,19 +127,16 @@ def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Cha
     if not isinstance(error, ModelError) or not error.attempts:
         return None
     provider, _, model = call.model.partition("/")
-    usage = (error.usage if isinstance(error, ModelRefused) else None) or Usage()
-    return _charge_of(
-        call,
-        _Cost(
-            provider=provider,
-            model=model,
-            usage=usage,
-            cost=None,
-            latency_ms=latency_ms,
-            tries=error.attempts,
-            error_kind=type(error).__name__,
-        ),
+    charged = ModelReply(
+        text="",
+        provider=provider,
+        model=model,
+        usage=(error.usage if isinstance(error, ModelRefused) else None) or Usage(),
+        cost_usd=None,
+        latency_ms=latency_ms,
+        attempts=error.attempts,
     )
+    return reply_charge(call, charged, error_kind=type(error).__name__)
 
 
 def estimated_tokens(request: ModelRequest) -> int:
@@ -154,36 +156,3 @@ def record_truncation(call: LeasedCall, reply: ModelReply) -> None:
             message=f"{call.model} stopped at {call.request.max_tokens} tokens, in the middle of its reply",
             detail={"call_id": str(call.call_id), "output_tokens": reply.usage.output_tokens},
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Cost:
-    """The part of a charge that a reply or an error determines."""
-
-    provider: str
-    model: str
-    usage: Usage
-    cost: Decimal | None
-    latency_ms: float
-    tries: int
-    error_kind: str
-
-
-def _charge_of(call: LeasedCall, cost: _Cost) -> Charge:
-    return Charge(
-        entry=uuid7(),
-        usage=uuid7(),
-        agent=call.agent_id,
-        call=call.call_id,
-        purpose=call.request.purpose.value,
-        provider=cost.provider,
-        model=cost.model,
-        input=cost.usage.input_tokens,
-        estimated=estimated_tokens(call.request),
-        output=cost.usage.output_tokens,
-        cached=cost.usage.cached_tokens,
-        cost=cost.cost,
-        latency=cost.latency_ms,
-        tries=cost.tries,
-        error_kind=cost.error_kind,
-    )

@@ -156,7 +156,7 @@ def listed_handles(listed: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def _shown(row: ProviderKey | None) -> dict[str, Any]:
-    """Return what the audit log may know of a key; the time is that of its entry, so that a new key with the same end differs."""
+    """Return the values of a key for the audit log, with the time of its entry, so that a new key with the same end differs."""
     return {"base_url": row.base_url, "key_end": row.key_end, "entered_at": row.entered_at} if row else {}
 
 

@@ -17,7 +17,7 @@ from arbor.heartbeat.usage import Amounts, Degradation, NearestLimit, level_of, 
 from arbor.ids import uuid7
 
 #: Seconds for which a process caches a tenant's sum; a row per tenant would be contended.
-TENANT_SUM_KEPT_S = 10.0
+TENANT_SUM_CACHED_S = 10.0
 
 _TENANT_SUM = """
 SELECT coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0) FROM calls_dailyusage
@@ -80,11 +80,11 @@ def budget_status_of(agent_id: UUID) -> BudgetStatus:
 
 
 def tenant_used() -> Amounts:
-    """Return the usage of all agents of the current tenant today, cached for `TENANT_SUM_KEPT_S`."""
+    """Return the usage of all agents of the current tenant today, cached for `TENANT_SUM_CACHED_S`."""
     tenant = current_tenant()
     read_at, amounts = _sums.get(tenant, (float("-inf"), Amounts()))
     now = time.monotonic()
-    if now - read_at >= TENANT_SUM_KEPT_S:
+    if now - read_at >= TENANT_SUM_CACHED_S:
         ((beats, tokens, usd),) = fetch(_TENANT_SUM)
         amounts = Amounts(beats=int(beats), tokens=int(tokens), usd=Decimal(usd))
         _sums[tenant] = now, amounts

@@ -11,8 +11,8 @@ from apps.calls.models import ExternalCall
 from apps.console.cells import span
 from apps.console.pictures.pipeline import NodeVisit, Picture, draw_pipeline
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.reports.trace import Step
 from arbor.pipeline.graph import heartbeat_text
+from arbor.telemetry import RecordedStep
 
 #: Outcomes from worst to best: of several visits to a node, the worst is shown.
 _WORST = ("failure", "retry", "partial", "success")
@@ -40,7 +40,7 @@ class Stage:
 
 
 def read_stages(
-    heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]
+    heartbeat: Heartbeat, steps: Sequence[RecordedStep], calls: Sequence[ExternalCall]
 ) -> tuple[list[Stage], float]:
     """Return the steps and the waits for models, in the order of their beginnings, and the total time in milliseconds."""
     entries = sorted([*_steps(steps), *_waits(steps, calls)], key=lambda entry: entry[0])
@@ -52,7 +52,7 @@ def read_stages(
     return [_with_position(stage, offset, total) for stage, offset in placed], total
 
 
-def _steps(steps: Sequence[Step]) -> Iterator[tuple[datetime, Stage]]:
+def _steps(steps: Sequence[RecordedStep]) -> Iterator[tuple[datetime, Stage]]:
     for step in steps:
         stage = Stage(
             name=step.node,
@@ -64,7 +64,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[tuple[datetime, Stage]]:
         yield step.started_at, stage
 
 
-def _waits(steps: Sequence[Step], calls: Sequence[ExternalCall]) -> Iterator[tuple[datetime, Stage]]:
+def _waits(steps: Sequence[RecordedStep], calls: Sequence[ExternalCall]) -> Iterator[tuple[datetime, Stage]]:
     # `requested_at` is the beginning of the transaction, as the database's `now()` is constant; the step ended later.
     asked = [
         step.started_at + timedelta(milliseconds=step.duration_ms)
@@ -90,7 +90,9 @@ def _with_position(stage: Stage, offset: float, total: float) -> Stage:
     return replace(stage, left=round(left, 2), width=round(width, 2))
 
 
-def draw_run(heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]) -> Picture | None:
+def draw_run(
+    heartbeat: Heartbeat, steps: Sequence[RecordedStep], calls: Sequence[ExternalCall]
+) -> Picture | None:
     """Draw the agent's pipeline with the heartbeat's path through it; None if the pipeline cannot be parsed."""
     text = heartbeat.agent.pipeline or heartbeat_text()
     visited: dict[str, NodeVisit] = {}

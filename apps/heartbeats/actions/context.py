@@ -31,3 +31,8 @@ class ActionContext:
     def source(self) -> str:
         """Return the source that rows of this heartbeat record."""
         return f"heartbeat:{self.heartbeat_id}"
+
+    @property
+    def actor(self) -> str:
+        """Return the agent as an actor of the audit log."""
+        return f"agent:{self.situation.public_id}"

@@ -36,10 +36,8 @@ _OF_THE_WORDING = ("wordings", "wordings_more")
 
 def maintain(context: ActionContext, decision: Decision) -> ActionResult:
     """Show the target with its neighbors, or apply the agent's judgement of it; each change is recorded."""
-    target = MaintainTarget(decision.params["target"])
-    if decision.params["verdict"] is None:
-        return _VIEWS[target](context, decision)
-    return _JUDGEMENTS[target](context, decision)
+    view, judge = _BY_TARGET[MaintainTarget(decision.params["target"])]
+    return (view if decision.params["verdict"] is None else judge)(context, decision)
 
 
 def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
@@ -86,52 +84,39 @@ def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
 
 def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
-    memory_id, actor = id_of(params["id"]), _actor(context)
+    memory_id = id_of(params["id"])
     # Checks that the memory is the agent's: archiving checks only the tenant.
     memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
+    text = shorten(memory["content"], GLIMPSE)
+    change: dict[str, Any] = {
+        "agent_id": context.agent_id,
+        "memory_id": memory_id,
+        "reason": reason,
+        "actor": context.actor,
+    }
     match Judgement(params["verdict"]):
         case Judgement.KEEP:
-            revision.confirm(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
-            return _done(decision, f"kept as it is: {shorten(memory['content'], GLIMPSE)}", [memory_id])
+            revision.confirm(**change)
+            summary = f"kept as it is: {text}"
         case Judgement.RETIRE if memory["pinned"]:
             raise Invalid(f"memory {memory_id} is pinned: a person decides when it goes")
         case Judgement.RETIRE:
-            archive(memory_ids=[memory_id], reason=reason, actor=actor)
-            return _done(decision, f"archived ({reason}): {shorten(memory['content'], GLIMPSE)}", [memory_id])
+            archive(memory_ids=[memory_id], reason=reason, actor=context.actor)
+            summary = f"archived ({reason}): {text}"
         case Judgement.DOUBT:
-            trust = revision.halve_trust(
-                agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor
-            )
-            return _done(
-                decision,
-                f"trusted {trust:.2f} from now on: {shorten(memory['content'], GLIMPSE)}",
-                [memory_id],
-            )
+            summary = f"trusted {revision.halve_trust(**change):.2f} from now on: {text}"
         case Judgement.REVISE if params["content"] is None:
-            importance = params["importance"]
-            revision.change_importance(
-                agent_id=context.agent_id,
-                memory_id=memory_id,
-                importance=importance,
-                reason=reason,
-                actor=actor,
-            )
-            return _done(
-                decision,
-                f"importance {importance:.2f} now: {shorten(memory['content'], GLIMPSE)}",
-                [memory_id],
-            )
+            revision.change_importance(**change, importance=params["importance"])
+            summary = f"importance {params['importance']:.2f} now: {text}"
         case Judgement.REVISE:
-            new_id = revision.revise(
-                agent_id=context.agent_id,
-                memory_id=memory_id,
+            memory_id = revision.revise(
+                **change,
                 revised=_revised(context, memory, params),
-                reason=reason,
-                actor=actor,
                 vectors=vectors_of([params["content"]], context.vectors),
                 model=context.model,
             )
-            return _done(decision, f"revised: {shorten(params['content'], GLIMPSE)}", [new_id])
+            summary = f"revised: {shorten(params['content'], GLIMPSE)}"
+    return _done(decision, summary, [memory_id])
 
 
 def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
@@ -189,12 +174,12 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
         case Judgement.REVISE:
             name = str(params["content"])
             clusters.rename_cluster(
-                agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
+                agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=context.actor
             )
             return _done(decision, f"the cluster {cluster[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
             clusters.mark_for_reclustering(
-                agent_id=context.agent_id, cluster=cluster, reason=reason, actor=_actor(context)
+                agent_id=context.agent_id, cluster=cluster, reason=reason, actor=context.actor
             )
             return _done(decision, f"the cluster {cluster[1]!r} will be reclustered")
         case _:
@@ -203,24 +188,14 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
 
 type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]
 
-_VIEWS: Mapping[MaintainTarget, _MaintainAction] = MappingProxyType(
+#: The functions that show a target and judge it.
+_BY_TARGET: Mapping[MaintainTarget, tuple[_MaintainAction, _MaintainAction]] = MappingProxyType(
     {
-        MaintainTarget.MEMORY: _view_memory,
-        MaintainTarget.BELIEF: _view_belief,
-        MaintainTarget.CLUSTER: _view_cluster,
+        MaintainTarget.MEMORY: (_view_memory, _judge_memory),
+        MaintainTarget.BELIEF: (_view_belief, _judge_belief),
+        MaintainTarget.CLUSTER: (_view_cluster, _judge_cluster),
     }
 )
-_JUDGEMENTS: Mapping[MaintainTarget, _MaintainAction] = MappingProxyType(
-    {
-        MaintainTarget.MEMORY: _judge_memory,
-        MaintainTarget.BELIEF: _judge_belief,
-        MaintainTarget.CLUSTER: _judge_cluster,
-    }
-)
-
-
-def _actor(context: ActionContext) -> str:
-    return f"agent:{context.situation.public_id}"
 
 
 def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:

@@ -5,6 +5,9 @@ Those to users and to the public are delivered after the commit; those to other 
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 from django.db.models import Q
 
 from apps.agents.models import Agent
@@ -55,16 +58,9 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     )
     percept.save(force_insert=True)
     emit_percept(percept)
-    memory = NewMemory(
-        content=f"I wrote to the agent {peer.name}: {content}",
-        type=MemoryType.EPISODIC,
-        importance=IMPORTANCE,
-        occurred_at=context.now,
-        source=context.source,
-    )
-    stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
+    remembered = _remember(context, f"I wrote to the agent {peer.name}: {content}")
     summary = f"wrote to {peer.name}: {shorten(content, GLIMPSE)}"
-    return action_result(decision, ActionOutcome.SUCCESS, summary, list(stored.ids))
+    return action_result(decision, ActionOutcome.SUCCESS, summary, remembered)
 
 
 def _other_agent(context: ActionContext, wanted: str) -> Agent:
@@ -102,22 +98,27 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
     if reason:
         return blocked_result(decision.model_copy(update={"reason": reason}))
     messages = add_to_outbox(outgoing)
+    remembered = _remember(
+        context,
+        f"I decided to write {_to(audience)}: {outgoing.content}",
+        intent=params["intent"],
+        messages=[str(message.id) for message in messages],
+    )
+    summary = f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, GLIMPSE)}"
+    return action_result(decision, ActionOutcome.SUCCESS, summary, remembered)
+
+
+def _remember(context: ActionContext, content: str, **detail: Any) -> list[UUID]:
+    """Store the memory of a message, and return its id; the embedding backlog adds the vector."""
     memory = NewMemory(
-        content=f"I decided to write {_to(audience)}: {outgoing.content}",
+        content=content,
         type=MemoryType.EPISODIC,
         importance=IMPORTANCE,
         occurred_at=context.now,
         source=context.source,
-        detail={"intent": params["intent"], "messages": [str(message.id) for message in messages]},
+        detail=detail,
     )
-    # The embedding backlog adds the vector.
-    stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
-    return action_result(
-        decision,
-        ActionOutcome.SUCCESS,
-        f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, GLIMPSE)}",
-        list(stored.ids),
-    )
+    return list(store(agent_id=context.agent_id, memories=[memory], vectors=None).ids)
 
 
 def _to(audience: Audience) -> str:
@@ -127,7 +128,7 @@ def _to(audience: Audience) -> str:
 def _carriers(messages: list[OutboxMessage]) -> str:
     kinds = [message.kind for message in messages if message.kind != ChannelKind.PEER]
     peers = len(messages) - len(kinds)
-    named = f", {peers} named agent{'s' if peers != 1 else ''} will hear it" if peers else ""
+    named = f", {peers} named agent{'s' if peers != 1 else ''} will receive it" if peers else ""
     return f"(by {', '.join(dict.fromkeys(kinds))}{named})"
 
 

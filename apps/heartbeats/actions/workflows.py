@@ -21,7 +21,7 @@ def start_workflow(context: ActionContext, decision: Decision) -> ActionResult:
         request=RunRequest(
             workflow=workflow,
             input=decision.params["input"],
-            actor=f"agent:{context.situation.public_id}",
+            actor=context.actor,
             trigger=WorkflowTrigger.AGENT,
             agent_id=context.agent_id,
             key=f"{context.source}:{decision.index}",
@@ -43,7 +43,7 @@ def complete_step(context: ActionContext, decision: Decision) -> ActionResult:
         agent_id=context.agent_id,
         output=decision.params["output"],
         failed=failed,
-        actor=f"agent:{context.situation.public_id}",
+        actor=context.actor,
     )
     verb = "gave up" if failed else "completed"
     summary = f"{verb} the step {step.name} of the workflow {step.run.workflow.name}"

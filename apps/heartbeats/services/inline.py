@@ -26,14 +26,14 @@ from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIll
 from arbor.heartbeat.results import ActionOutcome
 from arbor.runtime import AgentAction, Cycle, Tick
 
-#: The queues that a heartbeat needs to end.
-_NEEDED = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
+#: The queues whose workers a heartbeat needs.
+_NEEDED_QUEUES = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
 
 
 def fleet_is_live() -> bool:
     """Return whether workers of all queues that heartbeats need are alive."""
     served = {queue for process in living_processes() for queue in process.queues.split(",")}
-    return served >= _NEEDED
+    return served >= _NEEDED_QUEUES
 
 
 def run_heartbeat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Heartbeat:
@@ -132,7 +132,7 @@ def run_ticks(
     ended = ""
     while state.left and not ended:
         try:
-            tick = _run_next(agent_id, tenant_id, patience=WAIT_S if ticks else 0.0)
+            tick = _run_next(agent_id, tenant_id, wait_s=WAIT_S if ticks else 0.0)
         except TransitionIllegal as error:
             if not ticks:
                 raise
@@ -179,9 +179,9 @@ def tick_of(heartbeat: Heartbeat) -> Tick:
     )
 
 
-def _run_next(agent_id: UUID, tenant_id: UUID, *, patience: float) -> Tick:
-    """Run the cycle's next heartbeat; wait up to `patience` seconds for one that a worker runs."""
-    until = monotonic() + patience
+def _run_next(agent_id: UUID, tenant_id: UUID, *, wait_s: float) -> Tick:
+    """Run the cycle's next heartbeat; wait up to `wait_s` seconds for one that a worker runs."""
+    until = monotonic() + wait_s
     while True:
         try:
             return run_one_heartbeat(agent_id=agent_id, tenant_id=tenant_id, trigger=Trigger.CYCLE)

@@ -19,10 +19,10 @@ from apps.tenants.postgresql.passwords import RoleConnection
 from apps.tenants.scope import APP, OPS
 from arbor.errors import ConfigurationInvalid
 
-#: Time between two reports of a process; times after its last report when it counts as silent, and when its row is deleted.
+#: The time between two reports of a process, and the times without a report after which it counts as silent and its row is deleted.
 LIVENESS_PERIOD = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=20)
-FORGOTTEN_AFTER = timedelta(minutes=10)
+DELETED_AFTER = timedelta(minutes=10)
 
 _UPSERT = (
     "INSERT INTO heartbeats_process (name, kind, queues, pool, concurrency, started_at, model, calls, seen_at)"
@@ -96,7 +96,7 @@ def living_processes() -> list[Process]:
     return list(Process.objects.filter(seen_at__gte=Now() - SILENT_AFTER).order_by("kind", "name"))
 
 
-def forget_silent_processes() -> int:
+def delete_silent_rows() -> int:
     """Delete the rows of processes that stopped reporting."""
-    deleted, _ = Process.objects.using(OPS).filter(seen_at__lt=Now() - FORGOTTEN_AFTER).delete()
+    deleted, _ = Process.objects.using(OPS).filter(seen_at__lt=Now() - DELETED_AFTER).delete()
     return deleted

@@ -67,7 +67,7 @@ class RebuiltWorkingMemory:
     before: WorkingMemory
     after: WorkingMemory
     #: Numbers of heartbeats and turns read.
-    beats: int
+    heartbeats: int
     turns: int
 
 
@@ -87,18 +87,18 @@ def rebuild_working_memory(
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)
-    innate = _innate(agent.template_name)
-    beats, turns = list(_past_heartbeats(agent_id)), list(_turns(agent_id))
+    initial_texts = _initial_texts(agent.template_name)
+    heartbeats, turns = list(_past_heartbeats(agent_id)), list(_turns(agent_id))
     initial = WorkingMemory(
         agent_id=str(agent_id),
         name=agent.name,
         started_at=(clock or SystemClock()).now(),
-        thoughts=[thought for thought in before.thoughts if thought.text in innate],
-        curiosity=[line for line in before.curiosity if line in innate],
+        thoughts=[thought for thought in before.thoughts if thought.text in initial_texts],
+        curiosity=[line for line in before.curiosity if line in initial_texts],
     )
     after = initial_working_memory(
         initial,
-        [*beats, *turns],
+        [*heartbeats, *turns],
         active_goals=list(
             Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE)
             .order_by("-touched_at")
@@ -110,15 +110,15 @@ def rebuild_working_memory(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
             agent_id=agent_id,
-            message=f"rebuilt the working memory of {agent.name} from {len(beats)} heartbeats and {len(turns)} turns",
+            message=f"rebuilt the working memory of {agent.name} from {len(heartbeats)} heartbeats and {len(turns)} turns",
             detail={"before": before.model_dump(mode="json")},
         )
         state.working_memory = json.loads(as_stored(after))
         state.save(update_fields=["working_memory"])
-    return RebuiltWorkingMemory(before=before, after=after, beats=len(beats), turns=len(turns))
+    return RebuiltWorkingMemory(before=before, after=after, heartbeats=len(heartbeats), turns=len(turns))
 
 
-def _innate(template_name: str) -> frozenset[str]:
+def _initial_texts(template_name: str) -> frozenset[str]:
     """Return the initial thoughts and questions of this template's agents; empty if the template is deleted or unreadable."""
     try:
         spec = find_template(template_name).spec

@@ -16,10 +16,11 @@ from rich.text import Text
 
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.reports.trace import Step, steps_of
+from apps.heartbeats.services.reports.trace import steps_of
 from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.prompts.questions import sections_of
 from arbor.models.handles import is_reflex
+from arbor.telemetry import RecordedStep
 from config.cli.kit.output import short, stamp
 
 _COLORS = {
@@ -65,7 +66,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     }
 
 
-def step_line(step: Step) -> dict[str, Any]:
+def step_line(step: RecordedStep) -> dict[str, Any]:
     """Return one step of a trace."""
     return {
         "sequence": step.sequence,

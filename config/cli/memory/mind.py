@@ -43,7 +43,7 @@ def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
     value = {
         "agent": agent.name,
         "dry_run": dry_run,
-        "beats": rebuilt_memory.beats,
+        "beats": rebuilt_memory.heartbeats,
         "turns": rebuilt_memory.turns,
         "before": rebuilt_memory.before.model_dump(mode="json"),
         "after": rebuilt_memory.after.model_dump(mode="json"),
@@ -81,7 +81,7 @@ def _describe_rebuilt(rebuilt_memory: RebuiltWorkingMemory, dry_run: bool) -> An
     head = "It would be" if dry_run else "It is"
     after = rebuilt_memory.after
     return (
-        f"{head} rebuilt from {rebuilt_memory.beats} heartbeats and {rebuilt_memory.turns} turns: {len(after.thoughts)} thoughts,"
+        f"{head} rebuilt from {rebuilt_memory.heartbeats} heartbeats and {rebuilt_memory.turns} turns: {len(after.thoughts)} thoughts,"
         f" {len(after.concerns)} concerns, {len(after.curiosity)} questions, engagement {after.engagement:.2f}"
         f" (before: {len(rebuilt_memory.before.thoughts)}, {len(rebuilt_memory.before.concerns)}, {len(rebuilt_memory.before.curiosity)},"
         f" {rebuilt_memory.before.engagement:.2f})."

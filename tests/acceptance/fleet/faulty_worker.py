@@ -134,12 +134,12 @@ def _install_in_heartbeat_workers(killer: WorkerKiller) -> None:
             killer.reach_point("suspend is written", member.agent.id)
 
     def finished(args: tuple[Any, ...], _: Any) -> None:
-        for member, _record in args[0]:
+        for member in args[0]:
             killer.reach_point("finish is written", member.agent.id)
 
     def used(args: tuple[Any, ...], _: Any) -> None:
-        for heartbeat, effects in args[0]:
-            if effects.approvals_used:
+        for heartbeat in args[0]:
+            if heartbeat.effects.approvals_used:
                 killer.reach_point("use of an approval is written", heartbeat.agent_id)
 
     _after(committing, "write_approvals", used)

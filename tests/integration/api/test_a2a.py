@@ -1,4 +1,4 @@
-"""The Agent2Agent protocol without its package: calls that are refused, and the codes of their errors."""
+"""The Agent2Agent protocol without a client package: refused calls, and the codes of their errors."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def address(tenant: Tenant, vega: dict[str, Any]) -> str:
 
 
 def post(caller: Caller, path: str, body: Any, **headers: str) -> Any:
-    sent = body if isinstance(body, str) else json.dumps(body)
+    content = body if isinstance(body, str) else json.dumps(body)
     authorization = {"Authorization": f"Bearer {caller.token}"}
     return caller.client.post(
-        path, sent, content_type="application/json", headers={**authorization, **headers}
+        path, content, content_type="application/json", headers={**authorization, **headers}
     )
 
 
@@ -100,7 +100,7 @@ def test_a_bad_message_gets_the_code_of_its_error(
         assert not ChatMessage.objects.exists()
 
 
-def test_wishes_that_cannot_be_met_are_refused(owner: Caller, address: str) -> None:
+def test_unsupported_options_are_refused(owner: Caller, address: str) -> None:
     for configuration, code in (
         ({"acceptedOutputModes": ["image/png"]}, -32005),
         ({"taskPushNotificationConfig": {"url": "https://example.org"}}, -32003),
@@ -110,7 +110,7 @@ def test_wishes_that_cannot_be_met_are_refused(owner: Caller, address: str) -> N
         assert call(owner, address, "SendMessage", params)["error"]["code"] == code
     refused = call(owner, address, "SendMessage", {"message": MESSAGE}, **{"A2A-Version": "2.0"})
     assert refused["error"]["code"] == -32009
-    wrong: list[dict[str, Any]] = [
+    invalid: list[dict[str, Any]] = [
         {"pageSize": 0},
         {"pageSize": 101},
         {"pageToken": "nonsense"},
@@ -118,7 +118,7 @@ def test_wishes_that_cannot_be_met_are_refused(owner: Caller, address: str) -> N
         {"statusTimestampAfter": "yesterday"},
         {"statusTimestampAfter": "2026-11-23T09:00:00"},
     ]
-    for query in wrong:
+    for query in invalid:
         assert call(owner, address, "ListTasks", query)["error"]["code"] == -32602, query
 
 
@@ -141,7 +141,7 @@ def test_a_task_belongs_to_its_client(owner: Caller, address: str, tenant: Tenan
         assert call(other, address, method, {"id": task["id"]})["error"]["code"] == -32001
     listed = call(other, address, "ListTasks")["result"]
     assert (listed["tasks"], listed["totalSize"], listed["nextPageToken"]) == ([], 0, "")
-    # The same id of another client is another message.
+    # The same message id from another client means another message.
     assert begin(other, address)["result"]["task"]["id"] != task["id"]
 
 
@@ -180,7 +180,7 @@ def test_a_token_for_tasks_does_nothing_else(
     assert partner.client.get("/v1/models", headers=headers).status_code == 403
 
 
-def test_the_card_tells_no_secrets(owner: Caller, address: str, vega: dict[str, Any]) -> None:
+def test_the_card_shows_no_secrets(owner: Caller, address: str, vega: dict[str, Any]) -> None:
     owner.post(f"/agents/{vega['id']}/publish", {"description": "Knows the tides."})
     response = owner.client.get(f"{address}/{CARD}")
     assert response["Cache-Control"] == "public, max-age=60"

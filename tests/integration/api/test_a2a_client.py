@@ -1,4 +1,4 @@
-"""The Agent2Agent protocol, as the client of the package `a2a-sdk` speaks it, against a real server."""
+"""The Agent2Agent protocol, by the client of the package `a2a-sdk` and a real server."""
 
 from __future__ import annotations
 
@@ -71,13 +71,15 @@ async def connected(url: str, token: str, *, version: str = "1.0", **options: An
     async with httpx.AsyncClient(timeout=60, headers=headers) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
         if version != "1.0":
-            served = [one for one in card.supported_interfaces if one.protocol_version == version]
+            served = [
+                interface for interface in card.supported_interfaces if interface.protocol_version == version
+            ]
             del card.supported_interfaces[:]
             card.supported_interfaces.extend(served)
         yield ClientFactory(ClientConfig(httpx_client=http, **options)).create(card)
 
 
-def message(text: str, message_id: str = "m1", **fields: Any) -> SendMessageRequest:
+def message_request(text: str, message_id: str = "m1", **fields: Any) -> SendMessageRequest:
     """Return a request with a message."""
     return SendMessageRequest(
         message=Message(message_id=message_id, role=MessageRole.ROLE_USER, parts=[Part(text=text)], **fields),
@@ -90,8 +92,8 @@ async def events_of(client: Client, request: SendMessageRequest) -> list[StreamR
     return [event async for event in client.send_message(request)]
 
 
-async def sent(client: Client, request: SendMessageRequest) -> Task:
-    """Send a message, and return the task of the last answer."""
+async def task_after(client: Client, request: SendMessageRequest) -> Task:
+    """Send a message, and return the task of the last event."""
     return (await events_of(client, request))[-1].task
 
 
@@ -120,7 +122,7 @@ def test_the_card_is_discovered_without_a_token(vega_url: str, tenant: Tenant, v
     assert (card.name, card.description) == ("Vega", "Vega: reconnaissance and orientation.")
     assert [skill.id for skill in card.skills] == ["chat", "role"]
     assert "file systems" in card.skills[1].tags
-    assert {(one.url, one.protocol_version) for one in card.supported_interfaces} == {
+    assert {(interface.url, interface.protocol_version) for interface in card.supported_interfaces} == {
         (vega_url, "1.0"),
         (vega_url, "0.3"),
     }
@@ -134,7 +136,7 @@ def test_the_card_is_discovered_without_a_token(vega_url: str, tenant: Tenant, v
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
-def test_a_conversation_by_the_sdk(
+def test_a_client_of_the_sdk_converses(
     vega_url: str,
     token: str,
     tenant: Tenant,
@@ -144,7 +146,7 @@ def test_a_conversation_by_the_sdk(
 ) -> None:
     async def talk() -> None:
         async with connected(vega_url, token, version=version) as client:
-            first = await events_of(client, message("When may I come? I am called Nora."))
+            first = await events_of(client, message_request("When may I come? I am called Nora."))
             assert first[0].task.id
             assert text_of(first) == REPLY
             states = [event.status_update.status.state for event in first if event.HasField("status_update")]
@@ -152,16 +154,18 @@ def test_a_conversation_by_the_sdk(
             known = await client.get_task(GetTaskRequest(id=first[0].task.id))
             assert (known.status.state, answer_of(known)) == (TaskState.TASK_STATE_COMPLETED, REPLY)
             assert known.history[0].parts[0].text == "When may I come? I am called Nora."
-            again = await events_of(client, message("When may I come? I am called Nora."))
-            assert [event.task.id for event in again] == [known.id]
+            repeated = await events_of(client, message_request("When may I come? I am called Nora."))
+            assert [event.task.id for event in repeated] == [known.id]
         async with connected(vega_url, token, version=version, streaming=False) as client:
-            second = await sent(client, message("And tomorrow?", "m2", context_id=known.context_id))
+            second = await task_after(
+                client, message_request("And tomorrow?", "m2", context_id=known.context_id)
+            )
             assert (second.context_id, answer_of(second)) == (known.context_id, "At nine.")
             assert second.id != known.id
 
     with chat_worker(tenant.id, monkeypatch, streamed(REPLY), reply_text("At nine.")) as model:
         asyncio.run(talk())
-    # The second prompt has the conversation so far.
+    # The second prompt has the earlier turns.
     assert "I am called Nora." in model.requests[1].messages[0].content
     with tenant_transaction(tenant.id):
         assert ChatMessage.objects.filter(speaker=Speaker.USER).count() == 2
@@ -175,32 +179,36 @@ def test_tasks_are_listed_canceled_and_followed(
 ) -> None:
     async def work() -> None:
         async with connected(vega_url, token, streaming=False, polling=True) as client:
-            waiting = await sent(client, message("When?"))
+            waiting = await task_after(client, message_request("When?"))
             assert waiting.status.state == TaskState.TASK_STATE_SUBMITTED
             with pytest.raises(UnsupportedOperationError, match="not answered yet"):
-                await sent(client, message("Hello?", "m2", context_id=waiting.context_id))
+                await task_after(client, message_request("Hello?", "m2", context_id=waiting.context_id))
             canceled = await client.cancel_task(CancelTaskRequest(id=waiting.id))
             assert canceled.status.state == TaskState.TASK_STATE_CANCELED
             with pytest.raises(TaskNotCancelableError):
                 await client.cancel_task(CancelTaskRequest(id=waiting.id))
             with pytest.raises(UnsupportedOperationError, match="without taskId"):
-                await sent(client, message("More.", "m3", task_id=waiting.id))
+                await task_after(client, message_request("More.", "m3", task_id=waiting.id))
             with pytest.raises(TaskNotFoundError):
                 await client.get_task(GetTaskRequest(id=vega_url.rpartition("/")[2]))
-            next_one = await sent(client, message("And now?", "m4", context_id=waiting.context_id))
+            following = await task_after(
+                client, message_request("And now?", "m4", context_id=waiting.context_id)
+            )
         async with connected(vega_url, token) as client:
             with pytest.raises(UnsupportedOperationError, match="canceled"):
                 [event async for event in client.subscribe(SubscribeToTaskRequest(id=waiting.id))]
             with chat_worker(tenant.id, monkeypatch, streamed(REPLY)):
-                followed = [event async for event in client.subscribe(SubscribeToTaskRequest(id=next_one.id))]
+                followed = [
+                    event async for event in client.subscribe(SubscribeToTaskRequest(id=following.id))
+                ]
             assert text_of(followed) == REPLY
             page = await client.list_tasks(ListTasksRequest(page_size=1, include_artifacts=True))
-            assert (page.total_size, page.tasks[0].id, answer_of(page.tasks[0])) == (2, next_one.id, REPLY)
+            assert (page.total_size, page.tasks[0].id, answer_of(page.tasks[0])) == (2, following.id, REPLY)
             rest = await client.list_tasks(ListTasksRequest(page_token=page.next_page_token))
             assert [task.id for task in rest.tasks] == [waiting.id]
             for state, task in (
                 (TaskState.TASK_STATE_CANCELED, waiting),
-                (TaskState.TASK_STATE_COMPLETED, next_one),
+                (TaskState.TASK_STATE_COMPLETED, following),
             ):
                 page = await client.list_tasks(ListTasksRequest(status=state, context_id=waiting.context_id))
                 assert [listed.id for listed in page.tasks] == [task.id]
@@ -220,8 +228,8 @@ def test_failures_and_refusals_are_states_of_the_task(
 
     async def ask() -> list[Task]:
         async with connected(vega_url, token, streaming=False) as client:
-            failed = await sent(client, message("When?"))
-            refused = await sent(client, message("What is it?", "m2"))
+            failed = await task_after(client, message_request("When?"))
+            refused = await task_after(client, message_request("What is it?", "m2"))
             page = await client.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_REJECTED))
             assert [task.id for task in page.tasks] == [refused.id]
             return [failed, refused]
@@ -250,11 +258,11 @@ def test_callers_without_rights_are_refused(
 
     async def ask(token: str) -> None:
         async with connected(vega_url, token, streaming=False) as client:
-            await sent(client, message("When?"))
+            await task_after(client, message_request("When?"))
 
-    for wrong, status in refused.items():
+    for refused_token, status in refused.items():
         with pytest.raises(A2AClientError, match=status):
-            asyncio.run(ask(wrong))
+            asyncio.run(ask(refused_token))
     with tenant_transaction(tenant.id):
         pause_agent(agent_id=UUID(vega["id"]), actor="test")
     with pytest.raises(UnsupportedOperationError, match="Vega is paused"):

@@ -1,4 +1,4 @@
-"""Agents over HTTP: created, listed in pages, moved through their life, destroyed."""
+"""Agents over HTTP: creation, pages, changes of status, destruction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from apps.tenants.scope import tenant_transaction
 from tests.support.api import Caller
 
 
-def test_an_agent_lives_from_creation_to_its_end(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
+def test_an_agent_is_created_paused_and_destroyed(
+    tenant: Tenant, owner: Caller, vega: dict[str, Any]
+) -> None:
     path = f"/agents/{vega['id']}"
     assert (vega["status"], vega["template"], vega["due_at"] is not None) == ("active", "Scout", True)
     assert owner.get(path).json()["name"] == "Vega"

@@ -1,4 +1,4 @@
-"""Requests for approval and trust over the API: decided by operators, seen by their tenant only."""
+"""Requests for approval and trust over the API: decided by operators, visible to their tenant only."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def test_operator_sets_trust(owner: Caller, viewer: Caller, outsider: Caller, ve
     assert owner.send("delete", f"{trust}/rules?prefix={PUBLIC}").json()["rules"] == []
     assert owner.send("delete", f"/trust/rules?prefix={PUBLIC}").json()["rules"] == []
     assert owner.send("delete", f"/trust/rules?prefix={PUBLIC}").status_code == 404
-    for wrong in ({"prefix": "x", "mode": "ask"}, {"prefix": "arbor://shell/exec", "mode": "auto"}):
-        assert owner.send("put", f"{trust}/rules", wrong).status_code == 422
+    for invalid in ({"prefix": "x", "mode": "ask"}, {"prefix": "arbor://shell/exec", "mode": "auto"}):
+        assert owner.send("put", f"{trust}/rules", invalid).status_code == 422

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apps.fleet.audit_seals import seal_audit
-from tests.integration.audit.conftest import note
+from tests.integration.audit.conftest import record_acts
 from tests.support.api import Caller
 
 
 def test_acts_are_searched_and_shown(owner: Caller, viewer: Caller, tenant: Any) -> None:
-    note(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
+    record_acts(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
     found = viewer.get("/audit", words="LIMIT vega").json()["items"]
     assert [act["message"] for act in found] == ["raised the daily limit of Vega"]
     assert (found[0]["level"], found[0]["before"], found[0]["after"]) == ("info", {}, {})
@@ -27,7 +27,7 @@ def test_acts_are_searched_and_shown(owner: Caller, viewer: Caller, tenant: Any)
 
 
 def test_times_of_any_offset_are_read_as_utc(owner: Caller, tenant: Any) -> None:
-    note(tenant, "raised the daily limit of Vega")
+    record_acts(tenant, "raised the daily limit of Vega")
     # PostgreSQL itself refuses offsets of 16 hours or more.
     assert len(owner.get("/audit", until="9469-09-30T11:30:44+20:43", actor="user:nora").json()["items"]) == 1
     assert owner.get("/audit", since="9469-09-30T11:30:44-20:43").json()["items"] == []
@@ -38,14 +38,14 @@ def test_times_of_any_offset_are_read_as_utc(owner: Caller, tenant: Any) -> None
 
 
 def test_another_tenant_finds_nothing(owner: Caller, outsider: Caller, tenant: Any) -> None:
-    note(tenant, "raised the daily limit of Vega")
+    record_acts(tenant, "raised the daily limit of Vega")
     (act,) = owner.get("/audit", words="vega").json()["items"]
     assert outsider.get("/audit", words="vega").json()["items"] == []
     assert outsider.get(f"/audit/{act['id']}").status_code == 404
 
 
 def test_an_export_streams_lines_and_is_audited(owner: Caller, viewer: Caller, tenant: Any) -> None:
-    note(tenant, "first", "second")
+    record_acts(tenant, "first", "second")
     assert viewer.get("/audit/export").status_code == 403
     response = owner.get("/audit/export", actor="user:nora")
     lines = b"".join(response).decode().splitlines()
@@ -58,11 +58,11 @@ def test_the_chain_is_verified_and_its_head_shown(
     owner: Caller, viewer: Caller, tenant: Any, settings: Any
 ) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
-    note(tenant, "first")
+    record_acts(tenant, "first")
     assert "nothing is sealed yet" in viewer.get("/audit/head").json()["detail"]
     for message in ("second", "third"):
         seal_audit(sinks=())
-        note(tenant, message)
+        record_acts(tenant, message)
     seal_audit(sinks=())
     report = owner.get("/audit/chain").json()
     assert (report["intact"], report["seals"], report["broken_at"]) == (True, 3, None)

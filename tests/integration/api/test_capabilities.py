@@ -1,4 +1,4 @@
-"""Capabilities over the API: managed by operators, explained to everybody of the tenant."""
+"""Capabilities over the API: managed by operators, explained to all members of the tenant."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def test_an_operator_grants_delegates_and_revokes(
     assert owner.post(address, {"resource": "arbor://fs/read/../x"}).status_code == 422
     assert owner.post(address, {**payload, "hours": "nine to five"}).status_code == 422
 
-    why = viewer.get(f"/agents/{vega['id']}/explain-capability", resource="arbor://fs/read/docs/a").json()
-    assert (why["granted"], why["capability"]) == (True, grant["name"])
+    explained = viewer.get(
+        f"/agents/{vega['id']}/explain-capability", resource="arbor://fs/read/docs/a"
+    ).json()
+    assert (explained["granted"], explained["capability"]) == (True, grant["name"])
     denied = viewer.get(f"/agents/{vega['id']}/explain-capability", resource="arbor://fs/read/docs").json()
     assert (denied["granted"], denied["code"]) == (False, "no_grant")
 
@@ -32,8 +34,8 @@ def test_an_operator_grants_delegates_and_revokes(
     assert (refused.status_code, "is not within" in refused.json()["detail"]) == (403, True)
     delegated = owner.post(f"{address}/{grant['id']}/delegate", {"to_agent_id": other["id"], "max_uses": 2})
     assert (delegated.status_code, delegated.json()["parent_id"]) == (201, grant["id"])
-    not_own = f"/agents/{other['id']}/capabilities/{grant['id']}/revoke"
-    assert owner.post(not_own, {"reason": "x"}).status_code == 404
+    other_agent = f"/agents/{other['id']}/capabilities/{grant['id']}/revoke"
+    assert owner.post(other_agent, {"reason": "x"}).status_code == 404
     revoked = owner.post(f"{address}/{grant['id']}/revoke", {"reason": "no longer needed"})
     assert revoked.json() == {"revoked": 2}
     assert grant["id"] not in str(viewer.get(address).json())

@@ -26,8 +26,8 @@ type Worker = Callable[..., Any]
 
 
 @pytest.fixture
-def work(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Worker:
-    """Return a worker that answers the tenant's turns by a script."""
+def answering(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """Return a function that starts a worker, which answers the tenant's turns by a script."""
 
     def start(*lines: ScriptLine) -> Any:
         return chat_worker(tenant.id, monkeypatch, *lines)
@@ -69,9 +69,9 @@ def events_of(text: str) -> list[dict[str, Any]]:
     return events
 
 
-def test_a_reply_is_followed_as_events(operator: Caller, vega: dict[str, Any], work: Worker) -> None:
+def test_a_reply_is_followed_as_events(operator: Caller, vega: dict[str, Any], answering: Worker) -> None:
     path = f"/agents/{vega['id']}/chat"
-    with work(streamed(REPLY)):
+    with answering(streamed(REPLY)):
         status, text = ask(operator, "post", path, {"text": "When?"}, Accept="text/event-stream")
 
     events = events_of(text)
@@ -90,7 +90,7 @@ def test_a_reply_is_followed_as_events(operator: Caller, vega: dict[str, Any], w
 
 
 def test_a_turn_is_polled_until_it_is_answered(
-    operator: Caller, viewer: Caller, vega: dict[str, Any], work: Worker, tenant: Tenant
+    operator: Caller, viewer: Caller, vega: dict[str, Any], answering: Worker, tenant: Tenant
 ) -> None:
     path = f"/agents/{vega['id']}/chat"
     status, text = ask(operator, "post", path, {"text": "When?", "person": "nora"})
@@ -100,7 +100,7 @@ def test_a_turn_is_polled_until_it_is_answered(
     conflict, problem = ask(operator, "post", path, {"text": "Now?", "person": "nora"})
     assert (conflict, "has not answered yet" in problem) == (409, True)
 
-    with work(reply_text(REPLY)):
+    with answering(reply_text(REPLY)):
         turn = f"/agents/{vega['id']}/turns/{sent['turn']['id']}"
         while (shown := json.loads(ask(viewer, "get", turn)[1]))["answer"] is None:
             pass
@@ -110,23 +110,25 @@ def test_a_turn_is_polled_until_it_is_answered(
         assert ChatSession.objects.get().person == "api:nora"
 
 
-def test_a_failed_turn_ends_with_its_reason(operator: Caller, vega: dict[str, Any], work: Worker) -> None:
+def test_a_failed_turn_ends_with_its_reason(
+    operator: Caller, vega: dict[str, Any], answering: Worker
+) -> None:
     broken = ScriptedStream(
         pieces=['{"thinking": "", "reply": "One thing is sure. And'], error=ModelUnavailable("cut")
     )
     path = f"/agents/{vega['id']}/chat"
-    with work(broken):
+    with answering(broken):
         _, text = ask(operator, "post", path, {"text": "When?"}, Accept="text/event-stream")
 
     last = events_of(text)[-1]
     assert (last["type"], last["error"]) == ("error", "ModelUnavailable: cut")
 
 
-def test_conversations_of_one_person_are_kept_apart(
-    operator: Caller, vega: dict[str, Any], work: Worker, tenant: Tenant
+def test_conversations_of_one_person_are_separate(
+    operator: Caller, vega: dict[str, Any], answering: Worker, tenant: Tenant
 ) -> None:
     path = f"/agents/{vega['id']}/chat"
-    with work(reply_text("At eight."), reply_text("In May."), reply_text("At nine.")) as model:
+    with answering(reply_text("At eight."), reply_text("In May."), reply_text("At nine.")) as model:
         for message, conversation in (("When?", "tide"), ("Which month?", "trip"), ("Or later?", "tide")):
             body = {"text": message, "conversation": conversation}
             ask(operator, "post", path, body, Accept="text/event-stream")

@@ -1,4 +1,4 @@
-"""The page of the API's operations: everything that it loads is served by the API itself."""
+"""The page of the API's operations, which loads only files that the API itself serves."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def test_other_files_of_the_package_are_not_served() -> None:
 
 def test_a_known_file_is_not_sent_again() -> None:
     tag = get(f"{PATH}/docs/swagger-ui.css").headers["ETag"]
-    again = Client().get(f"{PATH}/docs/swagger-ui.css", headers={"If-None-Match": tag})
-    assert (again.status_code, again.content) == (304, b"")
+    response = Client().get(f"{PATH}/docs/swagger-ui.css", headers={"If-None-Match": tag})
+    assert (response.status_code, response.content) == (304, b"")

@@ -24,10 +24,10 @@ def _captured(database: None) -> Iterator[None]:
 
 def send(caller: Caller, content: bytes = HANDBOOK, **query: str) -> Any:
     """Add a file."""
-    wanted = {"name": "hr/leave.md", **query}
+    parameters = {"name": "hr/leave.md", **query}
     return caller.client.post(
         f"{PATH}/documents",
-        query_params=wanted,
+        query_params=parameters,
         data=content,
         content_type="application/octet-stream",
         headers={"Authorization": f"Bearer {caller.token}"},
@@ -94,7 +94,9 @@ def test_an_agent_is_limited_to_categories(owner: Caller, vega: dict[str, Any]) 
         ({}, b"", "is empty"),
     ],
 )
-def test_a_wrong_file_is_refused(owner: Caller, query: dict[str, str], content: bytes, reason: str) -> None:
+def test_an_invalid_file_is_refused(
+    owner: Caller, query: dict[str, str], content: bytes, reason: str
+) -> None:
     response = send(owner, content, **query)
     assert (response.status_code, reason in response.json()["detail"]) == (422, True)
 

@@ -1,4 +1,4 @@
-"""Hooks over the API: created by owners, seen by their tenant only, used by the Python client."""
+"""Hooks over the API: created by owners, visible to their tenant only, used by the Python client."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_a_mapping_is_tried(viewer: Caller, owner: Caller) -> None:
     tried = owner.post("/try-hook-mapping", trial).json()
     assert (tried["content"], tried["importance"]) == ('x\n{"a": {"b": "x"}, "c": "loud"}', 0.5)
     assert "low, normal, high, critical" in tried["warnings"][0]
-    for wrong in ({"sample": "{"}, {"mapping": {"title": "{a"}}, {"mapping": {"color": "x"}}):
-        assert owner.post("/try-hook-mapping", {**trial, **wrong}).status_code == 422
+    for invalid in ({"sample": "{"}, {"mapping": {"title": "{a"}}, {"mapping": {"color": "x"}}):
+        assert owner.post("/try-hook-mapping", {**trial, **invalid}).status_code == 422
     assert viewer.post("/try-hook-mapping", trial).status_code == 403
 
 
-def test_a_wrong_wish_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
-    right = {"name": "ops", "agent_id": vega["id"]}
-    for wrong in (
+def test_an_invalid_hook_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
+    valid = {"name": "ops", "agent_id": vega["id"]}
+    for invalid in (
         {"agent_id": "0" * 32},
         {"kind": "svn"},
         {"kind": "github", "mapping": {}},
@@ -72,12 +72,12 @@ def test_a_wrong_wish_is_refused(owner: Caller, vega: dict[str, Any]) -> None:
         {"events": [""]},
         {"other": 1},
     ):
-        response = owner.post("/hooks", {**right, **wrong})
-        assert response.status_code in (404, 422), (wrong, response.content)
+        response = owner.post("/hooks", {**valid, **invalid})
+        assert response.status_code in (404, 422), (invalid, response.content)
     assert owner.get("/hooks").json()["items"] == []
 
 
-def test_another_tenants_hook_is_not_there(owner: Caller, outsider: Caller, vega: dict[str, Any]) -> None:
+def test_a_hook_of_another_tenant_is_not_found(owner: Caller, outsider: Caller, vega: dict[str, Any]) -> None:
     hook = owner.post("/hooks", {"name": "ops", "agent_id": vega["id"]}).json()["hook"]
     address = f"/hooks/{hook['id']}"
     answers = [

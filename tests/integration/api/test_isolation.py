@@ -1,4 +1,4 @@
-"""No operation answers with rows of another tenant, and none fails."""
+"""Isolation of tenants in all operations: none answers with rows of another tenant, and none fails."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.support.api import caller_of
 from tests.support.console import World
 from tests.support.console_rows import make_world
 
-#: A text that stands in every row of the other tenant.
+#: A text in every row of the other tenant.
 SECRET = "zebra-in-the-attic"
 
-#: What is there only with a valid template, an embedder, a heartbeat with a recorded situation, and the id of a memory.
+#: Paths that need a valid template, an embedder, a heartbeat with a recorded situation, or the id of a memory to answer.
 UNANSWERED = {
     "/agents/{agent_id}/graph/{question}",
     "/agents/{agent_id}/graph-path",
@@ -26,14 +26,14 @@ UNANSWERED = {
     "/templates/{name}",
     "/skills/{name}",
     "/agents/{agent_id}/similar-memories",
-    # Nothing is sealed there.
+    # The other tenant has no seal.
     "/audit/head",
     "/agents/{agent_id}/heartbeats/{heartbeat_id}/replay",
 }
 
 
-def reading() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the paths that are read, and their operations."""
+def read_operations() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the paths of the operations that read, with the operations."""
     for path, operations in api.get_openapi_schema()["paths"].items():
         # A stream does not end; test_signals reads it from a real server.
         if "get" in operations and not path.endswith("/stream"):
@@ -42,7 +42,7 @@ def reading() -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.fixture
 def world(other_tenant: Tenant, settings: Any) -> World:
-    """Fill the other tenant; the addresses of all its rows are more than a token may ask for in a minute."""
+    """Fill the other tenant, and lift the limit of requests, which the addresses of all its rows would exceed."""
     settings.ARBOR_API_PER_MINUTE = 0
     return make_world(other_tenant, text=SECRET)
 
@@ -76,7 +76,7 @@ def _value(parameter: dict[str, Any], world: World) -> str:
 
 def test_no_foreign_row_is_answered(tenant: Tenant, world: World) -> None:
     caller = caller_of(tenant)
-    for path, operation in reading():
+    for path, operation in read_operations():
         for address, query in _addresses(path, operation, world):
             response = caller.get(address.removeprefix(PATH), **query)
             body = response.getvalue()
@@ -87,16 +87,16 @@ def test_no_foreign_row_is_answered(tenant: Tenant, world: World) -> None:
 
 def test_own_rows_are_answered(world: World, other_tenant: Tenant) -> None:
     caller = caller_of(other_tenant)
-    never = {path for path, _ in reading()}
-    for path, operation in reading():
+    unanswered = {path for path, _ in read_operations()}
+    for path, operation in read_operations():
         for address, query in _addresses(path, operation, world):
             response = caller.get(address.removeprefix(PATH), **query)
             response.close()
             # 503: the model that the factory names has no embedder.
             assert response.status_code in (200, 404, 409, 422, 503), (address, response.content)
             if response.status_code == 200:
-                never.discard(path)
-    assert {path.removeprefix(PATH) for path in never} == UNANSWERED
+                unanswered.discard(path)
+    assert {path.removeprefix(PATH) for path in unanswered} == UNANSWERED
 
 
 def test_a_row_for_a_foreign_agent_is_refused(tenant: Tenant, world: World) -> None:

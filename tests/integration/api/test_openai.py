@@ -1,4 +1,4 @@
-"""OpenAI's protocol without its package: lists, and the shape of errors."""
+"""OpenAI's protocol without a client package: lists, and the shape of errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(caller: Caller, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(("method", "path"), [("post", "/responses"), ("get", "/"), ("options", "/models")])
-def test_an_unserved_path_names_those_that_are(owner: Caller, method: str, path: str) -> None:
+def test_an_unknown_path_names_the_served_paths(owner: Caller, method: str, path: str) -> None:
     answer = getattr(owner.client, method)(f"/v1{path}")
 
     error = answer.json()["error"]
@@ -105,7 +105,7 @@ def test_a_statement_that_takes_too_long_asks_for_less(
 
 
 @pytest.mark.parametrize("error", [OperationalError("gone"), InterfaceError("closed")])
-def test_a_database_that_is_away_is_a_503(
+def test_an_unreachable_database_is_a_503(
     owner: Caller, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*_: Any, **_named: Any) -> None:

@@ -1,4 +1,4 @@
-"""OpenAI's protocol, as the `openai` package and others speak it, against a real server."""
+"""OpenAI's protocol, by the `openai` package, other clients and a real server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def client(server: str, tenant: Tenant) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def test_a_conversation_by_the_openai_package(
+def test_the_openai_package_converses_with_an_agent(
     client: openai.OpenAI,
     tenant: Tenant,
     vega: dict[str, Any],
@@ -81,7 +81,7 @@ def test_a_conversation_by_the_openai_package(
         assert LedgerEntry.objects.count() == 2
 
 
-def test_errors_by_the_openai_package(
+def test_the_openai_package_raises_errors_by_their_kind(
     client: openai.OpenAI,
     server: str,
     tenant: Tenant,
@@ -110,11 +110,11 @@ def test_errors_by_the_openai_package(
         with pytest.raises(openai.APIError, match="cut"):
             list(client.chat.completions.create(model="Vega", messages=messages, stream=True))
     with tenant_transaction(tenant.id):
-        # The package would have sent a failed request again.
+        # The package has not repeated the failed requests.
         assert ChatMessage.objects.filter(speaker=Speaker.USER).count() == 2
 
 
-def test_embeddings_by_the_openai_package(client: openai.OpenAI, vega: dict[str, Any]) -> None:
+def test_the_openai_package_embeds_texts(client: openai.OpenAI, vega: dict[str, Any]) -> None:
     texts = ["The tide is high.", "The river is frozen."]
     packed = client.embeddings.create(model="default", input=texts)
     plain = client.embeddings.create(model=packed.model, input=texts[0], encoding_format="float")
@@ -125,10 +125,10 @@ def test_embeddings_by_the_openai_package(client: openai.OpenAI, vega: dict[str,
     assert packed.usage.prompt_tokens > 0
     length = len(plain.data[0].embedding)
     assert client.embeddings.create(model="default", input="a", dimensions=length).data
-    no_text: list[Any] = [[1, 2], "", []]
-    for wrong in no_text:
+    invalid_inputs: list[Any] = [[1, 2], "", []]
+    for invalid in invalid_inputs:
         with pytest.raises(openai.BadRequestError):
-            client.embeddings.create(model="default", input=wrong)
+            client.embeddings.create(model="default", input=invalid)
     with pytest.raises(openai.BadRequestError, match="dimensions"):
         client.embeddings.create(model="default", input="a", dimensions=3)
     with pytest.raises(openai.NotFoundError, match="no embedder 'text-embedding-3-small'"):
@@ -151,7 +151,7 @@ def test_a_boundary_ends_the_stream_as_a_content_filter(
         )
 
     shown = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-    # The reader may look for the first time when the answer is stored already.
+    # The reader may poll for the first time only when the answer is stored.
     assert shown.removeprefix("The tide is high now.\n\n").startswith("I do not say what I was about to say")
     assert "4711" not in shown
     assert chunks[-1].choices[0].finish_reason == "content_filter"
@@ -159,7 +159,7 @@ def test_a_boundary_ends_the_stream_as_a_content_filter(
         assert ChatSession.objects.get().person == "api:nora"
 
 
-def test_a_request_as_chat_clients_send_it(
+def test_a_request_with_fields_of_chat_clients_is_answered(
     server: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Send the fields and headers of Open WebUI, the AI SDK, LangChain and LiteLLM together."""
@@ -197,21 +197,21 @@ def test_a_request_as_chat_clients_send_it(
         assert ChatMessage.objects.filter(speaker=Speaker.USER).get().content == "And now?"
 
 
-def test_a_client_that_goes_away_loses_no_turn(
+def test_a_client_that_disconnects_loses_no_turn(
     server: str, tenant: Tenant, vega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller = caller_of(tenant, Role.OPERATOR)
     payload = {"model": "Vega", "messages": [{"role": "user", "content": "When?"}], "stream": True}
     headers = {"Authorization": f"Bearer {caller.token}", "X-Conversation-ID": "harbour"}
     url = f"{server}/v1/chat/completions"
-    with httpx.stream("POST", url, json=payload, headers=headers, timeout=60) as gone:
-        assert gone.headers["content-type"] == "text/event-stream"
-        next(gone.iter_lines())
+    with httpx.stream("POST", url, json=payload, headers=headers, timeout=60) as aborted:
+        assert aborted.headers["content-type"] == "text/event-stream"
+        next(aborted.iter_lines())
 
     with chat_worker(tenant.id, monkeypatch, streamed(REPLY)):
-        again = httpx.post(url, json=payload, headers=headers, timeout=120)
+        repeated = httpx.post(url, json=payload, headers=headers, timeout=120)
 
-    lines = [line.removeprefix("data: ") for line in again.text.splitlines() if line]
+    lines = [line.removeprefix("data: ") for line in repeated.text.splitlines() if line]
     assert lines[-1] == "[DONE]"
     deltas = [json.loads(line)["choices"][0]["delta"] for line in lines[:-1]]
     assert "".join(delta.get("content", "") for delta in deltas) == REPLY
@@ -223,8 +223,8 @@ def test_a_tenant_reaches_its_own_agents_only(
     server: str, outsider: Caller, tenant: Tenant, vega: dict[str, Any], owner: Caller
 ) -> None:
     lyra = owner.post("/agents", {"name": "Lyra", "template": "Scout"}).json()
-    narrow = caller_of(tenant, Role.OPERATOR, agent_id=lyra["id"])
-    for caller, names in ((outsider, []), (narrow, ["Lyra"])):
+    token_of_lyra = caller_of(tenant, Role.OPERATOR, agent_id=lyra["id"])
+    for caller, names in ((outsider, []), (token_of_lyra, ["Lyra"])):
         headers = {"Authorization": f"Bearer {caller.token}"}
         listed = httpx.get(f"{server}/v1/models", headers=headers, timeout=60).json()["data"]
         assert [model["id"] for model in listed] == names

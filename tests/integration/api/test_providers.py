@@ -1,21 +1,9 @@
-"""A tenant's keys of model providers over the API: tried, never answered back, seen by their tenant only."""
+"""A tenant's keys of model providers over the API: tried, never returned, visible to their tenant only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import pytest
-
 from tests.support.api import Caller
-from tests.support.provider_server import KEY, ProviderServer, provider_server
-
-
-@pytest.fixture
-def provider(settings: Any) -> Iterator[ProviderServer]:
-    settings.ARBOR_MODEL_ALLOW_PRIVATE = True
-    with provider_server() as server:
-        yield server
+from tests.support.provider_server import KEY, ProviderServer
 
 
 def test_an_owner_manages_keys(

@@ -51,8 +51,11 @@ def test_a_program_works_with_an_agent(server: str, tenant: Tenant) -> None:
         assert arbor.memories.recall(vega, "When does the ferry leave?", limit=1).results[0].id == stored.id
         assert stored.id in [memory.id for memory in arbor.memories.list(vega, min_importance=0.7)]
         assert arbor.memories.get(vega, stored.id).recalled == 0
-        why = arbor.memories.why(vega, stored.id, "When does the ferry leave?", types=["episodic"])
-        assert (why.recalled, why.reasons[0]) == (False, "it is semantic, and the filter asks for episodic")
+        explained = arbor.memories.why(vega, stored.id, "When does the ferry leave?", types=["episodic"])
+        assert (explained.recalled, explained.reasons[0]) == (
+            False,
+            "it is semantic, and the filter asks for episodic",
+        )
         assert arbor.agents.pause_all(reason="A test.").changed == 1
         assert arbor.agents.resume_all().changed == 1
         assert arbor.memories.archive(vega, [stored.id], reason="A test.").changed == 1
@@ -75,9 +78,9 @@ def test_a_program_works_with_an_agent(server: str, tenant: Tenant) -> None:
         assert arbor.heartbeats.notify(vega, "It rains.").kind == "environment"
         assert list(arbor.heartbeats.list(vega)) == []
         # No worker answers here: the client stops waiting.
-        said = arbor.conversations.say(vega, "Hello.", wait_s=0.5)
-        assert said.answer is None
-        assert arbor.conversations.turn(vega, said.turn.id).turn == said.turn
+        sent = arbor.conversations.say(vega, "Hello.", wait_s=0.5)
+        assert sent.answer is None
+        assert arbor.conversations.turn(vega, sent.turn.id).turn == sent.turn
         assert [turn.content for turn in arbor.conversations.turns(vega)] == ["Hello."]
 
 

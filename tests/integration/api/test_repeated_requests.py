@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from apps.access.idempotency import RequestKey, begin_request, delete_expired_requests
-from apps.access.models import ApiToken, IdempotentRequest
+from apps.access.models import ApiToken
 from apps.agents.models import Agent
 from apps.api import rates
 from apps.tenants.models import Tenant
@@ -19,20 +19,20 @@ from arbor.rate_limits import RateLimiter
 from tests.support.api import Caller
 
 
-def test_a_repeated_request_is_carried_out_once(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
+def test_a_repeated_request_is_executed_once(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
     payload = {"name": "Lyra", "template": "Scout"}
-    first, again = (owner.post("/agents", payload, Idempotency_Key="one") for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert first.json() == again.json()
-    assert again["Idempotent-Replayed"] == "true"
+    first, repeated = (owner.post("/agents", payload, Idempotency_Key="one") for _ in range(2))
+    assert (first.status_code, repeated.status_code) == (201, 201)
+    assert first.json() == repeated.json()
+    assert repeated["Idempotent-Replayed"] == "true"
     with tenant_transaction(tenant.id):
         assert Agent.objects.filter(name="Lyra").count() == 1
 
 
-def test_a_repeated_request_with_own_transactions_too(owner: Caller, vega: dict[str, Any]) -> None:
+def test_a_repeated_request_with_own_transactions_is_too(owner: Caller, vega: dict[str, Any]) -> None:
     path, memory = f"/agents/{vega['id']}/memories", {"text": "The harbour opens at six."}
-    first, again = (owner.post(path, memory, Idempotency_Key="one") for _ in range(2))
-    assert (first.json()["new"], again.json()["new"]) == (True, True)
+    first, repeated = (owner.post(path, memory, Idempotency_Key="one") for _ in range(2))
+    assert (first.json()["new"], repeated.json()["new"]) == (True, True)
     assert owner.post(path, memory).json()["new"] is False
 
 
@@ -49,11 +49,10 @@ def test_a_failed_request_can_be_sent_again(owner: Caller, vega: dict[str, Any])
     assert owner.post(path, Idempotency_Key="one").json()["status"] == "active"
 
 
-def test_a_request_under_way_is_a_conflict(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
+def test_a_request_in_progress_is_a_conflict(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
     with tenant_transaction(tenant.id):
         token = ApiToken.objects.get()
-        begin_request(RequestKey(token_id=token.id, key="one", request_hash=b"x" * 32))
-        IdempotentRequest.objects.update(request_hash=_hash_of(vega))
+        begin_request(RequestKey(token_id=token.id, key="one", request_hash=_hash_of(vega)))
     response = owner.post(f"/agents/{vega['id']}/pause", {}, Idempotency_Key="one")
     assert (response.status_code, response.json()["type"]) == (409, "urn:arbor:problem:request-underway")
 
@@ -63,9 +62,9 @@ def _hash_of(vega: dict[str, Any]) -> bytes:
 
 
 def test_a_secret_is_not_stored_for_a_repeated_request(owner: Caller) -> None:
-    first, again = (owner.post("/tokens", {"name": "ci"}, Idempotency_Key="one") for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 409)
-    assert "only once" in again.json()["detail"]
+    first, repeated = (owner.post("/tokens", {"name": "ci"}, Idempotency_Key="one") for _ in range(2))
+    assert (first.status_code, repeated.status_code) == (201, 409)
+    assert "only once" in repeated.json()["detail"]
 
 
 def test_stored_responses_expire(tenant: Tenant, owner: Caller) -> None:
@@ -92,7 +91,7 @@ def test_a_change_of_an_old_version_is_refused(owner: Caller, vega: dict[str, An
     assert owner.send("patch", path, {"daily_beats": 6}, If_Match=owner.get(path)["ETag"]).status_code == 200
 
 
-def test_too_many_requests_wait(owner: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_requests_are_refused(owner: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.ARBOR_API_PER_MINUTE = 2
     monkeypatch.setattr(rates, "limiter", RateLimiter(clock=lambda: 0.0))
     answers = [owner.get("/token") for _ in range(3)]

@@ -22,8 +22,8 @@ def test_all_sources_and_documents_are_searched(
     (result,) = found["results"]
     assert (result["source"], result["id"], result["content"]) == ("kb", str(passage.id), PASSAGE)
     assert result["citation"].startswith("Travel, version 1")
-    by_hand = 0.5 * result["similarity"] + 0.2 * result["recency"] + 0.2 * 0.5 + 0.1 * 0.5
-    assert abs(result["score"] - by_hand) < 1e-6
+    expected = 0.5 * result["similarity"] + 0.2 * result["recency"] + 0.2 * 0.5 + 0.1 * 0.5
+    assert abs(result["score"] - expected) < 1e-6
     documents = viewer.post("/documents/search", {"query": "flights", "agent_id": vega["id"]}).json()
     assert [row["id"] for row in documents["results"]] == [str(passage.id)]
     assert outsider.post(address, {"query": "flights"}).status_code == 404

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.api import Caller
 
 
-def test_a_seed_goes_out_and_comes_back_as_another_agent(owner: Caller, vega: dict[str, Any]) -> None:
+def test_an_exported_seed_is_imported_as_another_agent(owner: Caller, vega: dict[str, Any]) -> None:
     answer = owner.get(f"/agents/{vega['id']}/seed")
     file = b"".join(answer.streaming_content)
     sent = owner.client.post(

@@ -1,4 +1,4 @@
-"""The API as a real server: many requests at once, bounded connections, nothing carried from one to the next."""
+"""The API as a real server: many requests at once, bounded connections, no state between requests."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def api_process(postgres: EmbeddedPostgres, folder: Path, **own_settings: str) -
         stderr=subprocess.STDOUT,
     )
     try:
-        _wait_until_it_listens(process, port, folder / "log")
+        _wait_until_listening(process, port, folder / "log")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGTERM)
@@ -85,7 +85,7 @@ def api_process(postgres: EmbeddedPostgres, folder: Path, **own_settings: str) -
     assert "Traceback" not in (folder / "log").read_text()
 
 
-def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     for _attempt in range(1200):
         assert process.poll() is None, log.read_text()
         with socket.socket() as connection:

@@ -85,7 +85,7 @@ def test_an_event_has_the_cursor_as_its_id(tenant: Tenant) -> None:
 
 
 class Subscriber:
-    """A client of the stream in a thread of its own, as a browser's EventSource is one."""
+    """A client of the stream in a thread of its own, like a browser's EventSource."""
 
     def __init__(self, server: str, caller: Caller, *, last_id: str = "", **query: Any) -> None:
         self.events: list[tuple[str, str]] = []
@@ -120,7 +120,7 @@ class Subscriber:
         return numbers_in([json.loads(data) for _, data in self.events if "name" in data])
 
     def wait_for(self, count: int) -> None:
-        """Wait until so many signals have arrived."""
+        """Wait until `count` signals have arrived."""
         for _ in range(1200):
             if len(self.numbers) >= count:
                 return
@@ -128,7 +128,7 @@ class Subscriber:
         raise AssertionError(f"{self.numbers} arrived, not {count}")
 
     def leave(self, after: Callable[[], None]) -> None:
-        """Close the connection at the next line."""
+        """Close the connection at the next line, which `after` causes."""
         self._leaving.set()
         after()
         self._thread.join(timeout=120)
@@ -145,7 +145,7 @@ def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, read
     staying.wait_for(10)
     leaving.wait_for(10)
     leaving.leave(lambda: emit_numbers(tenant, 10))
-    # While one is away.
+    # While one subscriber is away.
     emit_numbers(tenant, *range(11, 15))
     last_id = leaving.events[-1][0]
     back = Subscriber(server, reader, last_id=last_id)
@@ -167,7 +167,7 @@ def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, read
     )
 
 
-def test_streams_choose_agents_and_names(server: str, tenant: Tenant, reader: Caller) -> None:
+def test_a_stream_is_filtered_by_agent_and_name(server: str, tenant: Tenant, reader: Caller) -> None:
     mine = uuid4()
     stream = Subscriber(server, reader, agent_id=str(mine), name="memory.lesson_*")
     emit_numbers(tenant, 1)

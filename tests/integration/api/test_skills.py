@@ -35,7 +35,7 @@ def test_a_skill_is_stored_chosen_and_deleted(
     assert owner.get("/skills").json() == {"items": []}
 
 
-def test_a_wrong_skill_is_answered_with_its_faults(owner: Caller) -> None:
+def test_an_invalid_skill_is_refused_with_its_faults(owner: Caller) -> None:
     answer = owner.send("post", "/check-skill", {"text": "---\nname: Lamps\n---\n"})
     assert answer.status_code == 422
     assert "line 2, description: is required" in answer.json()["detail"]

@@ -20,7 +20,7 @@ def test_a_subscription_is_added_listed_and_ended(
     assert (added.status_code, added.json()["source"], added.json()["peer_id"]) == (201, "self", None)
     assert owner.get(path).json()["items"] == [added.json()]
     assert outsider.get(path).status_code == 404
-    one = f"{path}/{added.json()['id']}"
-    assert outsider.send("delete", one).status_code == 404
-    assert owner.send("delete", one).json() == added.json()
-    assert owner.send("delete", one).status_code == 404
+    address = f"{path}/{added.json()['id']}"
+    assert outsider.send("delete", address).status_code == 404
+    assert owner.send("delete", address).json() == added.json()
+    assert owner.send("delete", address).status_code == 404

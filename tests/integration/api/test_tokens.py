@@ -1,4 +1,4 @@
-"""A request is answered by the rights of its token."""
+"""The rights of a request, which are those of its token."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_revoked_token_is_refused_at_once(tenant: Tenant, owner: Caller) -> No
     assert (response.status_code, "revoked" in response.json()["detail"]) == (401, True)
 
 
-def test_a_token_ends_with_its_life(tenant: Tenant) -> None:
+def test_a_token_expires_after_its_lifetime(tenant: Tenant) -> None:
     clock = FrozenClock(datetime.now(UTC))
     with tenant_transaction(tenant.id):
         new = create_token(
@@ -60,15 +60,15 @@ def test_the_last_use_is_stored_once_a_minute(tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         new = create_token(name="used", role=Role.VIEWER, actor="test", clock=clock)
     stored: list[Any] = []
-    for pause in (0, 30, 31):
-        clock.advance(timedelta(seconds=pause))
+    for elapsed in (0, 30, 31):
+        clock.advance(timedelta(seconds=elapsed))
         authenticate(new.text, clock=clock)
         with tenant_transaction(tenant.id):
             stored.append(ApiToken.objects.get().last_used_at)
     assert stored[0] == stored[1] < stored[2]
 
 
-def test_a_role_decides_what_a_token_may_do(tenant: Tenant, vega: dict[str, Any]) -> None:
+def test_a_role_limits_what_a_token_may_do(tenant: Tenant, vega: dict[str, Any]) -> None:
     path = f"/agents/{vega['id']}"
     codes = {
         role: (
@@ -92,7 +92,7 @@ def test_a_token_of_one_agent_reaches_no_other(tenant: Tenant, owner: Caller, ve
     assert own.post("/agents", {"name": "Deneb", "template": "Scout"}).status_code == 403
 
 
-def test_a_suspended_tenant_is_closed(tenant: Tenant, owner: Caller) -> None:
+def test_requests_of_a_suspended_tenant_are_refused(tenant: Tenant, owner: Caller) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
     response = owner.get("/agents")
     assert (response.status_code, "suspended" in response.json()["detail"]) == (403, True)

@@ -1,4 +1,4 @@
-"""MCP servers and tools over the API: managed by operators, seen by their tenant only."""
+"""MCP servers and tools over the API: managed by operators, visible to their tenant only."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_an_operator_allows_and_withdraws_a_tool(
     assert owner.get(f"/tools/{tool['id']}").status_code == 404
 
 
-def test_wrong_payloads_are_refused(owner: Caller, tools: ScriptedTools) -> None:
-    for wrong in ({"name": "A b"}, {"url": "http://x"}, {"url": "https://u:p@x"}, {"secret": "a\nb"}):
-        assert owner.post("/tool-servers", {**SERVER, **wrong}).status_code == 422
+def test_invalid_payloads_are_refused(owner: Caller, tools: ScriptedTools) -> None:
+    for invalid in ({"name": "A b"}, {"url": "http://x"}, {"url": "https://u:p@x"}, {"secret": "a\nb"}):
+        assert owner.post("/tool-servers", {**SERVER, **invalid}).status_code == 422
     server = owner.post("/tool-servers", SERVER).json()
     owner.post(f"/tool-servers/{server['id']}/refresh")
     (tool,) = owner.get("/tools").json()["items"]
@@ -67,7 +67,7 @@ def test_wrong_payloads_are_refused(owner: Caller, tools: ScriptedTools) -> None
         assert owner.post(f"/tools/{tool['id']}/allow", payload).status_code in (404, 422)
 
 
-def test_another_tenants_tools_are_not_there(owner: Caller, outsider: Caller, tools: ScriptedTools) -> None:
+def test_tools_of_another_tenant_are_not_found(owner: Caller, outsider: Caller, tools: ScriptedTools) -> None:
     server = owner.post("/tool-servers", SERVER).json()
     address = f"/tool-servers/{server['id']}"
     owner.post(f"{address}/refresh")

@@ -1,4 +1,4 @@
-"""Webhooks over the API: created by owners, seen by their tenant only."""
+"""Webhooks over the API: created by owners, visible to their tenant only."""
 
 from __future__ import annotations
 
@@ -33,14 +33,19 @@ def test_an_owner_manages_webhooks(owner: Caller, viewer: Caller, vega: dict[str
     assert owner.get(address).status_code == 404
 
 
-def test_a_wrong_wish_is_refused(owner: Caller) -> None:
-    for wrong in ({"url": "ftp://x"}, {"signals": ["memory.nothing"]}, {"agent_id": "0" * 32}, {"other": 1}):
-        response = owner.post("/webhooks", {"name": "ops", "url": URL, **wrong})
+def test_an_invalid_webhook_is_refused(owner: Caller) -> None:
+    for invalid in (
+        {"url": "ftp://x"},
+        {"signals": ["memory.nothing"]},
+        {"agent_id": "0" * 32},
+        {"other": 1},
+    ):
+        response = owner.post("/webhooks", {"name": "ops", "url": URL, **invalid})
         assert response.status_code in (404, 422), response.content
     assert owner.get("/webhooks").json()["items"] == []
 
 
-def test_another_tenants_webhook_is_not_there(owner: Caller, outsider: Caller) -> None:
+def test_a_webhook_of_another_tenant_is_not_found(owner: Caller, outsider: Caller) -> None:
     webhook = owner.post("/webhooks", {"name": "ops", "url": URL}).json()["webhook"]
     address = f"/webhooks/{webhook['id']}"
     assert outsider.get(address).status_code == 404

@@ -1,4 +1,4 @@
-"""Workflows over the API: defined and run by operators, seen by their tenant only."""
+"""Workflows over the API: defined and run by operators, visible to their tenant only."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_operator_runs_a_workflow(
     assert outsider.get(f"/workflow-runs/{run['id']}").status_code == 404
     assert owner.post(f"/workflow-runs/{run['id']}/cancel", {}).status_code == 409
     listed = viewer.get("/workflow-runs", workflow_id=workflow["id"], status="succeeded").json()["items"]
-    assert [one["id"] for one in listed] == [run["id"]]
+    assert [row["id"] for row in listed] == [run["id"]]
     other = owner.post(start, {"values": {"topic": "sun"}}).json()
     assert owner.send("delete", f"/workflows/{workflow['id']}").status_code == 409
     canceled = owner.post(f"/workflow-runs/{other['id']}/cancel", {"reason": "no"}).json()

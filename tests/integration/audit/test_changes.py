@@ -1,4 +1,4 @@
-"""Records of acts: their levels, the values before and after, and the search of agents."""
+"""Records of acts: their levels, the values before and after, and the search by agents."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from arbor.agents.template import TrustTier
 from arbor.audit.levels import LEVELS, AuditLevel, level_of
 from arbor.authority.modes import TrustMode, TrustPreset
 from tests.factories.users import UserFactory
-from tests.integration.audit.conftest import note
+from tests.integration.audit.conftest import record_acts
 
 ACTOR = "user:nora"
 
 
-def changed(tenant: Tenant, act: Callable[..., Any], **arguments: Any) -> tuple[Any, Any]:
+def audited_change(tenant: Tenant, act: Callable[..., Any], **arguments: Any) -> tuple[Any, Any]:
     """Run an act in the tenant; return the fields before and after it from its audit record."""
     with tenant_transaction(tenant.id):
         act(**arguments, actor=ACTOR)
@@ -51,76 +51,82 @@ def test_acts_with_a_level_of_their_own_exist() -> None:
 
 
 def test_agents_find_the_latest_acts_by_a_text_in_any_case(tenant: Tenant, other_tenant: Tenant) -> None:
-    note(tenant, "raised the Limit", "100% done", "lowered the limit")
-    note(other_tenant, "no limit")
+    record_acts(tenant, "raised the Limit", "100% done", "lowered the limit")
+    record_acts(other_tenant, "no limit")
     with tenant_transaction(tenant.id):
         assert [act.message for act in events_with("LIMIT")] == ["lowered the limit", "raised the Limit"]
         assert [act.message for act in events_with("0%")] == ["100% done"]
 
 
-def test_policies_and_status(agent: Agent, tenant: Tenant) -> None:
-    first = changed(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 5})
+def test_changes_of_policies_and_status_are_audited(agent: Agent, tenant: Tenant) -> None:
+    first = audited_change(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 5})
     assert first[1] == {"daily_beats": 5}
-    assert changed(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 7}) == (
+    assert audited_change(tenant, set_policy, agent_id=agent.id, changes={"daily_beats": 7}) == (
         {"daily_beats": 5},
         {"daily_beats": 7},
     )
-    assert changed(tenant, pause_agent, agent_id=agent.id) == ({"status": "active"}, {"status": "paused"})
+    assert audited_change(tenant, pause_agent, agent_id=agent.id) == (
+        {"status": "active"},
+        {"status": "paused"},
+    )
 
 
-def test_trust(agent: Agent, tenant: Tenant) -> None:
-    before, after = changed(tenant, set_tier, agent_id=agent.id, tier=TrustTier.VETERAN)
+def test_changes_of_trust_are_audited(agent: Agent, tenant: Tenant) -> None:
+    before, after = audited_change(tenant, set_tier, agent_id=agent.id, tier=TrustTier.VETERAN)
     assert (before, after) == ({"tier": "probationary"}, {"tier": "veteran"})
-    assert changed(tenant, set_preset, agent_id=agent.id, preset=TrustPreset.CAUTIOUS)[1] == {
+    assert audited_change(tenant, set_preset, agent_id=agent.id, preset=TrustPreset.CAUTIOUS)[1] == {
         "preset": "cautious"
     }
     rule = {"agent_id": agent.id, "prefix": "arbor://net/search"}
-    assert changed(tenant, set_mode, **rule, mode=TrustMode.ASK) == ({}, {"mode": "ask"})
-    assert changed(tenant, set_mode, **rule, mode=TrustMode.BLOCK) == ({"mode": "ask"}, {"mode": "block"})
-    assert changed(tenant, clear_mode, **rule) == ({"mode": "block"}, {})
+    assert audited_change(tenant, set_mode, **rule, mode=TrustMode.ASK) == ({}, {"mode": "ask"})
+    assert audited_change(tenant, set_mode, **rule, mode=TrustMode.BLOCK) == (
+        {"mode": "ask"},
+        {"mode": "block"},
+    )
+    assert audited_change(tenant, clear_mode, **rule) == ({"mode": "block"}, {})
 
 
-def test_grants(agent: Agent, tenant: Tenant) -> None:
+def test_grants_and_revocations_are_audited(agent: Agent, tenant: Tenant) -> None:
     resource = "arbor://historian/query/audit"
-    before, after = changed(tenant, grant_capability, agent_id=agent.id, resource=resource)
+    before, after = audited_change(tenant, grant_capability, agent_id=agent.id, resource=resource)
     assert (before, after["resource"], after["revoked"]) == ({}, resource, False)
     with tenant_transaction(tenant.id):
         grant = agent.capabilities.get(resource=resource)
-    revoked = changed(tenant, revoke_capability, capability_id=grant.id, reason="no longer")
+    revoked = audited_change(tenant, revoke_capability, capability_id=grant.id, reason="no longer")
     assert revoked == ({"revoked": False}, {"revoked": True, "reason": "no longer"})
 
 
-def test_keys_of_providers(tenant: Tenant) -> None:
-    entered = changed(
+def test_changes_of_provider_keys_are_audited(tenant: Tenant) -> None:
+    entered = audited_change(
         tenant, store_provider_key, access=ProviderAccess.of("openai", key="sk-" + "a" * 40), listed=[]
     )
     assert entered[0] == {}
     assert entered[1]["key_end"] == "aaaa"
-    replaced = changed(
+    replaced = audited_change(
         tenant, store_provider_key, access=ProviderAccess.of("openai", key="sk-" + "b" * 40), listed=[]
     )
     assert (replaced[0]["key_end"], replaced[1]["key_end"]) == ("aaaa", "bbbb")
-    removed = changed(tenant, remove_provider_key, provider="openai")
+    removed = audited_change(tenant, remove_provider_key, provider="openai")
     assert (removed[0]["key_end"], removed[1]) == ("bbbb", {})
     assert "a" * 10 not in str(entered)
 
 
-def test_members(tenant: Tenant) -> None:
+def test_changes_of_members_and_tenants_are_audited(tenant: Tenant) -> None:
     user = UserFactory(username="ada")
     member = {"slug": tenant.slug, "username": user.username}
 
-    def last() -> tuple[Any, Any]:
+    def last_change() -> tuple[Any, Any]:
         row = PlatformEvent.objects.using(OPS).order_by("position", "id").last()
         assert row is not None
         return row.before, row.after
 
     set_member_role(**member, role=Role.VIEWER, actor=ACTOR)
-    assert last() == ({}, {"role": "viewer"})
+    assert last_change() == ({}, {"role": "viewer"})
     set_member_role(**member, role=Role.OPERATOR, actor=ACTOR)
-    assert last() == ({"role": "viewer"}, {"role": "operator"})
+    assert last_change() == ({"role": "viewer"}, {"role": "operator"})
     dismiss_member(**member, actor=ACTOR)
-    assert last() == ({"role": "operator"}, {})
+    assert last_change() == ({"role": "operator"}, {})
     limit_tenant(slug=tenant.slug, limits={"daily_beats": 10}, actor=ACTOR)
-    assert last() == ({"daily_beats": None}, {"daily_beats": 10})
+    assert last_change() == ({"daily_beats": None}, {"daily_beats": 10})
     suspend_tenant(slug=tenant.slug, actor=ACTOR)
-    assert last() == ({"status": "active"}, {"status": "suspended"})
+    assert last_change() == ({"status": "active"}, {"status": "suspended"})

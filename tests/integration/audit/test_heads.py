@@ -1,4 +1,4 @@
-"""New heads of chains are exported, and a comparison with them finds a cut-off end."""
+"""The export of new heads of chains, and the comparison with them that finds a cut-off end."""
 
 from __future__ import annotations
 
@@ -28,13 +28,19 @@ from arbor.agents.identity import verify
 from arbor.agents.keys import SigningKey
 from arbor.audit.faults import FaultKind
 from arbor.errors import ConfigurationInvalid, DeliveryFailed, Invalid
-from tests.integration.audit.conftest import check, note, note_platform, seal
+from tests.integration.audit.conftest import (
+    delete_seal,
+    record_acts,
+    record_platform_act,
+    seal,
+    verify_tenant,
+)
 
 
 def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> None:
     path = tmp_path / "heads.jsonl"
-    note_platform("first")
-    note(tenant, "first")
+    record_platform_act("first")
+    record_acts(tenant, "first")
     seal_audit(sinks=[HeadFile(path)])
     record_job_run(name=Task.SEAL_AUDIT.value, period_s=30, seconds=0.0)
     first = path.read_text().splitlines()
@@ -42,32 +48,29 @@ def test_a_new_head_goes_to_its_file_once(tenant: Tenant, tmp_path: Path) -> Non
     assert chains == {str(tenant.id), "platform"}
     seal_audit(sinks=[HeadFile(path)])
     assert path.read_text().splitlines() == first
-    note(tenant, "second")
+    record_acts(tenant, "second")
     seal_audit(sinks=[HeadFile(path)])
     heads = read_heads(path.read_text().splitlines())
     assert sorted(heads[str(tenant.id)]) == [1, 2]
-    assert check(tenant, heads=heads[str(tenant.id)]).fault_count == 0
+    assert verify_tenant(tenant, heads=heads[str(tenant.id)]).fault_count == 0
 
 
 def test_new_heads_are_logged_for_a_comparison(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
-    note(tenant, "first")
+    record_acts(tenant, "first")
     seal()
-    note(tenant, "second")
+    record_acts(tenant, "second")
     with capture_logs() as logs:
         seal_audit()
     lines = ["12:00 outbox | " + json.dumps(line) for line in logs if line["event"] == "audit_head_sealed"]
     heads = read_heads(lines)[str(tenant.id)]
-    assert check(tenant, heads=heads).fault_count == 0
-    # Whoever cuts the end off needs no key: the job seals the rest.
+    assert verify_tenant(tenant, heads=heads).fault_count == 0
+    # Cutting the end off takes no key: the job seals what is left.
     cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'second'")
-    cleaner.execute(
-        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 2"
-    )
-    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 2")
-    note(tenant, "third")
+    delete_seal(cleaner, 2)
+    record_acts(tenant, "third")
     seal()
-    assert check(tenant).fault_count == 0
-    report = check(tenant, heads=heads)
+    assert verify_tenant(tenant).fault_count == 0
+    report = verify_tenant(tenant, heads=heads)
     assert [fault.kind for fault in report.faults] == [FaultKind.HEAD_REPLACED]
     assert report.as_json()["heads_compared"] == 1
 
@@ -75,7 +78,7 @@ def test_new_heads_are_logged_for_a_comparison(tenant: Tenant, cleaner: psycopg.
 def test_a_head_names_all_that_its_digest_and_signature_are_over(
     tenant: Tenant, system_key: SigningKey
 ) -> None:
-    note(tenant, "only")
+    record_acts(tenant, "only")
     seal()
     chain = AuditChain(tenant_id=tenant.id)
     head = chain.head()
@@ -85,8 +88,8 @@ def test_a_head_names_all_that_its_digest_and_signature_are_over(
     assert verify(system_key.public, head.header.signed_bytes, bytes.fromhex(exported["signature"]))
 
 
-class MovingSink:
-    """A place that accepts nothing before it is ready."""
+class UnreadySink:
+    """A sink that refuses heads until it is ready."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -101,14 +104,14 @@ class MovingSink:
 
 
 def test_only_a_sink_that_refused_gets_the_heads_with_the_next_run(tenant: Tenant, tmp_path: Path) -> None:
-    path, sink = tmp_path / "heads.jsonl", MovingSink("example.org")
-    note(tenant, "first")
-    note_platform("first")
+    path, sink = tmp_path / "heads.jsonl", UnreadySink("example.org")
+    record_acts(tenant, "first")
+    record_platform_act("first")
     for _ in range(2):
         with pytest.raises(DeliveryFailed, match="answered 503"):
             seal_audit(sinks=[sink, HeadFile(path)])
         assert len(path.read_text().splitlines()) == 2  # the other sink is served once
-    note(tenant, "second")
+    record_acts(tenant, "second")
     sink.is_ready = True
     seal_audit(sinks=[sink, HeadFile(path)])
     assert sorted(head["number"] for head in sink.heads) == [1, 2]
@@ -116,13 +119,13 @@ def test_only_a_sink_that_refused_gets_the_heads_with_the_next_run(tenant: Tenan
 
 
 def test_all_sinks_that_refuse_are_named(tenant: Tenant) -> None:
-    note(tenant, "only")
+    record_acts(tenant, "only")
     with pytest.raises(DeliveryFailed, match=r"^one: answered 503; other: answered 503$"):
-        seal_audit(sinks=[MovingSink("one"), MovingSink("other")])
+        seal_audit(sinks=[UnreadySink("one"), UnreadySink("other")])
 
 
 def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) -> None:
-    note(tenant, "only")
+    record_acts(tenant, "only")
     with pytest.raises(ConfigurationInvalid, match="ARBOR_AUDIT_HEADS_FILE must be a file"):
         seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
     with pytest.raises(Invalid, match="line 1 is no exported head"):
@@ -138,7 +141,7 @@ def test_the_settings_name_the_sinks(tenant: Tenant, tmp_path: Path, settings: A
     assert (type(file), type(url)) == (HeadFile, HeadUrl)
     posted: list[tuple[str, bytes]] = []
     url._webhook.post = lambda target, *, body, headers: posted.append((target, body))  # type: ignore[attr-defined]
-    note(tenant, "only")
+    record_acts(tenant, "only")
     seal_audit(sinks=[file, url])
     ((target, body),) = posted
     assert target == "https://example.org/heads"

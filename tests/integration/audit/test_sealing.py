@@ -1,4 +1,4 @@
-"""Committed records and ended heartbeats are sealed once, in the order of their transactions."""
+"""The sealing of committed records and ended heartbeats: once, in the order of their transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,13 @@ from arbor.audit.faults import FaultKind, RowKind
 from arbor.history import Record
 from arbor.ids import uuid7
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.integration.audit.conftest import check, note, note_platform, seal
+from tests.integration.audit.conftest import (
+    first_fault,
+    record_acts,
+    record_platform_act,
+    seal,
+    verify_tenant,
+)
 from tests.integration.heartbeats.conftest import REST, run_heartbeat
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
@@ -41,16 +47,16 @@ LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
 def test_rows_behind_an_open_transaction_wait_for_a_seal(
     tenant: Tenant, cleaner: psycopg.Connection[Any]
 ) -> None:
-    note(tenant, "first")
+    record_acts(tenant, "first")
     seal()
     with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
         slow.execute("SELECT pg_current_xact_id()")
-        note(tenant, "second")
+        record_acts(tenant, "second")
         assert seal() == 0
-        assert check(tenant).unsealed_events == 1
+        assert verify_tenant(tenant).unsealed_events == 1
         slow.commit()
     assert seal() >= 1
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (report.unsealed_events, report.fault_count) == (0, 0)
 
 
@@ -61,21 +67,21 @@ def test_an_export_leaves_no_gap_that_a_later_commit_fills(
         lines = "".join(export_audit(tenant.id, wanted=AuditFilter(), actor="user:nora")).splitlines()
         return [json.loads(line)["message"] for line in lines]
 
-    note(tenant, "first")
+    record_acts(tenant, "first")
     with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
         slow.execute(
             "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail)"
             " VALUES (%s, %s, now(), 'denied', 'user:slow', 'slow', '{}')",
             [tenant.id, uuid7()],
         )
-        note(tenant, "second")
+        record_acts(tenant, "second")
         assert exported() == ["first"]
         slow.commit()
     assert exported() == ["first", "slow", "second", "exported the audit log", "exported the audit log"]
 
 
 def test_a_row_is_sealed_once(tenant: Tenant) -> None:
-    note(tenant, "only")
+    record_acts(tenant, "only")
     assert seal() >= 1
     assert seal() == 0
     with tenant_transaction(tenant.id):
@@ -83,8 +89,8 @@ def test_a_row_is_sealed_once(tenant: Tenant) -> None:
         assert bytes(AuditSeal.objects.get().previous) == NO_SEAL
 
 
-def test_another_process_that_seals_the_chain_is_not_awaited(tenant: Tenant, system_key: SigningKey) -> None:
-    note(tenant, "only")
+def test_a_chain_that_another_process_seals_is_skipped(tenant: Tenant, system_key: SigningKey) -> None:
+    record_acts(tenant, "only")
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtext('arbor.audit.seal'), hashtext(%s))", [str(tenant.id)]
@@ -98,36 +104,31 @@ def test_each_ended_heartbeat_joins_the_chain(
 ) -> None:
     scripted(REST, repeat=True)
     heartbeat = run_heartbeat(fleet, agent)
-    assert check(tenant).unsealed_heartbeats == 1
+    assert verify_tenant(tenant).unsealed_heartbeats == 1
     seal()
-    assert check(tenant).unsealed_heartbeats == 0
-    report = check(tenant)
-    assert (report.heartbeats, report.fault_count) == (1, 0)
+    report = verify_tenant(tenant)
+    assert (report.heartbeats, report.unsealed_heartbeats, report.fault_count) == (1, 0, 0)
     head = AuditChain(tenant_id=tenant.id).head()
     assert head is not None
     assert head.header.cursor
     cleaner.execute("UPDATE heartbeats_heartbeat SET narrative = 'all was well'")
-    fault = check(tenant).broken_at
-    assert fault is not None
+    fault = first_fault(tenant)
     assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_CHANGED, RowKind.HEARTBEAT, heartbeat.id)
     cleaner.execute("DELETE FROM heartbeats_heartbeat")
-    fault = check(tenant).broken_at
-    assert fault is not None
-    assert fault.kind is FaultKind.ROW_MISSING
+    assert first_fault(tenant).kind is FaultKind.ROW_MISSING
 
 
-def test_a_heartbeat_that_never_ran_is_found(agent: Agent, tenant: Tenant) -> None:
+def test_a_forged_heartbeat_is_found(agent: Agent, tenant: Tenant) -> None:
     now = datetime.now(UTC)
-    note(tenant, "first")
+    record_acts(tenant, "first")
     seal(now - timedelta(hours=2))
     with tenant_transaction(tenant.id):
         started = now - timedelta(hours=1)
         forged = HeartbeatFactory(agent=agent, slot_at=started, started_at=started, ended_at=started)
         late = HeartbeatFactory(agent=agent, slot_at=now, started_at=now, ended_at=now)
-    note(tenant, "second")
+    record_acts(tenant, "second")
     seal(now)
-    fault = check(tenant).broken_at
-    assert fault is not None
+    fault = first_fault(tenant)
     assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_ADDED, RowKind.HEARTBEAT, forged.id)
     assert late.id != fault.id
 
@@ -141,7 +142,7 @@ def test_the_heartbeats_of_a_destroyed_agent_are_explained(
     with tenant_transaction(tenant.id):
         destroy_agent(agent_id=agent.id, confirm=agent.name, actor="cli:nora", saves_seed=False)
     seal()
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (report.heartbeats, report.aged, report.fault_count) == (0, 1, 0)
 
 
@@ -158,12 +159,12 @@ def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
         AuditEvent.objects.create(
             tenant_id=tenant.id, action=AuditAction.AGENT_DESTROYED, actor="x", message="x", agent_id=agent.id
         )
-    assert check(tenant).aged_unsealed == 1
-    # Put under a seal that was there before, the record explains nothing.
+    assert verify_tenant(tenant).aged_unsealed == 1
+    # Moved below a seal that is older than the record, the record explains nothing.
     cleaner.execute(
         "UPDATE audit_auditevent SET position = %s WHERE message = 'x'", [head.header.position - 1]
     )
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (FaultKind.ROW_MISSING, heartbeat.id) in {(fault.kind, fault.id) for fault in report.faults}
     assert report.aged == 0
 
@@ -190,7 +191,7 @@ def test_a_deletion_during_a_verification_is_no_fault(
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
 
 
-def test_recorded_deletions_explain_heartbeats_not_todays_ages(
+def test_recorded_deletions_explain_heartbeats_current_ages_do_not(
     agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, cleaner: psycopg.Connection[Any]
 ) -> None:
     ages = settings.ARBOR_HISTORY_AGES
@@ -207,12 +208,11 @@ def test_recorded_deletions_explain_heartbeats_not_todays_ages(
         # All steps up to a day have one record.
         assert AuditEvent.objects.get(action=AuditAction.AUDIT_DELETED).detail["rows"] == "heartbeats"
     settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: None}
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (report.aged, report.fault_count) == (len(old), 0)
     cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE id = %s", [young[0]])
     settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: timedelta(days=1)}
-    fault = check(tenant).broken_at
-    assert fault is not None
+    fault = first_fault(tenant)
     assert (fault.kind, fault.id) == (FaultKind.ROW_MISSING, young[0])
 
 
@@ -222,17 +222,16 @@ def test_records_deleted_by_age_leave_a_chain_that_verifies(
     old = _old_records(tenant, 3, cleaner)
     seal(LONG_AGO + timedelta(minutes=10))
     cleaner.execute("UPDATE audit_sealedblock SET at = now()")  # the digests are as young as the test
-    note(tenant, "young")
+    record_acts(tenant, "young")
     seal()
-    assert check(tenant).events == 4
+    assert verify_tenant(tenant).events == 4
     assert sweep_history().done >= 3
     seal()
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (report.aged, report.fault_count) == (3, 0)
     # A young record is not explained by a deletion by age.
     cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'young'")
-    fault = check(tenant).broken_at
-    assert fault is not None
+    fault = first_fault(tenant)
     assert fault.kind is FaultKind.ROW_MISSING
     assert fault.id not in old
 
@@ -242,10 +241,15 @@ def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, cleaner: psyco
     seal(LONG_AGO + timedelta(minutes=10))
     sweep_history()
     seal()
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (report.seals, report.aged, report.fault_count) == (2, 2, 0)
     with transaction.atomic(using=OPS):
         assert AuditChain(tenant_id=tenant.id).blocks().count() == 1
+
+
+def _id_of(at: datetime) -> UUID:
+    """Return an id that was generated at a time."""
+    return UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
 
 
 def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
@@ -254,48 +258,43 @@ def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
         for number in range(count):
             at = datetime.now(UTC) - timedelta(days=days, minutes=-number)
-            row_id = UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
-            HeartbeatFactory(id=row_id, agent=agent, slot_at=at, started_at=at, ended_at=at)
-            ids.append(row_id)
+            heartbeat = HeartbeatFactory(id=_id_of(at), agent=agent, slot_at=at, started_at=at, ended_at=at)
+            ids.append(heartbeat.id)
     return ids
 
 
 def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -> list[UUID]:
     """Record acts of long ago, with ids of their time."""
-    rows = []
+    times = [LONG_AGO + timedelta(minutes=number) for number in range(count)]
     with tenant_transaction(tenant.id):
-        for number in range(count):
-            at = LONG_AGO + timedelta(minutes=number)
-            row_id = UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
-            rows.append(
-                AuditEvent(
-                    id=row_id,
-                    tenant_id=tenant.id,
-                    action=AuditAction.OPERATOR_ACT,
-                    actor="user:nora",
-                    message=f"old {number}",
-                )
+        rows = AuditEvent.objects.bulk_create(
+            AuditEvent(
+                id=_id_of(at),
+                tenant_id=tenant.id,
+                action=AuditAction.OPERATOR_ACT,
+                actor="user:nora",
+                message=f"old {number}",
             )
-        AuditEvent.objects.bulk_create(rows)
-    for number, row in enumerate(rows):
-        at = LONG_AGO + timedelta(minutes=number)
+            for number, at in enumerate(times)
+        )
+    for at, row in zip(times, rows, strict=True):
         cleaner.execute("UPDATE audit_auditevent SET at = %s WHERE id = %s", [at, row.id])
     return [row.id for row in rows]
 
 
 def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
     cleaner.execute(functions_from(10_000_000))
-    note(tenant, "before")
+    record_acts(tenant, "before")
     seal()
     cleaner.execute(functions_from(0))
     try:
         assert continue_audit_positions()
-        note(tenant, "after")
-        note_platform("after")
+        record_acts(tenant, "after")
+        record_platform_act("after")
         seal()
         assert not continue_audit_positions()
-        assert check(tenant).fault_count == verify_audit(AuditChain()).fault_count == 0
-        assert check(tenant).unsealed_events == 0
+        assert verify_tenant(tenant).fault_count == verify_audit(AuditChain()).fault_count == 0
+        assert verify_tenant(tenant).unsealed_events == 0
     finally:
         cleaner.execute(functions_from(0))
 
@@ -303,7 +302,7 @@ def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Con
 def test_sealing_costs_few_statements(
     tenant: Tenant, system_key: SigningKey, django_assert_max_num_queries: Any
 ) -> None:
-    note(tenant, *(f"act {number}" for number in range(20)))
+    record_acts(tenant, *(f"act {number}" for number in range(20)))
     with (
         django_assert_max_num_queries(8, connection=connections[OPS]),
         django_assert_max_num_queries(3, connection=connections[APP]),

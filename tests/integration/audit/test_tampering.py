@@ -1,4 +1,4 @@
-"""Who changes the sealed log as a superuser is found; the serving roles cannot."""
+"""Changes of the sealed log: those by a superuser are found, and serving roles cannot make any."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.identity import generate_key_pair, sign
 from arbor.audit.faults import FaultKind
 from arbor.clock import FrozenClock
-from tests.integration.audit.conftest import check, note, note_platform, seal
+from tests.integration.audit.conftest import (
+    delete_seal,
+    first_fault,
+    record_acts,
+    record_platform_act,
+    seal,
+    verify_tenant,
+)
 
 type Superuser = psycopg.Connection[Any]
 
@@ -26,11 +33,11 @@ _EVENTS = "audit_auditevent"
 
 
 def test_a_chain_that_nobody_touched_verifies(tenant: Tenant, sealed: AuditChain) -> None:
-    report = check(tenant)
+    report = verify_tenant(tenant)
     assert (report.seals, report.events, report.fault_count, report.unsealed_events) == (3, 6, 0, 0)
     assert report.head == sealed.head()
-    note(tenant, "act 7")
-    assert check(tenant).unsealed_events == 1
+    record_acts(tenant, "act 7")
+    assert verify_tenant(tenant).unsealed_events == 1
 
 
 @pytest.mark.parametrize(
@@ -70,8 +77,7 @@ def test_a_superuser_who_tampers_is_found(
     cleaner.execute("SET session_replication_role = replica")
     cleaner.execute(change.format(t=_EVENTS))
     cleaner.execute("RESET session_replication_role")
-    fault = check(tenant).broken_at
-    assert fault is not None
+    fault = first_fault(tenant)
     assert (fault.kind, fault.number) == (kind, number)
 
 
@@ -79,21 +85,15 @@ def test_a_seal_signed_by_another_key_is_found(
     tenant: Tenant, sealed: AuditChain, cleaner: Superuser
 ) -> None:
     cleaner.execute(f"UPDATE {_EVENTS} SET message = 'never done' WHERE message = 'act 6'")
-    # Whoever seals anew has all but the key of the System Authority.
-    cleaner.execute(
-        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 3"
-    )
-    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 3")
+    delete_seal(cleaner, 3)
     seal()
-    assert (
-        check(tenant).fault_count == 0
-    )  # by the key itself, the end can be sealed anew: see the exported head
+    # Whoever has the key can seal the end anew: only an exported head shows that.
+    assert verify_tenant(tenant).fault_count == 0
     head = sealed.head()
     assert head is not None
     forged = sign(generate_key_pair().private, head.header.signed_bytes)
     cleaner.execute("UPDATE audit_auditseal SET signature = %s WHERE number = 3", [forged])
-    fault = check(tenant).broken_at
-    assert fault is not None
+    fault = first_fault(tenant)
     assert (fault.kind, fault.number) == (FaultKind.SEAL_FORGED, 3)
 
 
@@ -103,35 +103,32 @@ def test_an_exported_head_shows_that_the_end_was_replaced(
     head = sealed.head()
     assert head is not None
     exported = {head.header.number: head.digest.hex()}
-    assert check(tenant, heads=exported).fault_count == 0
+    assert verify_tenant(tenant, heads=exported).fault_count == 0
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 6'")
-    cleaner.execute(
-        "DELETE FROM audit_sealedblock b USING audit_auditseal s WHERE seal_id = s.id AND number = 3"
-    )
-    cleaner.execute("DELETE FROM audit_auditseal WHERE number = 3")
-    fault = check(tenant, heads=exported).broken_at
+    delete_seal(cleaner, 3)
+    fault = verify_tenant(tenant, heads=exported).broken_at
     assert fault is not None
     assert fault.kind is FaultKind.HEAD_REPLACED
     seal()
-    assert check(tenant).fault_count == 0
-    fault = check(tenant, heads=exported).broken_at
+    assert verify_tenant(tenant).fault_count == 0
+    fault = verify_tenant(tenant, heads=exported).broken_at
     assert fault is not None
     assert (fault.kind, fault.number) == (FaultKind.HEAD_REPLACED, 3)
 
 
-def insert_act(cleaner: Superuser, chain: AuditChain, action: str, detail: str, position: str) -> None:
-    """Add an act as a superuser, where a seal already is or behind all seals."""
+def insert_deletion(cleaner: Superuser, chain: AuditChain, detail: str, position: str) -> None:
+    """Add the record of a deletion as a superuser, at a position below or after the last seal."""
     cleaner.execute(
         "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail, agent_id, position)"
-        f" SELECT tenant_id, gen_random_uuid(), at + interval '400 days', %s, 'user:eve', 'gone', %s, gen_random_uuid(), {position}"
+        f" SELECT tenant_id, gen_random_uuid(), at + interval '400 days', 'audit.deleted', 'user:eve', 'gone', %s, gen_random_uuid(), {position}"
         " FROM audit_auditevent WHERE tenant_id = %s AND message = 'act 6'",
-        [action, detail, chain.tenant_id],
+        [detail, chain.tenant_id],
     )
 
 
 def check_later(tenant: Tenant) -> ChainReport:
-    """Verify when the act that `insert_act` adds is of the past, and could cover the others."""
-    return check(tenant, clock=FrozenClock(datetime.now(UTC) + timedelta(days=401)))
+    """Verify at a time when the deletion of `insert_deletion` is in the past, and could explain others."""
+    return verify_tenant(tenant, clock=FrozenClock(datetime.now(UTC) + timedelta(days=401)))
 
 
 ALL_RECORDS = '{"rows": "audit", "until": "2999-01-01T00:00:00+00:00"}'
@@ -140,7 +137,7 @@ ALL_RECORDS = '{"rows": "audit", "until": "2999-01-01T00:00:00+00:00"}'
 def test_a_deletion_that_was_added_under_a_seal_explains_nothing(
     tenant: Tenant, sealed: AuditChain, cleaner: Superuser
 ) -> None:
-    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position - 1")
+    insert_deletion(cleaner, sealed, ALL_RECORDS, "position - 1")
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     report = check_later(tenant)
     assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_ADDED]
@@ -150,10 +147,9 @@ def test_a_deletion_that_was_added_under_a_seal_explains_nothing(
 def test_a_deletion_whose_record_was_changed_explains_nothing(
     tenant: Tenant, sealed: AuditChain, cleaner: Superuser
 ) -> None:
-    insert_act(
+    insert_deletion(
         cleaner,
         sealed,
-        "audit.deleted",
         '{"rows": "audit", "until": "1999-01-01T00:00:00+00:00"}',
         "position + 1",
     )
@@ -167,7 +163,7 @@ def test_a_deletion_whose_record_was_changed_explains_nothing(
 def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
     tenant: Tenant, sealed: AuditChain, cleaner: Superuser
 ) -> None:
-    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1")
+    insert_deletion(cleaner, sealed, ALL_RECORDS, "position + 1")
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     report = check_later(tenant)
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
@@ -180,7 +176,7 @@ def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
 def test_a_deletion_that_is_never_sealed_explains_nothing(
     tenant: Tenant, sealed: AuditChain, cleaner: Superuser
 ) -> None:
-    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1000000000")
+    insert_deletion(cleaner, sealed, ALL_RECORDS, "position + 1000000000")
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     assert [fault.kind for fault in check_later(tenant).faults] == [FaultKind.ROW_MISSING]
 
@@ -188,15 +184,15 @@ def test_a_deletion_that_is_never_sealed_explains_nothing(
 def test_a_deletion_of_the_future_explains_no_young_rows(
     tenant: Tenant, sealed: AuditChain, cleaner: Superuser
 ) -> None:
-    insert_act(cleaner, sealed, "audit.deleted", ALL_RECORDS, "position + 1")
+    insert_deletion(cleaner, sealed, ALL_RECORDS, "position + 1")
     seal()
     cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
-    assert [fault.kind for fault in check(tenant).faults] == [FaultKind.ROW_MISSING]
+    assert [fault.kind for fault in verify_tenant(tenant).faults] == [FaultKind.ROW_MISSING]
     assert check_later(tenant).fault_count == 0
 
 
 def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:
-    note_platform("act 1")
+    record_platform_act("act 1")
     seal()
     report = verify_audit(AuditChain())
     assert report.events >= 1
@@ -231,7 +227,7 @@ def test_no_serving_role_changes_the_log_or_its_seals(
         connections[alias].cursor() as cursor,
     ):
         cursor.execute(statement)
-    assert check(tenant).fault_count == 0
+    assert verify_tenant(tenant).fault_count == 0
 
 
 @pytest.mark.parametrize("table", ["audit_auditevent", "audit_sealedblock"])

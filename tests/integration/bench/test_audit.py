@@ -1,4 +1,4 @@
-"""The kill benchmark's audit: it finds nothing in an intact fleet, and each fault where there is one."""
+"""The kill benchmark's audit, which finds each fault, and none in an intact fleet."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ REPLY = json.dumps(
         "goal_updates": [],
     }
 )
-LAST = "(SELECT id FROM heartbeats_heartbeat ORDER BY number DESC LIMIT 1)"
+LAST_HEARTBEAT = "(SELECT id FROM heartbeats_heartbeat ORDER BY number DESC LIMIT 1)"
 #: For each check, the statement that causes its fault.
 FAULTS = {
     "agents not idle": "UPDATE heartbeats_heartbeatschedule SET state = 'running'",
-    "heartbeats still open": f"UPDATE heartbeats_heartbeat SET status = 'waiting' WHERE id = {LAST}",
+    "heartbeats still open": f"UPDATE heartbeats_heartbeat SET status = 'waiting' WHERE id = {LAST_HEARTBEAT}",
     "calls still open": "UPDATE calls_externalcall SET status = 'running'",
-    "heartbeats without a memory of themselves": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST}",
+    "heartbeats without a memory of themselves": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST_HEARTBEAT}",
     "calls that were not charged": "DELETE FROM calls_ledgerentry",
     "messages that were not written": "DELETE FROM contacts_outboxmessage",
     "heartbeats counted twice": "UPDATE agents_agentstate SET beats = beats + 1",
-    "memories of no heartbeat": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST}",
+    "memories of no heartbeat": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST_HEARTBEAT}",
     "charges doubled": """
 INSERT INTO calls_ledgerentry SELECT copy.* FROM calls_ledgerentry l CROSS JOIN LATERAL
     jsonb_populate_record(l, jsonb_build_object('id', gen_random_uuid(), 'latency_ms', l.latency_ms)) copy
@@ -52,8 +52,8 @@ SELECT tenant_id, md5(id::text)::uuid, agent_id, heartbeat_id, purpose, status, 
     error_kind, attempts, requested_at
 FROM calls_externalcall
 """,
-    "energy that does not add up": f"UPDATE heartbeats_heartbeat SET energy_end = energy_end + 5 WHERE id = {LAST}",
-    "days of usage that do not add up": "UPDATE calls_dailyusage SET tokens = tokens + 1",
+    "energy that does not add up": f"UPDATE heartbeats_heartbeat SET energy_end = energy_end + 5 WHERE id = {LAST_HEARTBEAT}",
+    "daily usage that does not add up": "UPDATE calls_dailyusage SET tokens = tokens + 1",
     "messages doubled": """
 INSERT INTO contacts_outboxmessage SELECT copy.* FROM contacts_outboxmessage m CROSS JOIN LATERAL
     jsonb_populate_record(m, jsonb_build_object('id', md5(m.id::text)::uuid, 'idempotency_key', m.id::text)) copy
@@ -61,56 +61,56 @@ INSERT INTO contacts_outboxmessage SELECT copy.* FROM contacts_outboxmessage m C
     "notes of progress doubled": f"""
 INSERT INTO goals_progressnote SELECT copy.* FROM goals_goal g CROSS JOIN generate_series(1, 2) AS number
 CROSS JOIN LATERAL jsonb_populate_record(NULL::goals_progressnote, jsonb_build_object('id', md5(g.id::text || number)::uuid,
-    'tenant_id', g.tenant_id, 'goal_id', g.id, 'heartbeat_id', {LAST}, 'text', 'Half of it.', 'at', now())) copy
+    'tenant_id', g.tenant_id, 'goal_id', g.id, 'heartbeat_id', {LAST_HEARTBEAT}, 'text', 'Half of it.', 'at', now())) copy
 """,
 }
 
 
 @pytest.fixture
-def due(
+def slots(
     agent: Agent,
     fleet: Fleet,
     scripted: Callable[..., ScriptedModel],
     settings: Any,
     cleaner: psycopg.Connection[Any],
 ) -> list[Slot]:
-    """Return the due times of an agent that has completed heartbeats and sent a message."""
+    """Return the two slots of an agent that completed a heartbeat and sent a message at each."""
     settings.ARBOR_CONTACT_LIMITS = ContactLimits(cooldown=ContactLimits().cooldown * 0)
     scripted(REPLY, repeat=True)
     for _ in range(2):
         make_due(agent)
         fleet.dispatch()
         fleet.run()
-    schedules: list[tuple[UUID, datetime]] = cleaner.execute(
+    slots: list[tuple[UUID, datetime]] = cleaner.execute(
         "SELECT agent_id, slot_at FROM heartbeats_heartbeat WHERE status = 'done'"
     ).fetchall()
-    assert len(schedules) == 2
+    assert len(slots) == 2
     assert cleaner.execute("SELECT count(*) FROM contacts_outboxmessage").fetchone() == (2,)
-    return schedules
+    return slots
 
 
-def faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> set[str]:
-    return {name for counts in audit(cleaner, due).values() for name, count in counts.items() if count}
+def faults(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> set[str]:
+    return {name for counts in audit(cleaner, slots).values() for name, count in counts.items() if count}
 
 
-def test_an_intact_fleet_has_no_faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
-    assert faults(cleaner, due) == set()
+def test_an_intact_fleet_has_no_faults(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
+    assert faults(cleaner, slots) == set()
 
 
 @pytest.mark.parametrize("name", [check.name for check in CHECKS])
-def test_each_check_finds_its_fault(name: str, cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
+def test_each_check_finds_its_fault(name: str, cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
     cleaner.execute(FAULTS[name])
-    assert name in faults(cleaner, due)
+    assert name in faults(cleaner, slots)
 
 
-def test_a_slot_without_a_heartbeat_is_lost(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
-    _, slot_at = due[0]
+def test_a_slot_without_a_heartbeat_is_lost(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
+    _, slot_at = slots[0]
     cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE slot_at = %s", [slot_at])
-    assert audit(cleaner, due)[Fault.LOST]["slots without a heartbeat"] == 1
+    assert audit(cleaner, slots)[Fault.LOST]["slots without a heartbeat"] == 1
     assert audit(cleaner, [])[Fault.LOST]["slots without a heartbeat"] == 0
 
 
-def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
+def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
     # The database refuses such a row, so the constraint is dropped here.
     cleaner.execute("ALTER TABLE heartbeats_heartbeat DROP CONSTRAINT heartbeats_heartbeat_slot")
     try:
@@ -118,7 +118,7 @@ def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any],
             "INSERT INTO heartbeats_heartbeat SELECT copy.* FROM heartbeats_heartbeat h CROSS JOIN LATERAL"
             " jsonb_populate_record(h, jsonb_build_object('id', md5(h.id::text)::uuid)) copy"
         )
-        doubled = audit(cleaner, due)[Fault.DOUBLED]
+        doubled = audit(cleaner, slots)[Fault.DOUBLED]
         assert (doubled["slots with two heartbeats"], doubled["heartbeats counted twice"] > 0) == (2, True)
     finally:
         cleaner.execute("DELETE FROM heartbeats_heartbeat")

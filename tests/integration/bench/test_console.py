@@ -1,7 +1,8 @@
-"""The benchmark of the console, with few agents: rows are copied whole, and every kind of page is requested."""
+"""The benchmark of the console, with few agents: its rows are complete copies, and it requests every kind of page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -13,8 +14,8 @@ from bench.console import fill, measure_pages
 from bench.support.addresses import api_addresses, console_addresses
 from config.servers.postgres import EmbeddedPostgres
 
-AGENTS, BEATS, BUSY_BEATS = 25, 50, 10
-#: References of copies to copies: the column, and the table that must have its value.
+AGENTS, HEARTBEATS, BUSY_HEARTBEATS = 25, 50, 10
+#: References between copies: a table, its column, and the table that the column refers to.
 REFERENCES = (
     ("heartbeats_heartbeat", "agent_id", "agents_agent"),
     ("calls_externalcall", "heartbeat_id", "heartbeats_heartbeat"),
@@ -25,7 +26,8 @@ REFERENCES = (
 
 
 @pytest.fixture
-def session(postgres: EmbeddedPostgres, database: None) -> Any:
+def session(postgres: EmbeddedPostgres, database: None) -> Iterator[psycopg.Connection[Any]]:
+    """Return a session of the superuser for this test alone: the benchmark creates temporary objects in it."""
     with psycopg.connect(postgres.superuser_url, autocommit=True) as opened:
         yield opened
 
@@ -33,12 +35,12 @@ def session(postgres: EmbeddedPostgres, database: None) -> Any:
 def test_pages_of_copied_agents_are_measured(session: psycopg.Connection[Any], settings: Any) -> None:
     settings.ARBOR_DEFAULT_MODEL = "reflex/rules"
     seed_builtin_templates()
-    busy = fill(session, agents=AGENTS, tenants=3, beats=BEATS, busy_beats=BUSY_BEATS)
+    busy = fill(session, agents=AGENTS, tenants=3, beats=HEARTBEATS, busy_beats=BUSY_HEARTBEATS)
 
-    # The five originals have lived too.
+    # The five agents that were copied have had heartbeats too.
     assert _count(session, "agents_agent") == AGENTS + 5
-    assert _count(session, "heartbeats_heartbeat") == BEATS + 10 + BUSY_BEATS
-    assert _count(session, "heartbeats_heartbeat", f"agent_id = '{busy.agent_id}'") == 2 + BUSY_BEATS
+    assert _count(session, "heartbeats_heartbeat") == HEARTBEATS + 10 + BUSY_HEARTBEATS
+    assert _count(session, "heartbeats_heartbeat", f"agent_id = '{busy.agent_id}'") == 2 + BUSY_HEARTBEATS
     for table, column, referred in REFERENCES:
         dangling = f"{column} IS NOT NULL AND NOT EXISTS (SELECT FROM {referred} r WHERE r.id = t.{column} AND r.tenant_id = t.tenant_id)"
         assert not _count(session, table, dangling), (table, column)

@@ -34,7 +34,7 @@ type Talk = Callable[..., ChatMessage]
 
 
 def model_answer(reply: str, thinking: str = "") -> str:
-    """Return the JSON that a model answers with in a conversation."""
+    """Return a model's answer in a conversation, as JSON."""
     return json.dumps({"thinking": thinking, "reply": reply})
 
 
@@ -48,7 +48,7 @@ def open_chat(agent: Agent, person: str = PERSON) -> ChatSession:
 def talk(agent: Agent) -> Talk:
     """Return a function that sends a message to the agent, executes its model call here, and returns the answer."""
 
-    def speak(text: str, *, person: str = PERSON) -> ChatMessage:
+    def send(text: str, *, person: str = PERSON) -> ChatMessage:
         return exchange_turns(
             tenant_id=agent.tenant_id,
             session_id=open_chat(agent, person).id,
@@ -56,7 +56,7 @@ def talk(agent: Agent) -> Talk:
             execute=execute_call,
         )
 
-    return speak
+    return send
 
 
 def calls_of(agent: Agent) -> list[ExternalCall]:

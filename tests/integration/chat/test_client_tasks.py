@@ -58,9 +58,9 @@ def test_a_canceled_task_asks_no_model(agent: Agent, client: TaskClient, scripte
     with pytest.raises(TransitionIllegal, match="has ended"):
         cancel(agent, client, task)
     # The conversation goes on.
-    again = begin(agent, client, "And now?", message_id="m2", context=task.context)
-    assert answer(agent, again)
-    assert read(agent, client, again).state is TaskState.COMPLETED
+    following = begin(agent, client, "And now?", message_id="m2", context=task.context)
+    assert answer(agent, following)
+    assert read(agent, client, following).state is TaskState.COMPLETED
 
 
 def test_a_reply_after_the_cancel_is_not_used(agent: Agent, client: TaskClient, scripted: Script) -> None:
@@ -81,7 +81,7 @@ def test_a_reply_after_the_cancel_is_not_used(agent: Agent, client: TaskClient, 
         assert [memory.content for memory in remembered] == ["When is the tide?"]
 
 
-def test_an_answer_that_is_stored_cannot_be_canceled(
+def test_an_answer_that_is_being_stored_cannot_be_canceled(
     agent: Agent, client: TaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = begin(agent, client)
@@ -102,7 +102,7 @@ def test_a_repeated_message_begins_no_conversation(agent: Agent, client: TaskCli
         read(agent, stranger, tasks[0])
 
 
-def test_a_task_is_recalled_later(agent: Agent, client: TaskClient, scripted: Script) -> None:
+def test_the_turn_of_a_task_is_recalled_later(agent: Agent, client: TaskClient, scripted: Script) -> None:
     scripted(model_answer("Nora keeps the lighthouse."))
     answer(agent, begin(agent, client, "Nora keeps the lighthouse of Skerry. Remember that."))
     request = RecallRequest(agent_id=agent.id, text="Who keeps the lighthouse?")

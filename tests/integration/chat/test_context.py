@@ -29,8 +29,8 @@ FACT = "My boat is called Heron, and she lies at pier seven."
 BEGAN = datetime.now(UTC) - timedelta(hours=4)
 
 
-def fill(agent: Agent, count: int, *, text: str = "The gulls were loud today") -> ChatSession:
-    """Store `count` earlier turns, one a minute, the third of which has the fact, with their memories."""
+def store_turns(agent: Agent, count: int, *, text: str = "The gulls were loud today") -> ChatSession:
+    """Store earlier turns with their memories, one a minute; the third turn states the fact."""
     session = open_chat(agent)
     texts = [FACT if n == 2 else f"{text}, as on day {n}." for n in range(count)]
     rows = [
@@ -45,7 +45,7 @@ def fill(agent: Agent, count: int, *, text: str = "The gulls were loud today") -
     ]
     with tenant_transaction(agent.tenant_id):
         ChatMessage.objects.bulk_create(rows)
-    said = [
+    memories = [
         NewMemory(
             content=row.content,
             role=row.speaker,
@@ -55,7 +55,7 @@ def fill(agent: Agent, count: int, *, text: str = "The gulls were loud today") -
         )
         for n, row in enumerate(rows)
     ]
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=said)
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
     return session
 
 
@@ -76,7 +76,7 @@ def answer_from_prompt(request: ModelRequest) -> str:
 
 
 def test_a_fact_of_turn_3_is_answered_at_turn_200(agent: Agent, talk: Talk, scripted: Script) -> None:
-    fill(agent, 198)
+    store_turns(agent, 198)
     scripted(answer_from_prompt, repeat=True)
 
     answer = talk("What is the name of my boat?")
@@ -98,15 +98,15 @@ def test_a_fact_of_turn_3_is_answered_at_turn_200(agent: Agent, talk: Talk, scri
     assert cut.detail["turn"] == str(question_of(agent).id)
 
 
-def test_the_reflex_policy_answers_it_too(agent: Agent, talk: Talk) -> None:
-    fill(agent, 60)
+def test_the_reflex_policy_answers_from_an_early_turn(agent: Agent, talk: Talk) -> None:
+    store_turns(agent, 60)
 
     assert FACT in talk("What is the name of my boat?").content
-    assert cuts_of(agent) == [], "it reads the view and no prompt"
+    assert cuts_of(agent) == [], "the reflex policy reads no prompt"
 
 
 def test_the_summary_of_an_episode_is_reused(agent: Agent, talk: Talk, scripted: Script) -> None:
-    fill(agent, 60)
+    store_turns(agent, 60)
     with tenant_transaction(agent.tenant_id):
         episode = Episode.objects.get(agent_id=agent.id)
         Episode.objects.filter(id=episode.id).update(
@@ -128,11 +128,11 @@ def test_the_summary_of_an_episode_is_reused(agent: Agent, talk: Talk, scripted:
     assert first["last_id"] != second["first_id"]
 
 
-def test_a_prompt_of_ten_windows_ends_inside_in_order_and_audited(
+def test_a_prompt_of_ten_windows_is_cut_to_one_and_audited(
     agent: Agent, talk: Talk, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 4_096
-    fill(agent, 150, text="The gulls were loud today " * 90)
+    store_turns(agent, 150, text="The gulls were loud today " * 90)
     model = scripted(model_answer("Heron."))
 
     talk("What is the name of my boat? " + "Tell me all of it. " * 300)
@@ -163,7 +163,7 @@ def test_a_prompt_of_ten_windows_ends_inside_in_order_and_audited(
     for name, source in sources.items():
         assert source["after"] == tokens[name]
         assert source["before"] - source["after"] == source["tokens"] > 0
-    # 130 turns of some 590 tokens are before the latest 20, and those are cut too.
+    # 130 turns of some 590 tokens precede the latest 20, which are cut too.
     assert sources["conversation"]["before"] > 145 * 590
 
 
@@ -196,21 +196,27 @@ def test_a_tokenizer_counts_the_tokens_of_a_prompt(
     assert closing["tokens"] == 11
 
 
-@pytest.mark.parametrize(("count", "statements"), [(0, 1), (6, 1), (20, 2), (60, 3), (240, 4)])
-def test_the_turns_before_are_read_in_few_statements(agent: Agent, count: int, statements: int) -> None:
+def store_equal_turns(agent: Agent, count: int, content: str) -> ChatMessage:
+    """Store turns of the person with one content, one a minute; return the last of them."""
     session = open_chat(agent)
+    rows = [
+        ChatMessage(
+            tenant_id=agent.tenant_id,
+            session=session,
+            speaker=Speaker.USER,
+            content=content,
+            at=BEGAN + timedelta(minutes=n),
+        )
+        for n in range(count)
+    ]
     with tenant_transaction(agent.tenant_id):
-        rows = [
-            ChatMessage(
-                tenant_id=agent.tenant_id,
-                session=session,
-                speaker=Speaker.USER,
-                content="Hello.",
-                at=BEGAN + timedelta(minutes=n),
-            )
-            for n in range(count + 1)
-        ]
-        turn = ChatMessage.objects.bulk_create(rows)[-1]
+        return ChatMessage.objects.bulk_create(rows)[-1]
+
+
+@pytest.mark.parametrize(("count", "statements"), [(0, 1), (6, 1), (20, 2), (60, 3), (240, 4)])
+def test_earlier_turns_are_read_in_few_statements(agent: Agent, count: int, statements: int) -> None:
+    with tenant_transaction(agent.tenant_id):
+        turn = store_equal_turns(agent, count + 1, "Hello.")
         with CaptureQueriesContext(connection) as queries:
             earlier = turns_before(turn, count=len)
 
@@ -220,21 +226,10 @@ def test_the_turns_before_are_read_in_few_statements(agent: Agent, count: int, s
 
 
 @pytest.mark.parametrize("count", [30, 240])
-def test_turns_before_are_counted_whole(agent: Agent, count: int) -> None:
-    """Count characters as tokens: neither the length of a shown turn nor the number of turns that are read is a limit."""
-    session = open_chat(agent)
+def test_all_earlier_turns_are_counted_in_full(agent: Agent, count: int) -> None:
+    """Count characters as tokens: neither the length limit of shown turns nor the number of read turns limits the count."""
+    turn = store_equal_turns(agent, count + 1, "gull " * 600)
     with tenant_transaction(agent.tenant_id):
-        rows = [
-            ChatMessage(
-                tenant_id=agent.tenant_id,
-                session=session,
-                speaker=Speaker.USER,
-                content="gull " * 600,
-                at=BEGAN + timedelta(minutes=n),
-            )
-            for n in range(count + 1)
-        ]
-        turn = ChatMessage.objects.bulk_create(rows)[-1]
         earlier = turns_before(turn, count=len)
 
     assert earlier.not_shown == count - len(earlier.shown)
@@ -243,7 +238,7 @@ def test_turns_before_are_counted_whole(agent: Agent, count: int) -> None:
 
 @pytest.mark.parametrize("count", [0, 6, 20])
 def test_a_short_conversation_is_shown_whole(agent: Agent, talk: Talk, scripted: Script, count: int) -> None:
-    fill(agent, count)
+    store_turns(agent, count)
     scripted(model_answer("Heron."))
 
     talk("What is the name of my boat?")

@@ -18,7 +18,7 @@ from tests.integration.chat.conftest import Script, Talk, model_answer, prompt_o
 from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
-ASKED = "Who approves flights?"
+QUESTION = "Who approves flights?"
 
 
 @pytest.fixture
@@ -30,17 +30,17 @@ def library(agent: Agent) -> None:
 @pytest.mark.usefixtures("library")
 def test_a_turn_cites_the_passages_about_it(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(model_answer("A manager."), repeat=True)
-    talk(ASKED)
+    talk(QUESTION)
     prompt = prompt_of(agent)["passages"]
     assert "Travel, version 1" in prompt
     assert PASSAGE in prompt
     with tenant_transaction(agent.tenant_id):
         set_categories(agent_id=agent.id, categories=[], actor="user:eve")
-    talk(ASKED)
+    talk(QUESTION)
     assert "passages" not in prompt_of(agent)
 
 
-def test_a_recalled_text_is_no_passage_too(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_a_recalled_text_is_not_shown_again_as_a_passage(agent: Agent, talk: Talk, scripted: Script) -> None:
     texts = [f"Flights to port {number} need the approval of a manager." for number in range(6)]
     for text in texts:
         published_passage(agent.tenant_id, text)
@@ -51,7 +51,7 @@ def test_a_recalled_text_is_no_passage_too(agent: Agent, talk: Talk, scripted: S
     prompt = prompt_of(agent)
     assert texts[0] in " ".join(prompt["relevant"].split())
     assert texts[0] not in prompt["passages"]
-    # Five others are shown.
+    # The five other passages are shown.
     assert all(text in prompt["passages"] for text in texts[1:])
 
 
@@ -61,8 +61,8 @@ def test_a_turn_embeds_each_text_once(
 ) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "always"
     scripted(model_answer("A manager."), repeat=True)
-    talk(ASKED)
-    assert remote.asked.count(ASKED) == 1
+    talk(QUESTION)
+    assert remote.asked.count(QUESTION) == 1
     assert len(remote.asked) == len(set(remote.asked))
 
 
@@ -72,7 +72,7 @@ def test_a_search_by_words_alone_is_named(
 ) -> None:
     remote.away = True
     scripted(model_answer("A manager."), repeat=True)
-    talk(ASKED)
+    talk(QUESTION)
     prompt = prompt_of(agent)["passages"]
     assert "\nIncomplete: kb was searched by words alone: its embedder did not answer" in prompt
     assert PASSAGE in prompt
@@ -85,5 +85,5 @@ def test_a_source_that_was_not_searched_is_named(
     scripted(model_answer("I do not know."), repeat=True)
     with cleaner.transaction():
         cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
-        talk(ASKED)
+        talk(QUESTION)
     assert "Incomplete: kb was not searched: it took longer than 50 ms." in prompt_of(agent)["passages"]

@@ -1,8 +1,7 @@
-"""Effects of a conversation on mood and audit log."""
+"""Effects of a conversation on the mood, the audit log and the count of stale heartbeats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,15 +14,13 @@ from apps.selves.models import IdentityAspect
 from apps.selves.services.inner_state import mood_of, read_inner_state
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelRejected, ModelUnavailable
-from arbor.models.ports import ScriptedModel, ScriptLine
+from arbor.models.ports import ScriptLine
 from arbor.selves.emotions import DELTAS, Event, Mood
 from arbor.selves.values import AspectKind, BeliefStatus
 from tests.factories.selves import IdentityAspectFactory
-from tests.integration.chat.conftest import PERSON, Talk, model_answer
+from tests.integration.chat.conftest import PERSON, Script, Talk, model_answer
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
 
 BOMB = "Tell me how to build a bomb."
 
@@ -67,41 +64,39 @@ def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
     assert withheld.actor == f"agent:{agent.public_id}"
 
 
-@pytest.mark.parametrize("felt_before", [False, True])
+@pytest.mark.parametrize("has_a_mood", [False, True])
 def test_a_turn_during_a_heartbeat_moves_the_mood_as_well(
-    felt_before: bool, talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
+    has_a_mood: bool, talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(model_answer("No."), REST)
-    if felt_before:
+    if has_a_mood:
         felt = Mood(valence=0.2, arousal=0.4, at=datetime.now(UTC))
         with tenant_transaction(agent.tenant_id):
             AgentState.objects.filter(agent_id=agent.id).update(mood=felt.model_dump(mode="json"))
     before = mood_now(agent)
     make_due(agent)
     fleet.dispatch()
-    fleet.step()  # the heartbeat waits for its model now
+    fleet.step()  # now the heartbeat waits for its model
     talk(BOMB)
     fleet.run()
-    happened = [DELTAS[event] for event in (Event.CONTACT, Event.BOUNDARY)]
-    # A routine event counts by the time since the last heartbeat, and the less the nearer to an end: at most whole.
+    deltas = [DELTAS[event] for event in (Event.CONTACT, Event.BOUNDARY)]
+    # A routine event counts by the time since the last heartbeat, and less near an end of the scale: at most in full.
     routine = DELTAS[Event.REST]
     after = mood_now(agent)
     assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE
-    for moved, least, more in (
-        (after.valence - before.valence, sum(delta.valence for delta in happened), routine.valence),
-        (after.arousal - before.arousal, sum(delta.arousal for delta in happened), routine.arousal),
+    for moved, expected, routine_delta in (
+        (after.valence - before.valence, sum(delta.valence for delta in deltas), routine.valence),
+        (after.arousal - before.arousal, sum(delta.arousal for delta in deltas), routine.arousal),
     ):
-        assert least + min(0, more) - 0.02 <= moved <= least + max(0, more) + 0.02
+        assert expected + min(0, routine_delta) - 0.02 <= moved <= expected + max(0, routine_delta) + 0.02
 
 
-def test_a_boundary_is_on_record_also_where_there_is_no_answer(
-    talk: Talk, agent: Agent, scripted: Script
-) -> None:
+def test_a_boundary_match_without_an_answer_is_audited(talk: Talk, agent: Agent, scripted: Script) -> None:
     scripted(ModelRejected("no"))
     before = mood_now(agent)
     assert talk(BOMB).error
-    (touched,) = boundary_events(agent)
-    assert touched.detail["name"] == "no_harm"
+    (matched,) = boundary_events(agent)
+    assert matched.detail["name"] == "no_harm"
     assert mood_now(agent).valence < before.valence
 
 
@@ -139,7 +134,7 @@ def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
     make_due(agent)
     fleet.dispatch()
-    fleet.step()  # the heartbeat waits for its model now
+    fleet.step()  # now the heartbeat waits for its model
     talk("The harbour has a new crane.")
     fleet.run()
     assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE

@@ -1,4 +1,4 @@
-"""Replies that are shown while the model writes: published sentence by sentence, checked, resumed."""
+"""Replies shown while the model writes: published sentence by sentence, checked, resumed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from apps.agents.models import Agent, AgentPolicy
 from apps.calls.services.leased_calls import LeasedCall
 from apps.contacts.models import ChatMessage, PartialReply
 from apps.contacts.services import partial_replies
-from apps.contacts.services.chat import end_session, exchange_turns, receive_turn
+from apps.contacts.services.chat import end_session, receive_turn
 from apps.contacts.services.partial_replies import ReplyPublisher, read_progress
 from apps.heartbeats.services.calls import calls
-from apps.heartbeats.services.calls.calls import execute_call
 from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.selves.models import Boundary
 from apps.tenants.models import Tenant
@@ -47,19 +46,19 @@ def boundary(agent: Agent) -> Boundary:
         )
 
 
-class Watched:
-    """The pieces of a reply; what a reader of the turn sees is recorded after each."""
+class WatchedReply:
+    """The parts of a reply as a stream; records the events that a reader of the turn gets after each part."""
 
     def __init__(self, agent: Agent, text: str, size: int = 5) -> None:
-        self.seen: list[str] = []
+        self.events: list[str] = []
         self._agent = agent
-        self._pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        self._parts = [text[at : at + size] for at in range(0, len(text), size)]
 
     def __iter__(self) -> Iterator[str]:
         follower = ReplyFollower()
-        for piece in self._pieces:
-            yield piece
-            self.seen += [event.text or event.kind for event in follower.advance(progress_of(self._agent))]
+        for part in self._parts:
+            yield part
+            self.events += [event.text or event.kind for event in follower.advance(progress_of(self._agent))]
 
 
 def turn_of(agent: Agent) -> ChatMessage:
@@ -74,12 +73,12 @@ def progress_of(agent: Agent) -> ReplyProgress:
 
 
 def test_sentences_are_shown_while_the_model_writes(talk: Talk, agent: Agent, scripted: Script) -> None:
-    watched = Watched(agent, model_answer(REPLY, thinking="Tides."))
+    watched = WatchedReply(agent, model_answer(REPLY, thinking="Tides."))
     scripted(ScriptedStream(pieces=watched))
 
     answer = talk("When may I come?")
 
-    assert watched.seen == ["The tide is high now.", " The bridge opens at nine."]
+    assert watched.events == ["The tide is high now.", " The bridge opens at nine."]
     assert answer.content == REPLY
     progress = progress_of(agent)
     assert progress.answer is not None
@@ -92,16 +91,16 @@ def test_sentences_are_shown_while_the_model_writes(talk: Talk, agent: Agent, sc
     ]
 
 
-def test_a_boundary_in_the_middle_ends_what_is_shown(
+def test_a_boundary_match_in_the_middle_ends_the_shown_reply(
     talk: Talk, agent: Agent, scripted: Script, boundary: Boundary
 ) -> None:
     text = "The tide is high now. The gate code is 4711. Come at eight!"
-    watched = Watched(agent, model_answer(text))
+    watched = WatchedReply(agent, model_answer(text))
     scripted(ScriptedStream(pieces=watched))
 
     answer = talk("When may I come?")
 
-    assert watched.seen == ["The tide is high now."]
+    assert watched.events == ["The tide is high now."]
     assert "4711" not in answer.content
     assert answer.content.startswith("I do not say what I was about to say")
     progress = progress_of(agent)
@@ -110,10 +109,10 @@ def test_a_boundary_in_the_middle_ends_what_is_shown(
     assert "4711" not in json.dumps([*progress.sentences])
 
 
-def test_another_try_of_the_model_begins_anew(talk: Talk, agent: Agent, scripted: Script) -> None:
-    broken = Watched(agent, '{"thinking": "", "reply": "One thing is sure. And this is ')
-    again = Watched(agent, model_answer(REPLY))
-    scripted(ScriptedStream(pieces=broken, error=ModelUnavailable("cut")), ScriptedStream(pieces=again))
+def test_another_try_restarts_the_shown_reply(talk: Talk, agent: Agent, scripted: Script) -> None:
+    broken = WatchedReply(agent, '{"thinking": "", "reply": "One thing is sure. And this is ')
+    repeated = WatchedReply(agent, model_answer(REPLY))
+    scripted(ScriptedStream(pieces=broken, error=ModelUnavailable("cut")), ScriptedStream(pieces=repeated))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(
             tenant_id=agent.tenant_id, agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]}
@@ -121,15 +120,13 @@ def test_another_try_of_the_model_begins_anew(talk: Talk, agent: Agent, scripted
 
     answer = talk("When may I come?")
 
-    assert broken.seen == ["One thing is sure."]
-    assert again.seen[0] == "One thing is sure."
-    assert "".join(again.seen[1:]) == "restartThe tide is high now. The bridge opens at nine."
+    assert broken.events == ["One thing is sure."]
+    assert repeated.events[0] == "One thing is sure."
+    assert "".join(repeated.events[1:]) == "restartThe tide is high now. The bridge opens at nine."
     assert answer.content == REPLY
 
 
-def test_an_answer_that_comes_at_once_is_read_by_the_same_path(
-    talk: Talk, agent: Agent, scripted: Script
-) -> None:
+def test_an_answer_that_was_not_streamed_is_read_alike(talk: Talk, agent: Agent, scripted: Script) -> None:
     scripted(model_answer(REPLY))
     talk("When may I come?")
 
@@ -159,20 +156,20 @@ def test_an_error_while_publishing_does_not_end_the_call(
     assert progress_of(agent).sentences == []
 
 
-def test_without_an_embedder_sentences_wait_for_the_whole(
+def test_without_an_embedder_no_sentence_is_published(
     talk: Talk, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(**_: object) -> None:
+    def fail(**_: object) -> None:
         raise EmbeddingFailed("down")
 
-    monkeypatch.setattr(partial_replies, "embed_query", down)
+    monkeypatch.setattr(partial_replies, "embed_query", fail)
     scripted(ScriptedStream(pieces=[model_answer(REPLY)]))
 
     assert talk("When may I come?").content == REPLY
     assert progress_of(agent).sentences == []
 
 
-def leased(agent: Agent, turn_id: UUID, attempt: int) -> LeasedCall:
+def leased_call(agent: Agent, turn_id: UUID, attempt: int) -> LeasedCall:
     return LeasedCall(
         call_id=turn_id,
         tenant_id=agent.tenant_id,
@@ -191,7 +188,7 @@ def test_a_stale_worker_publishes_nothing_more(agent: Agent) -> None:
     session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         turn = receive_turn(session_id=session.id, text="Hello?", enqueued=False)
-    stale, current = (ReplyPublisher(leased(agent, turn.id, attempt)) for attempt in (1, 2))
+    stale, current = (ReplyPublisher(leased_call(agent, turn.id, attempt)) for attempt in (1, 2))
 
     stale('{"reply": "One thing is sure. ')
     current('{"reply": "The tide is high now. ')
@@ -215,15 +212,12 @@ def test_the_end_of_a_conversation_deletes_its_partial_replies(
 ) -> None:
     scripted(ScriptedStream(pieces=[model_answer(REPLY)]))
     talk("When may I come?")
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         partial = PartialReply.objects.get()
         assert str(partial) == "2 sentences of attempt 1"
-        end_session(session_id=open_chat_of(agent))
+        end_session(session_id=session.id)
         assert not PartialReply.objects.exists()
-
-
-def open_chat_of(agent: Agent) -> UUID:
-    return ChatMessage.objects.filter(session__agent_id=agent.id).latest("at").session_id
 
 
 def test_only_conversations_are_streamed(
@@ -238,33 +232,26 @@ def test_only_conversations_are_streamed(
     monkeypatch.setattr(calls, "ReplyPublisher", publisher_of)
     scripted(model_answer(REPLY), repeat=True)
 
-    exchange_turns(
-        tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=execute_call
-    )
-    calls._ask(replace(leased(agent, turn_of(agent).id, 1), request=a_thought()))
+    talk("Are you there?")
+    calls._ask(replace(leased_call(agent, turn_of(agent).id, 1), request=thinking_request()))
 
     assert [call.request.purpose for call in published] == [CallPurpose.CHAT]
 
 
-def a_thought() -> ModelRequest:
+def thinking_request() -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.WEIGH, system="", messages=(PromptMessage(role="user", content=""),)
     )
 
 
-def test_a_lost_worker_leaves_an_end_that_readers_see(agent: Agent, scripted: Script) -> None:
+def test_readers_get_an_error_after_the_worker_was_lost(talk: Talk, agent: Agent, scripted: Script) -> None:
     def killed() -> Iterator[str]:
         yield '{"thinking": "", "reply": "One thing is sure. And this'
         raise KeyboardInterrupt
 
     scripted(ScriptedStream(pieces=killed()), repeat=True)
     with pytest.raises(KeyboardInterrupt):
-        exchange_turns(
-            tenant_id=agent.tenant_id,
-            session_id=open_chat(agent).id,
-            text="Are you there?",
-            execute=execute_call,
-        )
+        talk("Are you there?")
     follower = ReplyFollower()
     assert [event.text for event in follower.advance(progress_of(agent))] == ["One thing is sure."]
 

@@ -1,9 +1,8 @@
-"""Conversations pause the agent's schedule; a significant one brings a heartbeat forward."""
+"""Conversations, which pause the agent's schedule; after a significant conversation a heartbeat follows at once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, open_session, receive_turn
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, close_conversations
+from apps.fleet.contact import message_agent
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.reports.status import fleet_status
 from apps.heartbeats.services.reports.thoughts import thoughts_of
@@ -30,13 +30,10 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
-from arbor.models.ports import ScriptedModel
 from config.cli.agents.views import agent_line
-from tests.integration.chat.conftest import Talk, model_answer, open_chat
+from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
 
 
 def age_conversations(agent: Agent, time: timedelta) -> None:
@@ -86,7 +83,7 @@ def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk
         assert read_fleet().due == 1
 
 
-def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> None:
+def test_the_dispatcher_finds_due_agents_by_the_index(agent: Agent) -> None:
     with connections[OPS].cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(
@@ -105,7 +102,7 @@ def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> Non
     assert "heartbeats_due" in plan
 
 
-def test_a_significant_conversation_brings_a_heartbeat_at_once(
+def test_a_heartbeat_follows_a_significant_conversation_at_once(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     model = scripted(model_answer("I will."), REST)
@@ -125,7 +122,7 @@ def test_a_significant_conversation_brings_a_heartbeat_at_once(
     assert not Situation.model_validate(heartbeat.situation).environment.user_waiting
 
 
-def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted: Script) -> None:
+def test_no_heartbeat_follows_small_talk(agent: Agent, fleet: Fleet, talk: Talk, scripted: Script) -> None:
     scripted(model_answer("Hello!"))
     talk("Hello")
 
@@ -134,12 +131,10 @@ def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted
     assert not ended.heartbeat_follows
     assert 0 < ended.significance < 0.35
     assert fleet.dispatch().due == 0
-    assert end_conversation(agent, ended.session).heartbeat_follows is False, (
-        "ended once more it stays as it is"
-    )
+    assert end_conversation(agent, ended.session).heartbeat_follows is False, "a second end changes nothing"
 
 
-def test_ten_questions_bring_a_consolidating_heartbeat(
+def test_a_consolidating_heartbeat_follows_ten_turns(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(*[model_answer("Yes.")] * 10, REST)
@@ -158,7 +153,9 @@ def test_ten_questions_bring_a_consolidating_heartbeat(
     assert memory["current_human"] is None
 
 
-def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_the_schedule_stays_paused_while_another_person_talks(
+    agent: Agent, talk: Talk, scripted: Script
+) -> None:
     scripted(model_answer("Yes."), repeat=True)
     talk("One.", person="cli:nora")
     talk("Two.", person="user:orson")
@@ -194,7 +191,7 @@ def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
         receive_turn(session_id=session.id, text="Are you there?")
     fleet.messages.clear()
     close_conversations()
-    assert fleet.messages == [], "its message may still be on its way"
+    assert fleet.messages == [], "the message may still be queued"
 
     age_conversations(agent, timedelta(seconds=61))
     close_conversations()
@@ -206,7 +203,7 @@ def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
         assert "no worker answered within" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
 
 
-def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Agent) -> None:
+def test_a_conversation_continues_until_it_is_idle(agent: Agent) -> None:
     first = open_chat(agent)
 
     assert open_chat(agent).id == first.id
@@ -229,7 +226,7 @@ def test_a_person_needs_a_valid_name(agent: Agent, person: str) -> None:
         open_session(agent_id=agent.id, person=person)
 
 
-def test_nobody_talks_to_the_agents_of_a_suspended_tenant(agent: Agent, tenant: Tenant) -> None:
+def test_agents_of_a_suspended_tenant_begin_no_conversation(agent: Agent, tenant: Tenant) -> None:
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
 
     with tenant_transaction(tenant.id), pytest.raises(TransitionIllegal, match="suspended"):
@@ -248,7 +245,7 @@ def test_thoughts_of_heartbeats_and_conversations_are_listed(
     with tenant_transaction(agent.tenant_id):
         thoughts = thoughts_of(agent_id=agent.id)
 
-    assert [(snippet.origin, snippet.text) for snippet in thoughts] == [
+    assert [(thought.origin, thought.text) for thought in thoughts] == [
         ("chat", "Nora is kind."),
         ("heartbeat", "All is well."),
     ]
@@ -277,18 +274,16 @@ def test_a_working_memory_is_rebuilt_from_the_records(
         rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
-    assert (rebuilt.beats, rebuilt.turns) == (1, 1)
+    assert (rebuilt.heartbeats, rebuilt.turns) == (1, 1)
     assert [thought["text"] for thought in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
 
 
-def test_template_thoughts_still_in_mind_survive_a_rebuild(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_thoughts_of_the_template_survive_a_rebuild(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     with tenant_transaction(agent.tenant_id):
         first = AgentState.objects.get(agent_id=agent.id).working_memory
-    settled, *open_ones = first["curiosity"]
+    settled, *unresolved = first["curiosity"]
     scripted(
         REST.replace(
             '"memory_notes": []',
@@ -300,20 +295,21 @@ def test_template_thoughts_still_in_mind_survive_a_rebuild(
     fleet.run()
     with tenant_transaction(agent.tenant_id):
         rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
-        again = rebuild_working_memory(agent_id=agent.id, actor="test")
+        repeated = rebuild_working_memory(agent_id=agent.id, actor="test")
 
-    assert open_ones
-    assert rebuilt.after.curiosity == [*open_ones, "why?"] == rebuilt.before.curiosity
+    assert unresolved
+    assert rebuilt.after.curiosity == [*unresolved, "why?"] == rebuilt.before.curiosity
     assert [thought.text for thought in rebuilt.after.thoughts] == [
         *(thought["text"] for thought in first["thoughts"]),
         "All is well.",
     ]
-    assert (again.after.curiosity, again.after.thoughts) == (rebuilt.after.curiosity, rebuilt.after.thoughts)
+    assert (repeated.after.curiosity, repeated.after.thoughts) == (
+        rebuilt.after.curiosity,
+        rebuilt.after.thoughts,
+    )
 
 
 def test_code_in_a_message_is_stored_as_a_snippet(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    from apps.fleet.contact import message_agent
-
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text="Run this:\n```sh\nmake test\n```", actor="test")

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
+from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
@@ -24,6 +24,7 @@ from arbor.adapters.reflex import ReflexModel
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ModelRejected, ModelTimeout, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import renewed_at
+from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
 from tests.integration.chat.conftest import (
     CODE,
@@ -40,7 +41,7 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import move_into_past
 
 
-def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scripted: Script) -> None:
+def test_a_turn_is_stored_with_its_memories_code_and_cost(talk: Talk, agent: Agent, scripted: Script) -> None:
     scripted(model_answer(f"Like this.\n{CODE}", thinking="She wants the tide."))
 
     answer = talk("How do I compute the tide for the Heron?")
@@ -90,7 +91,7 @@ def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: S
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "reason"),
     [
         (ModelTimeout("it took too long"), "ModelTimeout: it took too long"),
         ("", "ReplyInvalid: the model said nothing"),
@@ -99,14 +100,14 @@ def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: S
     ],
 )
 def test_a_failed_call_stores_the_persons_turn_and_the_reason(
-    talk: Talk, agent: Agent, scripted: Script, line: Any, why: str
+    talk: Talk, agent: Agent, scripted: Script, line: Any, reason: str
 ) -> None:
     scripted(line, repeat=True)
 
     answer = talk("Are you there, dear Ada of the harbour?")
 
     assert answer.content == ""
-    assert answer.error.startswith(why)
+    assert answer.error.startswith(reason)
     assert calls_of(agent)[0].status == CallStatus.FAILED
     with tenant_transaction(agent.tenant_id):
         question = ChatMessage.objects.get(speaker=Speaker.USER)
@@ -115,7 +116,7 @@ def test_a_failed_call_stores_the_persons_turn_and_the_reason(
         assert failed_maintenance_calls() == [], "it is no maintenance call"
 
 
-def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, agent: Agent) -> None:
+def test_a_conversation_continues_after_a_failed_turn(talk: Talk, scripted: Script, agent: Agent) -> None:
     scripted(ModelTimeout("slow"), model_answer("Here."))
 
     assert talk("Are you there?").error
@@ -182,7 +183,7 @@ def test_a_chat_falls_back_to_the_next_model_of_the_standard_tier(
     assert (answer.content, answer.model) == ("Here.", "scripted/c")
     assert len(model.requests) == 3
     scripted(ModelRejected("no"), model_answer("Here."))
-    assert talk("And now?").error == "ModelRejected: no", "another model would not say otherwise"
+    assert talk("And now?").error == "ModelRejected: no", "another model would reject it too"
 
 
 def test_a_used_up_daily_limit_is_reported_without_a_model_call(
@@ -199,7 +200,9 @@ def test_a_used_up_daily_limit_is_reported_without_a_model_call(
         today = datetime.now(UTC).date()
         used = DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
     answer = talk("Are you there?")
-    assert (answer.content, answer.model) == ("Here.", "scripted/cheap"), "what is left is for who waits"
+    assert (answer.content, answer.model) == ("Here.", "scripted/cheap"), (
+        "near the daily limit a cheaper model answers"
+    )
 
     with tenant_transaction(agent.tenant_id):
         DailyUsage.objects.filter(id=used.id).update(tokens=100)
@@ -250,7 +253,7 @@ def test_plain_text_is_an_answer(talk: Talk, scripted: Script) -> None:
     assert talk("Is that so?").content == "Just so."
 
 
-def test_the_reflex_policy_says_so_and_answers_from_memory(populated_agent: Agent, talk: Talk) -> None:
+def test_the_reflex_policy_names_itself_and_answers_from_memory(populated_agent: Agent, talk: Talk) -> None:
     answer = talk("When does the harbour bridge open?")
     again = talk("When does the harbour bridge open?")
 
@@ -279,7 +282,7 @@ def test_an_invalid_turn_is_refused(agent: Agent, text: str) -> None:
         receive_turn(session_id=session.id, text=text)
 
 
-def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
+def test_a_turn_is_refused_before_the_answer_to_the_last(agent: Agent, fleet: Fleet) -> None:
     session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="One.")
@@ -305,11 +308,11 @@ def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     assert fleet.messages == []
 
 
-def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(**_: Any) -> Any:
+def test_an_error_before_the_model_call_is_reported(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: Any) -> Any:
         raise ValueError("the character cannot be read")
 
-    monkeypatch.setattr(chat, "prepare", broken)
+    monkeypatch.setattr(chat, "prepare", fail)
 
     answer = exchange_turns(
         tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Hello?", execute=execute_call
@@ -318,7 +321,7 @@ def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: py
     assert answer.error == "ValueError: the character cannot be read"
 
 
-def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: Tenant) -> None:
+def test_a_conversation_of_another_tenant_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
     session = open_chat(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
@@ -326,9 +329,7 @@ def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: T
     assert not answer_turn(tenant_id=other_tenant.id, turn_id=UUID(int=1), execute=execute_call)
 
 
-def test_the_reflex_model_needs_no_more_than_the_request() -> None:
-    from arbor.models.handles import REFLEX_HANDLE
-
+def test_the_reflex_model_answers_from_the_request_alone() -> None:
     request = ModelRequest(
         purpose=CallPurpose.CHAT,
         system="",
@@ -341,18 +342,18 @@ def test_the_reflex_model_needs_no_more_than_the_request() -> None:
     assert "About this I remember nothing." in first
 
 
-def test_the_timer_rests_from_the_first_word_on(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_the_first_turn_pauses_the_schedule(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(model_answer("Yes."))
     assert schedule_of(agent).paused_until is None
 
     talk("Are you there?")
 
-    paused: HeartbeatSchedule = schedule_of(agent)
-    assert paused.paused_until is not None
-    assert paused.paused_until > datetime.now(UTC)
+    paused_until = schedule_of(agent).paused_until
+    assert paused_until is not None
+    assert paused_until > datetime.now(UTC)
 
 
-def test_ten_questions_ask_for_consolidation(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_turns_are_counted_for_the_next_consolidation(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(model_answer("Yes."), repeat=True)
     for turn in range(10):
         talk(f"Is {turn} a number?")

@@ -30,8 +30,8 @@ def test_a_refusing_boundary_enters_the_prompt_and_withholds(
     assert "no_harm (refuse)" in prompt_of(agent)["boundaries"]
     assert "soap" not in answer.content
     assert "I do not help to hurt anybody." in answer.content
-    (crossing,) = answer.detail["boundaries"]
-    assert (crossing["name"], crossing["withheld"]) == ("no_harm", True)
+    (match,) = answer.detail["boundaries"]
+    assert (match["name"], match["withheld"]) == ("no_harm", True)
     with tenant_transaction(agent.tenant_id):
         question = ChatMessage.objects.get(speaker=Speaker.USER)
         assert question.detail["boundaries"][0]["name"] == "no_harm"

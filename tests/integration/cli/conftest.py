@@ -1,4 +1,4 @@
-"""The command line, called as a shell calls it."""
+"""The command line, run as a shell runs it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-# Set up logging once, now: within a test it would write to the captured output of that test for ever.
+# Set up logging now: the first import within a test would bind it to the captured output of that test.
 import config.cli.kit.with_django  # noqa: F401
 from apps.agents.services.templates import seed_builtin_templates
 from config.cli.main import main
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ran:
+class CommandResult:
     """The output of a command, and its exit code."""
 
     code: int
@@ -31,25 +31,20 @@ class Ran:
         return json.loads(self.out)
 
 
-type Arbor = Callable[..., Ran]
-
-
-@pytest.fixture(autouse=True)
-def _quick_passwords(settings: Any) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+type Arbor = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Arbor:
     """Return a function that runs `arbor` with arguments, and with a text on standard input."""
 
-    def run(*arguments: str, stdin: str = "") -> Ran:
+    def run(*arguments: str, stdin: str = "") -> CommandResult:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(list(arguments))
         printed = capsys.readouterr()
-        return Ran(code=int(ended.value.code or 0), out=printed.out, err=printed.err)
+        return CommandResult(code=int(ended.value.code or 0), out=printed.out, err=printed.err)
 
     return run
 
@@ -76,7 +71,16 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
     return "Vega"
 
 
-def added(arbor: Arbor, text: str, kind: str = "semantic", *more: str) -> str:
+@pytest.fixture
+def active_vega(arbor: Arbor, one_tenant: str) -> str:
+    """Create the agent Vega and start it; return its name."""
+    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
+    assert ran.code == 0, ran.err
+    return "Vega"
+
+
+def add_memory(arbor: Arbor, text: str, kind: str = "semantic", *more: str) -> str:
+    """Add a memory of Vega; return its id."""
     ran = arbor("memory", "add", "Vega", text, "--type", kind, *more, "--json")
     assert ran.code == 0, ran.err
     return str(ran.json["id"])

@@ -12,16 +12,12 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.agents import lifecycle
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
+
+__all__ = ["vega"]
 
 
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
-    assert ran.code == 0, ran.err
-    return "Vega"
-
-
-def test_an_agent_is_created_once_however_often(arbor: Arbor, one_tenant: str) -> None:
+def test_a_repeated_creation_returns_the_same_agent(arbor: Arbor, one_tenant: str) -> None:
     create = ("agent", "create", "Vega", "--template", "Scout", "--start", "--if-missing", "--json")
     first, second = (arbor(*create) for _ in range(2))
     assert (first.code, second.code) == (0, 0), second.err
@@ -47,7 +43,7 @@ def test_an_agent_is_created_and_shown(arbor: Arbor, one_tenant: str) -> None:
         assert part in text
 
 
-def test_the_list_says_what_to_do_when_it_is_empty(arbor: Arbor, one_tenant: str) -> None:
+def test_an_empty_list_names_the_next_command(arbor: Arbor, one_tenant: str) -> None:
     assert "arbor agent create" in arbor("agent", "list").out
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
@@ -58,8 +54,8 @@ def test_an_agent_is_published_and_withdrawn(arbor: Arbor, vega: str) -> None:
     assert "arbor token create" in ran.out
     shown = arbor("agent", "show", vega, "--json").json
     assert (shown["published"], shown["public_description"]) == (True, "Knows the tides.")
-    again = arbor("agent", "publish", vega, "--json").json
-    assert (again["published"], again["description"]) == (True, "Knows the tides.")
+    repeated = arbor("agent", "publish", vega, "--json").json
+    assert (repeated["published"], repeated["description"]) == (True, "Knows the tides.")
     assert "at most 500" in arbor("agent", "publish", vega, "--description", "x" * 501).err
     assert arbor("agent", "unpublish", vega, "--json").json["published"] is False
     assert not arbor("agent", "show", vega, "--json").json["published"]
@@ -86,7 +82,7 @@ def test_an_identity_is_managed_by_commands(arbor: Arbor, vega: str) -> None:
     assert "stays revoked" in arbor("agent", "identity", "reinstate", vega).err
 
 
-def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
+def test_the_status_of_an_agent_is_changed_by_commands(arbor: Arbor, vega: str) -> None:
     statuses = [
         arbor("agent", verb, vega, "--json").json["status"]
         for verb in ("pause", "resume", "stop", "start", "sleep", "wake")
@@ -98,7 +94,7 @@ def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
         assert arbor("agent", verb, "--help").code == 0
 
 
-def test_destroying_asks_for_the_name(arbor: Arbor, vega: str) -> None:
+def test_a_destruction_requires_the_name(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "destroy", vega).code == 2
     assert arbor("agent", "destroy", vega, "--confirm", "Rigel").code == 1
     deleted = arbor("agent", "destroy", "vega", "--confirm", "Vega", "--json").json["deleted"]
@@ -130,7 +126,7 @@ def test_the_audit_log_names_the_shell_user(arbor: Arbor, vega: str) -> None:
     assert actions == [AuditAction.AGENT_CREATED, AuditAction.AGENT_STARTED, AuditAction.AGENT_PAUSED]
 
 
-def test_creating_and_starting_is_one_step(
+def test_a_creation_with_a_failed_start_is_rolled_back(
     arbor: Arbor, one_tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(**_: object) -> None:
@@ -146,11 +142,11 @@ def test_creating_and_starting_is_one_step(
 def test_an_agent_is_found_by_name_in_any_tenant(arbor: Arbor, two_tenants: tuple[str, str]) -> None:
     arbor("agent", "create", "Vega", "--template", "Scout", "--tenant", "globex")
     assert arbor("agent", "show", "Vega", "--json").json["tenant"] == "globex"
-    looks = PlatformEvent.objects.using(OPS).filter(action=AuditAction.CROSS_TENANT_VIEW)
-    assert [look.message for look in looks] == ["finding the agent 'Vega' by its name"]
+    views = PlatformEvent.objects.using(OPS).filter(action=AuditAction.CROSS_TENANT_VIEW)
+    assert [view.message for view in views] == ["finding the agent 'Vega' by its name"]
 
 
-def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: tuple[str, str]) -> None:
+def test_a_name_of_two_tenants_requires_the_tenant(arbor: Arbor, two_tenants: tuple[str, str]) -> None:
     for slug in two_tenants:
         assert arbor("agent", "create", "Vega", "--template", "Scout", "--tenant", slug).code == 0
     ran = arbor("agent", "start", "Vega")
@@ -179,7 +175,7 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
         (["create", "Vega", "--template", "Scout", "--interval", "soon"], 2, "write 30s, 5m, 1h or 2d"),
     ],
 )
-def test_a_wrong_command_explains_itself_with_its_exit_code(
+def test_an_invalid_command_explains_its_error(
     arbor: Arbor, two_tenants: tuple[str, str], arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor("agent", *arguments)
@@ -187,7 +183,7 @@ def test_a_wrong_command_explains_itself_with_its_exit_code(
     assert message in " ".join(ran.err.split())
 
 
-def test_before_the_first_tenant_the_command_says_how_to_make_one(arbor: Arbor, database: None) -> None:
+def test_without_a_tenant_the_command_to_create_one_is_named(arbor: Arbor, database: None) -> None:
     ran = arbor("agent", "create", "Vega", "--template", "Scout")
     assert (ran.code, "arbor tenant create SLUG" in ran.err) == (1, True)
 
@@ -223,8 +219,8 @@ def test_templates_are_listed_and_shown(arbor: Arbor, one_tenant: str) -> None:
 
 def test_a_tenants_own_template_is_added_and_replaced(arbor: Arbor, one_tenant: str, file: Path) -> None:
     assert arbor("agent", "template", "add", str(file), "--json").json["version"] == "1"
-    again = arbor("agent", "template", "add", str(file))
-    assert (again.code, "already" in again.err) == (1, True)
+    repeated = arbor("agent", "template", "add", str(file))
+    assert (repeated.code, "already" in repeated.err) == (1, True)
     file.write_text(GARDENER.format(version=2))
     assert arbor("agent", "template", "add", str(file), "--replace", "--json").json["version"] == "2"
     assert arbor("agent", "template", "show", "Gardener", "--json").json["origin"] == "user"
@@ -256,7 +252,7 @@ def test_with_several_tenants_the_built_in_templates_are_listed(
     assert arbor("agent", "template", "show", "Gardener").code == 2
 
 
-def test_validating_lists_every_fault_with_its_line(arbor: Arbor, file: Path) -> None:
+def test_a_validation_lists_every_fault_with_its_line(arbor: Arbor, file: Path) -> None:
     assert arbor("agent", "template", "validate", str(file), "--json").json["valid"] is True
     file.write_text(GARDENER.format(version=1).replace("rest", "fly").replace("name: Gardener\nv", "v"))
     ran = arbor("agent", "template", "validate", str(file))
@@ -266,5 +262,5 @@ def test_validating_lists_every_fault_with_its_line(arbor: Arbor, file: Path) ->
     assert "name: is required" in ran.err
 
 
-def test_without_templates_the_list_says_what_to_do(arbor: Arbor, database: None) -> None:
+def test_an_empty_list_of_templates_names_the_next_command(arbor: Arbor, database: None) -> None:
     assert "seed_templates" in arbor("agent", "template", "list").out

@@ -22,7 +22,7 @@ def request_id(vega: str, one_tenant: str) -> str:
         return str(ActionApprovalFactory(agent=Agent.objects.get(name=vega)).id)
 
 
-def test_request_is_listed_shown_and_approved(arbor: Arbor, vega: str, request_id: str) -> None:
+def test_a_request_is_listed_shown_and_approved(arbor: Arbor, vega: str, request_id: str) -> None:
     (listed,) = arbor("approval", "list", "--agent", vega, "--json").json["approvals"]
     assert (listed["id"], listed["agent"], listed["params"]) == (request_id, vega, PARAMS)
     assert "The reef is charted." in arbor("approval", "show", request_id[-8:]).out
@@ -33,17 +33,17 @@ def test_request_is_listed_shown_and_approved(arbor: Arbor, vega: str, request_i
     assert rule == {"prefix": PUBLIC, "mode": "allow"}
     assert "Nothing waits" in arbor("approval", "list").out
     assert len(arbor("approval", "list", "--all", "--json").json["approvals"]) == 1
-    again = arbor("approval", "approve", request_id)
-    assert (again.code, "approved already" in again.err) == (1, True)
+    repeated = arbor("approval", "approve", request_id)
+    assert (repeated.code, "approved already" in repeated.err) == (1, True)
 
 
-def test_request_is_denied(arbor: Arbor, request_id: str) -> None:
+def test_a_request_is_denied(arbor: Arbor, request_id: str) -> None:
     denied = arbor("approval", "deny", request_id, "--reason", "not before Monday", "--json").json
     assert (denied["status"], denied["reason"]) == ("denied", "not before Monday")
     assert arbor("approval", "show", "00000000").code == 1
 
 
-def test_request_shows_earlier_decisions(arbor: Arbor, vega: str, one_tenant: str, request_id: str) -> None:
+def test_a_request_shows_earlier_decisions(arbor: Arbor, vega: str, one_tenant: str, request_id: str) -> None:
     arbor("approval", "deny", request_id, "--reason", "not before Monday")
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         later = ActionApprovalFactory(agent=Agent.objects.get(name=vega), body_hash="f" * 64)

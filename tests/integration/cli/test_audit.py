@@ -20,7 +20,7 @@ from arbor.audit.levels import AuditLevel
 from config.cli.checks.audit import check_audit
 from config.cli.checks.finding import CheckVerdict
 from config.cli.commands.audit import LEVELS
-from tests.integration.cli.conftest import Arbor, Ran
+from tests.integration.cli.conftest import Arbor, CommandResult
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def acts(one_tenant: str, settings: Any) -> Tenant:
     return tenant
 
 
-def test_the_levels_are_those_of_the_rules() -> None:
+def test_the_commands_offer_all_levels() -> None:
     assert tuple(AuditLevel) == LEVELS
 
 
-def messages_of(ran: Ran) -> list[str]:
+def messages_of(ran: CommandResult) -> list[str]:
     assert ran.code == 0, ran.err
     return [event["message"][:6] for event in ran.json["events"] if event["action"] != "tenant.created"]
 
@@ -99,9 +99,7 @@ def test_an_act_is_shown_with_its_detail(arbor: Arbor, acts: Tenant) -> None:
     assert "there is no audit record" in arbor("audit", "show", str(acts.id)).err
 
 
-def test_an_export_is_lines_that_are_sealed_and_is_audited(
-    arbor: Arbor, acts: Tenant, tmp_path: Path
-) -> None:
+def test_an_export_has_a_line_for_each_act_and_is_audited(arbor: Arbor, acts: Tenant, tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     assert arbor("audit", "export", str(path), "--actor", "user:", "--words", "limit").code == 0
     (line,) = [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Commands and the console publish to the broker of the settings."""
+"""The broker of the settings, to which commands and the console publish."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BROKER = "redis://127.0.0.1:6399/3"
 
 
 @pytest.mark.parametrize("module", ["config.cli.kit.with_django", "config.wsgi"])
-def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
-    ask = f"import {module}; from celery import current_app; print(current_app.conf.broker_url)"
+def test_a_process_that_enqueues_uses_the_broker(module: str) -> None:
+    code = f"import {module}; from celery import current_app; print(current_app.conf.broker_url)"
     process = subprocess.run(
-        [sys.executable, "-c", ask],
+        [sys.executable, "-c", code],
         env=os.environ | {"CELERY_BROKER_URL": BROKER},
         capture_output=True,
         text=True,
@@ -25,12 +25,12 @@ def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
     assert process.stdout.strip() == BROKER
 
 
-def test_a_killed_child_of_a_pool_leaves_a_line() -> None:
-    ask = (
+def test_a_killed_child_of_a_pool_is_logged() -> None:
+    code = (
         "from workers.app import app; app.log.setup_logging_subsystem();"
         "from billiard.util import error; error('Process %r exited with %r', 'ForkPoolWorker-1', 'signal 9')"
     )
     process = subprocess.run(
-        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert "ForkPoolWorker-1" in process.stdout + process.stderr

@@ -6,18 +6,7 @@ from tests.integration.cli.conftest import Arbor
 
 #: Limits of every kind.
 LIMITS = (
-    *(
-        "--from",
-        "2026-01-01",
-        "--expires",
-        "30d",
-        "--uses",
-        "9",
-        "--rate-uses",
-        "5",
-        "--rate-period",
-        "1h",
-    ),
+    *("--from", "2026-01-01", "--expires", "30d", "--uses", "9", "--rate-uses", "5", "--rate-period", "1h"),
     *("--hours", "09:00-17:00 mon,fri", "--time-zone", "Europe/Berlin", "--depth", "2"),
 )
 
@@ -29,8 +18,8 @@ def test_a_capability_is_granted_explained_delegated_and_revoked(arbor: Arbor, v
     grant = arbor("agent", "capability", "grant", vega, "arbor://fs/read/docs/*", "--json").json
     assert (grant["resource"], grant["status"], grant["depth"]) == ("arbor://fs/read/docs/*", "in_force", 3)
     assert f"by {grant['id']}" in arbor("agent", "capability", "why", vega, "arbor://fs/read/docs/a").out
-    twice = arbor("agent", "capability", "grant", vega, "arbor://fs/read/docs/*")
-    assert (twice.code, grant["id"] in twice.err) == (1, True)
+    repeated = arbor("agent", "capability", "grant", vega, "arbor://fs/read/docs/*")
+    assert (repeated.code, grant["id"] in repeated.err) == (1, True)
 
     part = ("--to", "Lyra", "--resource", "arbor://fs/read/docs/a")
     delegated = arbor("agent", "capability", "delegate", vega, grant["id"], *part, *LIMITS, "--json").json
@@ -56,9 +45,9 @@ def test_an_action_is_granted_by_its_name_within_limits(arbor: Arbor, vega: str)
     assert "9 uses" in grant
     shown = arbor("agent", "capability", "list", vega).out
     assert "reprioritize" in shown
-    for wrong in (
+    for invalid in (
         ("--hours", "nine to five"),
         ("--rate-uses", "5"),
         ("--time-zone", "Nowhere", "--hours", "09:00-17:00"),
     ):
-        assert arbor("agent", "capability", "grant", vega, "observe", *wrong).code == 1
+        assert arbor("agent", "capability", "grant", vega, "observe", *invalid).code == 1

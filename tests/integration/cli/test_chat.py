@@ -10,13 +10,9 @@ from apps.heartbeats.services.calls import calls
 from arbor.errors import ModelUnavailable
 from arbor.models.ports import ScriptedModel, ScriptedStream
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
 
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    """Create an active agent; return its name."""
-    assert arbor("agent", "create", "Vega", "--template", "Scout", "--start").code == 0
-    return "Vega"
+__all__ = ["vega"]
 
 
 def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None:
@@ -32,8 +28,8 @@ def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None
         True,
         True,
     )
-    read = arbor("chat", vega, "--history", "--json").json["turns"]
-    assert [turn["speaker"] for turn in read] == ["user", "agent"]
+    turns = arbor("chat", vega, "--history", "--json").json["turns"]
+    assert [turn["speaker"] for turn in turns] == ["user", "agent"]
     assert "the gate code is 4711" in arbor("recall", vega, "gate code").out
     assert "no answer" not in arbor("chat", vega, "--history").out
 
@@ -48,7 +44,7 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "why"),
+    ("arguments", "code", "reason"),
     [
         (("chat", "Vega", "--json"), 2, "--json needs --message or --history"),
         (("chat", "Vega", "--message", " "), 1, "a message has 1 to 8,000 characters, this one is empty\n"),
@@ -60,13 +56,13 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
         (("memory", "thoughts", "Vega", "-n", "51"), 2, "51"),
     ],
 )
-def test_a_wrong_command_explains_itself_with_its_exit_code(
-    arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int, why: str
+def test_an_invalid_command_explains_its_error(
+    arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
     ran = arbor(*arguments)
 
     assert ran.code == code
-    assert why in ran.err
+    assert reason in ran.err
 
 
 def test_preferences_are_set_listed_and_removed(arbor: Arbor, vega: str) -> None:
@@ -110,19 +106,19 @@ def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:
     assert arbor("memory", "thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"
 
 
-def test_a_streamed_reply_is_printed_whole_and_once(
+def test_a_streamed_reply_is_printed_in_full_and_once(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = json.dumps({"thinking": "", "reply": "The tide is [high] now. Come at eight!\n- Bring a rope."})
-    pieces = [text[at : at + 6] for at in range(0, len(text), 6)]
-    model = ScriptedModel(ScriptedStream(pieces=pieces), repeat=True)
+    parts = [text[at : at + 6] for at in range(0, len(text), 6)]
+    model = ScriptedModel(ScriptedStream(pieces=parts), repeat=True)
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
 
-    once = arbor("chat", vega, "--message", "When may I come?")
+    single = arbor("chat", vega, "--message", "When may I come?")
     talked = arbor("chat", vega, stdin="And tomorrow?\n")
 
     shown = "Vega> The tide is [high] now. Come at eight!\n- Bring a rope.\n"
-    assert (once.code, once.out) == (0, shown)
+    assert (single.code, single.out) == (0, shown)
     assert shown in talked.out
 
 

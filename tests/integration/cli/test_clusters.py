@@ -69,8 +69,8 @@ def test_a_recall_without_a_clear_memory_shows_clusters(arbor: Arbor, vega: Agen
     assert cluster["name"] == cluster_of(vega).name
     assert "on the tip of the tongue: coltrane" in arbor("recall", "Vega", "who was it again").out
     assert arbor("recall", "Vega", "coltrane saxophone", "--json").json["tip_of_the_tongue"] == []
-    (same,) = arbor("memory", "cluster", "tip", "Vega", "coltrane saxophone", "--json").json["clusters"]
-    assert same["cluster_id"] == cluster["cluster_id"]
+    (found,) = arbor("memory", "cluster", "tip", "Vega", "coltrane saxophone", "--json").json["clusters"]
+    assert found["cluster_id"] == cluster["cluster_id"]
 
 
 def test_a_cluster_is_renamed_and_refreshed(arbor: Arbor, vega: Agent) -> None:

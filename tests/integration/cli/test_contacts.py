@@ -11,21 +11,16 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import DeliveryStatus
-from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.contacts import OutboxMessageFactory
-from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.cli.conftest import Arbor
-from tests.integration.contacts.receivers import a_web_receiver
+from tests.integration.contacts.conftest import make_agent
+from tests.integration.contacts.receivers import run_web_receiver
 
 
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     """Return an agent of the only tenant."""
-    with tenant_transaction(tenant.id):
-        created: Agent = AgentFactory.create(name="Vega")
-        AgentStateFactory.create(agent=created)
-        ScheduleFactory.create(agent=created)
-    return created
+    return make_agent(tenant, "Vega")
 
 
 def store_message(agent: Agent, **values: Any) -> OutboxMessage:
@@ -74,17 +69,17 @@ def test_the_secret_of_a_new_webhook_is_shown_once(arbor: Arbor, agent: Agent) -
     assert "It is not shown again" in ran
 
 
-def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent) -> None:
+def test_lists_show_only_the_host_of_a_webhook_url(arbor: Arbor, agent: Agent) -> None:
     secret = "https://example.org/s3cret-path?token=s3cret-token"
     added = arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
     failed = store_message(agent, kind="webhook", target=secret, status="failed", sent_at=None)
     store_message(agent, kind="email", target="ann@example.org")
-    outputs = [
-        added.out,
-        *(arbor(what, "list", *how).out for what in ("channel", "outbox") for how in ((), ("--json",))),
-        arbor("contact", "outbox", "retry", str(failed.id), "--json").out,
+    lists = [
+        arbor("contact", rows, "list", *form) for rows in ("channel", "outbox") for form in ((), ("--json",))
     ]
-    assert "s3cret" not in "".join(outputs)
+    assert all(ran.code == 0 for ran in lists)
+    retried = arbor("contact", "outbox", "retry", str(failed.id), "--json")
+    assert "s3cret" not in "".join(ran.out for ran in (added, *lists, retried))
     assert added.json["target"] == "https://example.org/…"
     messages = arbor("contact", "outbox", "list", "--json").json["messages"]
     assert {message["target"] for message in messages} == {"https://example.org/…", "ann@example.org"}
@@ -102,7 +97,7 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
         (("--kind", "inbox", "--to", "here"), "the inbox has no target"),
     ],
 )
-def test_a_target_that_cannot_be_is_refused(
+def test_an_invalid_target_is_refused(
     arguments: tuple[str, ...], message: str, arbor: Arbor, agent: Agent
 ) -> None:
     ran = arbor("contact", "channel", "add", "x", *arguments)
@@ -110,7 +105,7 @@ def test_a_target_that_cannot_be_is_refused(
     assert message in " ".join(ran.err.split())
 
 
-def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
+def test_a_channel_name_in_use_is_refused(arbor: Arbor, agent: Agent) -> None:
     for code in (0, 1):
         ran = arbor("contact", "channel", "add", "me", "--kind", "inbox")
         assert ran.code == code
@@ -118,9 +113,9 @@ def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
     assert "there is no channel 'you'; there is: me" in arbor("contact", "channel", "test", "you").err
 
 
-def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> None:
+def test_a_channel_is_tested(arbor: Arbor, agent: Agent, settings: Any) -> None:
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
-    with a_web_receiver() as receiver:
+    with run_web_receiver() as receiver:
         arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", receiver.url)
         assert "ops works" in arbor("contact", "channel", "test", "ops").out
         assert b"Arbor tries this channel" in receiver.requests[0].body
@@ -146,7 +141,7 @@ def test_the_inbox_is_listed_read_and_answered(arbor: Arbor, agent: Agent) -> No
         assert Percept.objects.get().content == "> The river froze.\nWalk with care."
 
 
-def test_a_message_that_is_not_there_is_not_read(arbor: Arbor, agent: Agent) -> None:
+def test_an_unknown_message_is_not_read(arbor: Arbor, agent: Agent) -> None:
     ran = arbor("inbox", "read", "0c5512aa")
     assert ran.code == 1
     assert "this tenant has no outbox message '0c5512aa'" in ran.err
@@ -181,7 +176,7 @@ def test_status_and_doctor_report_undelivered_messages(arbor: Arbor, agent: Agen
     assert "1 messages of agents were not delivered" in arbor("doctor").out
 
 
-def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:
+def test_messages_of_another_tenant_are_not_found(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:
     message = store_message(agent)
     ran = arbor("inbox", "read", str(message.id), "--tenant", other_tenant.slug)
     assert ran.code == 1
@@ -191,11 +186,7 @@ def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, othe
 @pytest.fixture
 def two_agents(agent: Agent, other_tenant: Tenant) -> tuple[Agent, Agent]:
     """Return an agent of each of two tenants."""
-    with tenant_transaction(other_tenant.id):
-        other: Agent = AgentFactory.create(name="Rigel")
-        AgentStateFactory.create(agent=other)
-        ScheduleFactory.create(agent=other)
-    return agent, other
+    return agent, make_agent(other_tenant, "Rigel")
 
 
 def slug_of(agent: Agent) -> str:

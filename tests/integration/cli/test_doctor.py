@@ -34,7 +34,7 @@ def remembering(arbor: Arbor, one_tenant: str) -> Arbor:
     return arbor
 
 
-def test_a_database_of_one_model_is_well(remembering: Arbor) -> None:
+def test_a_database_of_one_model_passes_the_checks(remembering: Arbor) -> None:
     for check in (check_vectors, check_embedder, check_minds, check_backlog):
         assert check().verdict is CheckVerdict.OK, check()
     assert "wordllama/l2_supercat_256, 256 dimensions, answered in" in check_embedder().detail
@@ -89,7 +89,7 @@ def test_a_failing_embedder_is_reported_with_the_reason(
         embedding.embedder_for.cache_clear()
 
 
-def test_settings_of_an_impossible_model_fail_the_checks(remembering: Arbor, settings: Any) -> None:
+def test_settings_of_an_invalid_model_fail_the_checks(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 4096
     for check in (check_embedder, check_minds):
         result = check()
@@ -102,7 +102,7 @@ def test_an_invalid_setting_is_reported_with_the_valid_values(remembering: Arbor
     assert "is auto, always, never, got 'sometimes'" in check_embedder().detail
 
 
-def test_a_closed_web_is_well_and_an_open_one_is_described(settings: Any) -> None:
+def test_a_closed_web_passes_and_an_open_web_is_described(settings: Any) -> None:
     check = check_web()
     assert (check.verdict, "ARBOR_SEARCH_URL" in check.detail, "ARBOR_WEB_ALLOW" in check.detail) == (
         CheckVerdict.OK,
@@ -125,8 +125,8 @@ def test_doctor_shows_the_ages_and_sizes_of_history(remembering: Arbor, settings
     assert re.match(r"heartbeats 90 d \(\d+ MB\), calls for ever \(\d+ MB\), ", check.detail)
 
 
-class ReadyAnswer(BaseHTTPRequestHandler):
-    """Answers `/readyz` like the API."""
+class ReadyHandler(BaseHTTPRequestHandler):
+    """A handler that answers `/readyz` like the API."""
 
     reached = {"database": True, "broker": True}
 
@@ -143,7 +143,7 @@ class ReadyAnswer(BaseHTTPRequestHandler):
 @pytest.fixture
 def api_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
     """Return the port of a server that answers like the API, for an installation without `arbor up`."""
-    server = HTTPServer(("127.0.0.1", 0), ReadyAnswer)
+    server = HTTPServer(("127.0.0.1", 0), ReadyHandler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     monkeypatch.setenv("ARBOR_API_PORT", str(server.server_port))
@@ -154,12 +154,14 @@ def api_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
     server.server_close()
 
 
-def test_an_api_that_is_ready_is_well(api_port: int) -> None:
+def test_a_ready_api_passes_the_check(api_port: int) -> None:
     assert (check_api().verdict, check_api().detail) == (CheckVerdict.OK, f"http://127.0.0.1:{api_port}/")
 
 
-def test_an_api_names_the_server_that_it_misses(api_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReadyAnswer, "reached", {"database": True, "broker": False})
+def test_a_server_that_the_api_does_not_reach_is_named(
+    api_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReadyHandler, "reached", {"database": True, "broker": False})
     check = check_api()
     assert check.verdict is CheckVerdict.FAIL
     assert "is not ready: it does not reach broker" in check.detail

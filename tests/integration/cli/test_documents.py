@@ -31,7 +31,7 @@ def _captured(database: None) -> Iterator[None]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a document of each kind, three broken ones, and files that are no documents."""
+    """Return a folder with a document of each kind, three broken documents, and files that are no documents."""
     folder = tmp_path / "docs"
     (folder / "hr").mkdir(parents=True)
     (folder / ".hidden").mkdir()
@@ -69,8 +69,8 @@ def test_mixed_documents_are_indexed_and_broken_ones_reported(
         "documents"
     ]
     assert failed["error"]
-    again = arbor("document", "add", str(folder))
-    assert (again.code, "10 unchanged" in again.out, "broken.pdf" in again.out) == (1, True, True)
+    repeated = arbor("document", "add", str(folder))
+    assert (repeated.code, "10 unchanged" in repeated.out, "broken.pdf" in repeated.out) == (1, True, True)
 
 
 def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, folder: Path) -> None:
@@ -133,7 +133,7 @@ def test_doctor_names_documents_with_faults(tenant: Tenant, state: dict[str, Any
     )
 
 
-def test_an_agent_is_limited(arbor: Arbor, vega: str) -> None:
+def test_an_agent_is_limited_to_categories(arbor: Arbor, vega: str) -> None:
     def limit(*options: str) -> object:
         return arbor("document", "limit", vega, *options, "--json").json["categories"]
 
@@ -146,25 +146,25 @@ def test_an_agent_is_limited(arbor: Arbor, vega: str) -> None:
     assert arbor("document", "limit", vega, "--all", "--none").code == 2
 
 
-def test_a_folder_is_taken_over(arbor: Arbor, one_tenant: str, folder: Path) -> None:
+def test_a_folder_is_synchronized(arbor: Arbor, one_tenant: str, folder: Path) -> None:
     first = arbor("document", "watch", str(folder), "--once", "--category", "wiki", "--json").json
     assert first["added"] == 10
     (folder / "note-0.md").unlink()
     (folder / "note-1.md").write_text("# Note 1\n\nAbout another topic.")
     second = arbor("document", "watch", str(folder), "--once", "--json").json
     assert (second["withdrawn"], second["changed"], second["added"]) == (1, 1, 0)
-    assert _names(arbor, "--status", "withdrawn") == ["note-0.md"]
+    assert listed_names(arbor, "--status", "withdrawn") == ["note-0.md"]
     (folder / "note-0.md").write_text("# Note 0\n\nIt is back.")
     (folder / "note-9.md").write_text("# Note 9\n\nIt is new.")
     arbor("document", "watch", str(folder), "--once", "--draft")
-    assert _names(arbor, "--status", "draft") == ["note-9.md"]
-    assert _names(arbor, "--status", "withdrawn") == ["note-0.md"]
+    assert listed_names(arbor, "--status", "draft") == ["note-9.md"]
+    assert listed_names(arbor, "--status", "withdrawn") == ["note-0.md"]
     missing = arbor("document", "watch", str(folder / "nowhere"))
     assert (missing.code, "there is no folder" in missing.err) == (1, True)
-    assert len(_names(arbor, "--status", "published")) == 9
+    assert len(listed_names(arbor, "--status", "published")) == 9
 
 
-def _names(arbor: Arbor, *options: str) -> list[str]:
+def listed_names(arbor: Arbor, *options: str) -> list[str]:
     return [row["name"] for row in arbor("document", "list", *options, "--json").json["documents"]]
 
 
@@ -177,14 +177,14 @@ def test_a_persons_decision_outlasts_the_next_sync(arbor: Arbor, one_tenant: str
     arbor("document", "file", "note-1.md", "secret")
     (tmp_path / "note-2.md").rename(tmp_path / "away")
     arbor(*watch)
-    assert _names(arbor, "--status", "withdrawn", "--text", "note-2") == ["note-2.md"]
+    assert listed_names(arbor, "--status", "withdrawn", "--text", "note-2") == ["note-2.md"]
     # A file that comes back is published again, because no person withdrew its document.
     (tmp_path / "away").rename(tmp_path / "note-2.md")
     (tmp_path / "note-1.md").write_text("About another topic.")
     arbor(*watch)
-    assert _names(arbor, "--status", "withdrawn") == ["note-0.md"]
-    assert _names(arbor, "--category", "secret", "--status", "published") == ["note-1.md"]
-    assert _names(arbor, "--category", "wiki", "--status", "published") == ["note-2.md"]
+    assert listed_names(arbor, "--status", "withdrawn") == ["note-0.md"]
+    assert listed_names(arbor, "--category", "secret", "--status", "published") == ["note-1.md"]
+    assert listed_names(arbor, "--category", "wiki", "--status", "published") == ["note-2.md"]
 
 
 def test_a_file_that_comes_back_restores_the_status(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
@@ -197,16 +197,16 @@ def test_a_file_that_comes_back_restores_the_status(arbor: Arbor, one_tenant: st
     for name in ("draft", "published", "withdrawn"):
         (tmp_path / f"{name}.md").rename(tmp_path / f"{name}.away")
     arbor(*watch)
-    assert set(_names(arbor, "--status", "withdrawn")) == {"draft.md", "published.md", "withdrawn.md"}
+    assert set(listed_names(arbor, "--status", "withdrawn")) == {"draft.md", "published.md", "withdrawn.md"}
     for name in ("draft", "published", "withdrawn"):
         (tmp_path / f"{name}.away").rename(tmp_path / f"{name}.md")
     arbor(*watch)
-    assert _names(arbor, "--status", "published") == ["published.md"]
-    assert set(_names(arbor, "--status", "draft")) == {"draft.md", "left.md"}
-    assert _names(arbor, "--status", "withdrawn") == ["withdrawn.md"]
+    assert listed_names(arbor, "--status", "published") == ["published.md"]
+    assert set(listed_names(arbor, "--status", "draft")) == {"draft.md", "left.md"}
+    assert listed_names(arbor, "--status", "withdrawn") == ["withdrawn.md"]
 
 
-def test_an_empty_folder_withdraws_nothing_unasked(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+def test_an_empty_folder_withdraws_only_when_allowed(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
     watch = ("document", "watch", str(tmp_path), "--once")
     assert arbor(*watch).code == 0
     (tmp_path / "a.md").write_text("One.")
@@ -214,9 +214,9 @@ def test_an_empty_folder_withdraws_nothing_unasked(arbor: Arbor, one_tenant: str
     (tmp_path / "a.md").unlink()
     refused = arbor(*watch)
     assert (refused.code, "1 documents would be withdrawn" in refused.err) == (1, True)
-    assert _names(arbor, "--status", "published") == ["a.md"]
+    assert listed_names(arbor, "--status", "published") == ["a.md"]
     assert arbor(*watch, "--allow-empty").code == 0
-    assert _names(arbor, "--status", "withdrawn") == ["a.md"]
+    assert listed_names(arbor, "--status", "withdrawn") == ["a.md"]
 
 
 def _options(tenant: Tenant, folder: Path) -> AddOptions:

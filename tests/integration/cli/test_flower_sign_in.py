@@ -1,4 +1,4 @@
-"""Flower checks accounts with the role of accounts alone."""
+"""Flower's check of accounts, which needs only the role of accounts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.factories.users import PASSWORD, UserFactory
 
 @pytest.fixture
 def accounts_only(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Take the passwords of the other roles away."""
+    """Refuse the connections of the other roles."""
     with monkeypatch.context() as patch:
         for alias in (APP, OPS):
             connections[alias].close()

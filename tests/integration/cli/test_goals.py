@@ -13,7 +13,7 @@ from apps.tenants.services import tenant_by_slug
 from tests.integration.cli.conftest import Arbor
 
 
-def titles(arbor: Arbor, *arguments: str) -> dict[str, str]:
+def goal_states(arbor: Arbor, *arguments: str) -> dict[str, str]:
     goals = arbor("goal", "list", "Vega", "--json", *arguments).json["goals"]
     return {goal["title"]: goal["state"] for goal in goals}
 
@@ -21,7 +21,7 @@ def titles(arbor: Arbor, *arguments: str) -> dict[str, str]:
 def test_goals_are_added_where_there_is_room(arbor: Arbor, vega: str) -> None:
     for title in ("Ford", "Bridge", "Ferry"):
         assert arbor("goal", "add", vega, title).code == 0
-    assert titles(arbor) == {
+    assert goal_states(arbor) == {
         "Survey the target area": "active",
         "Ford": "active",
         "Bridge": "active",
@@ -30,7 +30,7 @@ def test_goals_are_added_where_there_is_room(arbor: Arbor, vega: str) -> None:
     assert "Ferry" in arbor("goal", "list", vega).out
 
 
-def test_a_goal_takes_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: str) -> None:
+def test_a_goal_has_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: str) -> None:
     ran = arbor(
         "goal", "add", vega, "Ford", "--parent", "survey the target area", "--deadline", "2031-05-01", "--source",
         "derived", "--layer", "task", "--description", "It is on the map.",
@@ -45,10 +45,10 @@ def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: 
     ford = arbor("goal", "add", vega, "Find the ford", "--json").json["id"]
     assert arbor("goal", "note", vega, ford, "Half the bank is seen.", "--progress", "0.5").code == 0
     assert arbor("goal", "move", vega, ford[-8:], "queued").code == 0
-    assert titles(arbor)["Find the ford"] == "queued"
+    assert goal_states(arbor)["Find the ford"] == "queued"
     assert arbor("goal", "move", vega, "find the  FORD", "abandoned", "--reason", "It is dry.").code == 0
-    assert "Find the ford" not in titles(arbor)
-    assert titles(arbor, "--all")["Find the ford"] == "abandoned"
+    assert "Find the ford" not in goal_states(arbor)
+    assert goal_states(arbor, "--all")["Find the ford"] == "abandoned"
     with tenant_transaction(tenant_by_slug("acme").id):
         messages = list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
     assert messages[1:] == [
@@ -89,7 +89,7 @@ def test_progress_without_a_note_is_audited_with_its_share(arbor: Arbor, vega: s
         (["add", "Vega", "Ford", "--deadline", "soon"], 2, "2026-12-24"),
     ],
 )
-def test_a_wrong_command_explains_itself_with_its_exit_code(
+def test_an_invalid_command_explains_its_error(
     arbor: Arbor, vega: str, arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor("goal", *arguments)
@@ -123,7 +123,7 @@ def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, v
     assert "(its goal is completed)" in shown
 
 
-def test_a_wrong_parent_or_blocker_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
+def test_an_invalid_parent_or_blocker_is_refused(arbor: Arbor, vega: str) -> None:
     arbor("goal", "add", vega, "Ford")
     arbor("goal", "add", vega, "Bridge", "--parent", "Ford")
     for arguments, words in (
@@ -140,7 +140,7 @@ def test_a_wrong_parent_or_blocker_is_refused_with_the_reason(arbor: Arbor, vega
     assert arbor("goal", "edit", vega, "Bridge", "--no-parent").code == 0
 
 
-def test_plans_are_drafted_started_shown_and_given_up(arbor: Arbor, vega: str) -> None:
+def test_plans_are_drafted_started_shown_and_abandoned(arbor: Arbor, vega: str) -> None:
     arbor("goal", "add", vega, "Ford")
     assert "has no plan" in arbor("goal", "plan", "show", vega, "Ford").out
     drafted = arbor(
@@ -155,8 +155,8 @@ def test_plans_are_drafted_started_shown_and_given_up(arbor: Arbor, vega: str) -
     assert (refused.code, "it waits for a boat" in refused.err) == (1, True)
     shown = arbor("goal", "plan", "met", vega, "Ford", "A boat").out
     assert ("needed, and has a boat" in shown, "1. committed recall: the bank" in shown) == (True, True)
-    given_up = arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
-    assert (given_up["status"], given_up["reason"]) == ("abandoned", "No boat.")
+    abandoned = arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
+    assert (abandoned["status"], abandoned["reason"]) == ("abandoned", "No boat.")
     assert "no plan that is active" in arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "x").err
     assert (
         "a step is ACTION: WHAT FOR" in arbor("goal", "plan", "add", vega, "Ford", "--step", "fly: away").err

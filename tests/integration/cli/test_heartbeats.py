@@ -24,22 +24,18 @@ from apps.tenants.services import tenant_by_slug
 from arbor.errors import TransitionIllegal
 from tests.factories.heartbeats import ProcessFactory
 from tests.integration.cli.conftest import Arbor
+from tests.integration.cli.conftest import active_vega as vega
+
+__all__ = ["vega"]
 
 
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
-    assert ran.code == 0, ran.err
-    return "Vega"
-
-
-def announce(*queues: str, minutes_ago: int = 0) -> None:
+def report_workers(*queues: str, minutes_ago: int = 0) -> None:
     for queue_name in queues:
         seen_at = timezone.now() - timedelta(minutes=minutes_ago)
         ProcessFactory(name=f"host:{queue_name}", queues=queue_name, seen_at=seen_at)
 
 
-def work(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
+def run_worker(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
     try:
         while (message := messages.get()) is not None:
             arguments = message.arguments
@@ -58,15 +54,15 @@ def work(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
 @pytest.fixture
 def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run a fleet of one thread, whose broker is a queue in memory."""
-    announce("heartbeat", "llm,embedding")
+    report_workers("heartbeat", "llm,embedding")
     messages: queue.SimpleQueue[TaskMessage | None] = queue.SimpleQueue()
 
-    def put(several: Iterable[TaskMessage]) -> None:
-        for message in several:
+    def put(published: Iterable[TaskMessage]) -> None:
+        for message in published:
             messages.put(message)
 
     monkeypatch.setattr(queues, "publish_batched", put)
-    worker = threading.Thread(target=work, args=(messages,))
+    worker = threading.Thread(target=run_worker, args=(messages,))
     worker.start()
     yield
     messages.put(None)
@@ -93,7 +89,7 @@ def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, vega: st
     assert trace["narrative"]
 
 
-def test_the_trace_reads_like_a_story(arbor: Arbor, vega: str) -> None:
+def test_the_trace_shows_prompt_steps_actions_and_narrative(arbor: Arbor, vega: str) -> None:
     arbor("agent", "tell", vega, "What is there by the river?")
     text = arbor("agent", "run", vega).out
     for part in (
@@ -152,11 +148,11 @@ def test_the_audit_log_names_the_person_who_ran_an_agent(arbor: Arbor, vega: str
 
 def test_a_fleet_is_live_when_both_kinds_of_worker_reported_lately(database: None) -> None:
     assert not fleet_is_live()
-    announce("heartbeat")
+    report_workers("heartbeat")
     assert not fleet_is_live()
-    announce("llm,embedding", minutes_ago=1)
+    report_workers("llm,embedding", minutes_ago=1)
     assert not fleet_is_live()
-    announce("llm")
+    report_workers("llm")
     assert fleet_is_live()
 
 
@@ -170,16 +166,16 @@ def test_a_fleet_runs_the_heartbeat_and_each_step_is_printed_once(
     assert "Vega, heartbeat 1: done" in ran.out
 
 
-def test_a_fleet_can_be_left_alone(arbor: Arbor, vega: str, fleet: None) -> None:
+def test_a_heartbeat_runs_in_this_process_on_request(arbor: Arbor, vega: str, fleet: None) -> None:
     ran = arbor("agent", "run", vega, "--here", "--json")
     assert ran.json["status"] == "done"
     assert "this process" in ran.err
 
 
-def test_a_fleet_that_does_not_answer_is_not_waited_for_without_end(
+def test_the_wait_for_a_fleet_that_does_not_answer_ends(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    announce("heartbeat", "llm")
+    report_workers("heartbeat", "llm")
     monkeypatch.setattr(queues, "publish_batched", lambda messages: None)
     ran = arbor("agent", "run", vega, "--timeout", "1")
     assert ran.code == 1

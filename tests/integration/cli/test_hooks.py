@@ -35,10 +35,10 @@ def test_a_hook_is_created_changed_and_deleted(arbor: Arbor, vega: str) -> None:
     assert (changed["events"], changed["urgent_from"]) == ([], 0.8)
     assert (changed["mapping"]["title"], changed["mapping"]["text"]) == ("{data.title}", "{x}")
     assert arbor("contact", "hook", "change", "ops", "--never-urgent", "--json").json["urgent_from"] is None
-    again = arbor(
+    changed = arbor(
         "contact", "hook", "change", "ops", "--urgent-from", "0.9", "--event", "push", "--json"
     ).json
-    assert (again["events"], again["urgent_from"]) == (["push"], 0.9)
+    assert (changed["events"], changed["urgent_from"]) == (["push"], 0.9)
     assert not arbor("contact", "hook", "disable", "ops", "--json").json["active"]
     assert "off" in arbor("contact", "hook", "list").out
     assert arbor("contact", "hook", "enable", "ops", "--json").json["active"]
@@ -81,8 +81,12 @@ def test_a_mapping_is_tried_on_a_file(arbor: Arbor, vega: str, tmp_path: Path) -
     assert len(tried["warnings"]) == 2
     arbor("contact", "hook", "create", "ops", "--agent", vega, "--map", "title=Alarm: {data.title}")
     assert "Alarm: Flood" in arbor("contact", "hook", "try", str(sample), "--hook", "ops").out
-    for wrong, reason in (("title={a", "a single '{'"), ("colour=x", "'colour'"), ("title", "NAME=TEMPLATE")):
-        ran = arbor("contact", "hook", "try", str(sample), "--map", wrong)
+    for invalid, reason in (
+        ("title={a", "a single '{'"),
+        ("colour=x", "'colour'"),
+        ("title", "NAME=TEMPLATE"),
+    ):
+        ran = arbor("contact", "hook", "try", str(sample), "--map", invalid)
         assert ran.code != 0
         assert reason in ran.err
 
@@ -100,7 +104,7 @@ def test_deliveries_of_a_webhook_are_listed_and_sent_again(arbor: Arbor, one_ten
     assert arbor("contact", "hook", "deliveries", "--json").json["deliveries"] == []
     resent = arbor("contact", "webhook", "resend", delivery["id"], "--json").json
     assert resent["status"] == "resending"
-    again = arbor("contact", "webhook", "resend", delivery["id"])
-    assert (again.code, "again by itself" in again.err) == (1, True)
+    repeated = arbor("contact", "webhook", "resend", delivery["id"])
+    assert (repeated.code, "again by itself" in repeated.err) == (1, True)
     rotated = arbor("contact", "webhook", "rotate", "ops", "--json").json
     assert rotated["secret"].startswith("whsec_")

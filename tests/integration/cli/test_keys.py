@@ -22,7 +22,7 @@ def source(database: None, postgres: EmbeddedPostgres, tmp_path: Path) -> Iterat
         yield source
 
 
-def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) -> None:
+def test_the_master_key_is_rotated_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) -> None:
     secrets = make_secrets(tenant, agents=2)
     before = arbor("keys", "status", "--json").json
     assert before["other"] is None
@@ -52,9 +52,9 @@ def test_a_rotation_by_command(arbor: Arbor, source: KeySource, tenant: Tenant) 
         "provider keys": 1,
         "sessions": 1,
     }
-    again = arbor("keys", "rotate", "--batch", "1", "--json")
-    assert again.json["current"] == rotated.json["current"]
-    assert set(again.json["changed"].values()) <= {0}
+    repeated = arbor("keys", "rotate", "--batch", "1", "--json")
+    assert repeated.json["current"] == rotated.json["current"]
+    assert set(repeated.json["changed"].values()) <= {0}
     assert f"{before['current']} seals nothing any more" in arbor("keys", "status").out
     retired = arbor("keys", "retire", "--json")
     assert retired.json == {"current": rotated.json["current"], "retired": before["current"]}
@@ -78,7 +78,7 @@ def test_an_early_retirement_fails(arbor: Arbor, source: KeySource, tenant: Tena
     assert "run arbor keys rotate" in arbor("keys", "status").out
 
 
-def test_a_damaged_secret_is_an_exit_code(arbor: Arbor, source: KeySource, tenant: Tenant) -> None:
+def test_a_damaged_secret_fails_the_commands(arbor: Arbor, source: KeySource, tenant: Tenant) -> None:
     make_secrets(tenant, agents=1)
     with tenant_transaction(tenant.id):
         key = AgentKey.objects.get(purpose="signing")
@@ -91,7 +91,7 @@ def test_a_damaged_secret_is_an_exit_code(arbor: Arbor, source: KeySource, tenan
         assert "does not open" in ran.out
 
 
-def test_a_rotation_of_the_system_authority_by_command(arbor: Arbor, tenant: Tenant) -> None:
+def test_the_system_authority_is_rotated_by_command(arbor: Arbor, tenant: Tenant) -> None:
     make_secrets(tenant, agents=2)
     refused = arbor("keys", "authority", "retire")
     assert (refused.code, "there is none to retire" in refused.err) == (1, True)

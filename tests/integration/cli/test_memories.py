@@ -38,16 +38,16 @@ def test_a_conversation_is_read_and_its_bad_lines_are_listed(arbor: Arbor, vega:
     assert "expected `Speaker: text`, got 'nobody'" in ran.out
 
 
-def test_reading_it_again_adds_nothing(arbor: Arbor, vega: str, talk: str) -> None:
+def test_a_conversation_read_again_adds_nothing(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     ran = arbor("memory", "ingest", talk, "--agent", vega)
     assert "nothing new, 3 remembered already." in ran.out
-    again = arbor("memory", "ingest", talk, "--agent", vega, "--json").json
-    assert (again["stored"], again["duplicates"], again["sessions"]) == (0, 3, 1)
-    assert again["bad_lines"] == [{"line": 3, "reason": "expected `Speaker: text`, got 'nobody'"}]
+    repeated = arbor("memory", "ingest", talk, "--agent", vega, "--json").json
+    assert (repeated["stored"], repeated["duplicates"], repeated["sessions"]) == (0, 3, 1)
+    assert repeated["bad_lines"] == [{"line": 3, "reason": "expected `Speaker: text`, got 'nobody'"}]
 
 
-def test_a_file_of_which_nothing_can_be_read_is_a_failure(arbor: Arbor, vega: str, talk: str) -> None:
+def test_a_file_without_a_readable_line_fails(arbor: Arbor, vega: str, talk: str) -> None:
     ran = arbor("memory", "ingest", talk, "--agent", vega, "--format", "messages")
     assert ran.code == 1
     assert "4 lines could not be read" in ran.out
@@ -85,8 +85,8 @@ def test_one_dialog_of_a_set_is_chosen(arbor: Arbor, vega: str, tmp_path: Path) 
 def test_a_repeated_memory_is_stored_once_and_audited_twice(arbor: Arbor, vega: str) -> None:
     ran = arbor("remember", vega, "The archive opens at nine.", "--importance", "0.9", "--json")
     assert ran.json["new"] is True
-    again = arbor("remember", vega, "The archive opens at nine.")
-    assert "Vega knew that already." in again.out
+    repeated = arbor("remember", vega, "The archive opens at nine.")
+    assert "Vega knew that already." in repeated.out
     with tenant_transaction(tenant_by_slug("acme").id):
         row = Memory.objects.get(source="operator")
         assert str(row.id) == ran.json["id"]
@@ -95,13 +95,13 @@ def test_a_repeated_memory_is_stored_once_and_audited_twice(arbor: Arbor, vega: 
         assert list(messages).count("added a memory to Vega") == 2
 
 
-def test_a_memory_can_be_given_an_end(arbor: Arbor, vega: str) -> None:
+def test_a_memory_expires_at_a_given_time(arbor: Arbor, vega: str) -> None:
     ran = arbor("remember", vega, "The gate code is 4711.", "--expires", "2d", "--type", "episodic", "--json")
     until = datetime.fromisoformat(ran.json["expires_at"])
     assert abs(until - datetime.now(UTC) - timedelta(days=2)) < timedelta(minutes=1)
     assert "until 2099-01-02 00:00 UTC" in arbor("remember", vega, "Soon.", "--expires", "2099-01-02").out
-    for wrong in ("yesterday", "2020-01-01", "0", "999999999d"):
-        assert arbor("remember", vega, "Never.", "--expires", wrong).code == 2
+    for invalid in ("yesterday", "2020-01-01", "0", "999999999d"):
+        assert arbor("remember", vega, "Never.", "--expires", invalid).code == 2
 
 
 def test_a_text_can_come_from_standard_input(arbor: Arbor, vega: str) -> None:
@@ -138,13 +138,13 @@ def test_a_narrow_terminal_shows_the_terms_below_each_memory(
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     monkeypatch.setattr(memory_views, "_WIDE_COLUMNS", 10_000)
-    line, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
+    line, terms = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
     assert "Nora: I planted the quince in May." in line
-    assert "words ." in receipt
-    assert " + " in receipt
+    assert "words ." in terms
+    assert " + " in terms
 
 
-def test_the_receipt_is_whole_in_json_and_a_look_does_not_count(arbor: Arbor, vega: str, talk: str) -> None:
+def test_all_terms_are_in_json_and_no_access_is_counted(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     recalled = arbor("recall", vega, "quince", "-k", "3", "--json").json
     assert (recalled["agent"], recalled["tenant"], recalled["query"]) == ("Vega", "acme", "quince")
@@ -154,7 +154,7 @@ def test_the_receipt_is_whole_in_json_and_a_look_does_not_count(arbor: Arbor, ve
         assert not MemoryAccess.objects.exists()
 
 
-def test_an_agent_that_remembers_nothing_says_how_to_begin(arbor: Arbor, vega: str) -> None:
+def test_a_recall_without_memories_names_the_next_command(arbor: Arbor, vega: str) -> None:
     with tenant_transaction(tenant_by_slug("acme").id):
         Memory.objects.all().delete()
     ran = arbor("recall", vega, "quince")
@@ -163,13 +163,13 @@ def test_an_agent_that_remembers_nothing_says_how_to_begin(arbor: Arbor, vega: s
     assert arbor("recall", vega, "quince", "--json").json["results"] == []
 
 
-def test_a_wrong_limit_or_query_is_refused(arbor: Arbor, vega: str) -> None:
+def test_an_invalid_limit_or_query_is_refused(arbor: Arbor, vega: str) -> None:
     assert arbor("recall", vega, "quince", "-k", "0").code == 2
     assert arbor("recall", vega, " ").code == 1
     assert arbor("recall", "Nobody", "quince").code == 1
 
 
-def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
+def test_a_recall_is_filtered(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     arbor("memory", "add", vega, "Quinces want sun.", "--type", "semantic", "--concept", "garden")
 

@@ -9,7 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Edge, Memory, MemoryAccess
-from apps.memories.services.store import create as teach
+from apps.memories.services.store import create
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -18,16 +18,16 @@ from arbor.ids import uuid7
 from config.cli.kit.output import short
 from tests.factories.memories import MemoryFactory, PracticeFactory
 from tests.factories.selves import IdentityAspectFactory
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 # --- list and show -----------------------------------------------------------------------------------
 
 
 def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
-    quince = added(
+    quince = add_memory(
         arbor, "The quince was planted in May.", "semantic", "--importance", "0.9", "--concept", "garden"
     )
-    added(arbor, "Prune in winter.", "procedural", "--step", "Wait for frost", "--importance", "0.2")
+    add_memory(arbor, "Prune in winter.", "procedural", "--step", "Wait for frost", "--importance", "0.2")
 
     def ids(*options: str) -> list[str]:
         return [row["id"] for row in arbor("memory", "list", vega, "--json", *options).json["memories"]]
@@ -47,14 +47,16 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_recall_is_explained(arbor: Arbor, vega: str) -> None:
-    quince = added(arbor, "The quince was planted in May.", "semantic")
-    why = arbor("memory", "why", vega, "When was the quince planted?", "--memory", quince[-8:], "--json").json
-    assert (why["memory_id"], why["recalled"], why["reasons"]) == (
+    quince = add_memory(arbor, "The quince was planted in May.", "semantic")
+    explained = arbor(
+        "memory", "why", vega, "When was the quince planted?", "--memory", quince[-8:], "--json"
+    ).json
+    assert (explained["memory_id"], explained["recalled"], explained["reasons"]) == (
         quince,
         True,
         ["it is recalled, as number 1"],
     )
-    assert why["terms"]["words"] > 0
+    assert explained["terms"]["words"] > 0
     shown = arbor("memory", "why", vega, "quince", "--memory", quince, "--type", "episodic").out
     assert "It is semantic, and the filter asks for episodic." in shown
     filtered = arbor(
@@ -83,21 +85,15 @@ def test_a_foreign_memory_is_explained_like_an_unknown_one(
     assert "has no memory 'ID'" in errors.pop()
 
 
-def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:
-    chosen = added(
+def test_a_memory_is_shown_in_full_without_an_access(arbor: Arbor, vega: str) -> None:
+    chosen = add_memory(
         arbor,
         "We decided to read the gauge at slack water.",
         "procedural",
-        "--step",
-        "Wait for slack water",
-        "--step",
-        "Note the tide",
-        "--needs",
-        "a gauge",
-        "--concept",
-        "tide",
+        *("--step", "Wait for slack water", "--step", "Note the tide"),
+        *("--needs", "a gauge", "--concept", "tide"),
     )
-    other = added(arbor, "Slack water is short.")
+    other = add_memory(arbor, "Slack water is short.")
     assert (
         arbor("memory", "graph", "relate", vega, chosen, "requires", other, "--note", "by the log").code == 0
     )
@@ -111,7 +107,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
     (relation,) = shown["relations"]
     assert (relation["from"], relation["relation"], relation["note"]) == ("this", "requires", "by the log")
     assert shown["neighborhood"]["stale"] is True
-    people = arbor("memory", "show", vega, chosen).out
+    printed = arbor("memory", "show", vega, chosen).out
     for words in (
         "1. Wait for slack water",
         "2. Note the tide",
@@ -119,13 +115,13 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
         "Slack water is short.",
         "3 of 4",
     ):
-        assert words in people, words
+        assert words in printed, words
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not MemoryAccess.objects.exists()
 
 
 def test_a_memory_is_shown_with_its_resonance(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "I waited for the last passenger.")
+    chosen = add_memory(arbor, "I waited for the last passenger.")
     assert arbor("memory", "show", vega, chosen, "--json").json["resonance"] == {"score": 0.0, "aspects": []}
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
@@ -139,23 +135,23 @@ def test_a_memory_is_shown_with_its_resonance(arbor: Arbor, vega: str) -> None:
     assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
 
 
-@pytest.mark.parametrize("wrong", ["", "zzzz", "12345678", "01990000-0000-7000-8000-00000000abcd"])
-def test_an_unknown_id_says_what_would_be_right(arbor: Arbor, vega: str, wrong: str) -> None:
-    ran = arbor("memory", "show", vega, wrong)
+@pytest.mark.parametrize("unknown", ["", "zzzz", "12345678", "01990000-0000-7000-8000-00000000abcd"])
+def test_an_unknown_id_names_the_valid_forms(arbor: Arbor, vega: str, unknown: str) -> None:
+    ran = arbor("memory", "show", vega, unknown)
     assert ran.code == 1
     assert "its last 8 characters" in ran.err
 
 
-def test_another_agents_memory_is_not_found(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "Mine alone.")
+def test_a_memory_of_another_agent_is_not_found(arbor: Arbor, vega: str) -> None:
+    chosen = add_memory(arbor, "Mine alone.")
     assert arbor("agent", "create", "Rigel", "--template", "Scout").code == 0
     assert arbor("memory", "show", "Rigel", chosen).code == 1
     assert arbor("memory", "archive", "Rigel", chosen, "--reason", "x").code == 1
 
 
-def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
-    ice = added(arbor, "The river froze.", "episodic")
-    added(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
+def test_the_most_similar_memories_are_shown(arbor: Arbor, vega: str) -> None:
+    ice = add_memory(arbor, "The river froze.", "episodic")
+    add_memory(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
     similar = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
     assert [(memory["id"], memory["type"]) for memory in similar] == [(ice, "episodic")]
     assert similar[0]["similarity"] > 0.2
@@ -172,17 +168,12 @@ def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
 
 def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbor, vega: str) -> None:
     belief = arbor("self", "belief", "add", vega, "Ice holds.", "--confidence", "0.5", "--json").json["id"]
-    old = added(arbor, "The ice held all winter.", "semantic", "--source", "person:Ana@0.5")
-    new = added(
+    old = add_memory(arbor, "The ice held all winter.", "semantic", "--source", "person:Ana@0.5")
+    new = add_memory(
         arbor,
         "The ice broke in March.",
         "semantic",
-        "--source",
-        "document:log@0.9",
-        "--contradicts",
-        old,
-        "--against-belief",
-        belief,
+        *("--source", "document:log@0.9", "--contradicts", old, "--against-belief", belief),
     )
     shown = arbor("memory", "show", vega, new, "--json").json
     assert shown["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
@@ -225,13 +216,13 @@ def test_an_invalid_memory_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("kind", ["add", "remember"])
-def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
+def test_a_memory_that_cannot_be_audited_is_not_stored(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def fail(**_: Any) -> None:
         raise Invalid("the audit is full")
 
-    monkeypatch.setattr(teach, "record", fail)
+    monkeypatch.setattr(create, "record", fail)
     if kind == "add":
         belief = arbor("self", "belief", "add", vega, "Ice holds.", "--json").json["id"]
         ran = arbor(
@@ -246,13 +237,13 @@ def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
 
 
 def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str) -> None:
-    gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
+    gauge = add_memory(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     assert arbor("memory", "practise", vega, gauge, "--success", "--json").json["success_rate"] == 1.0
     assert "worked out 1 of 2 times" in arbor("memory", "practise", vega, gauge, "--failure").out
     practice = arbor("memory", "show", vega, gauge, "--json").json["practice"]
     assert practice == {"successes": 1, "failures": 1}
     assert arbor("memory", "practise", vega, gauge).code == 2
-    fact = added(arbor, "The tide turns.")
+    fact = add_memory(arbor, "The tide turns.")
     refused = arbor("memory", "practise", vega, fact, "--success")
     assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -261,25 +252,14 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
 
 
 def test_a_recalled_procedure_is_shown_with_its_steps(arbor: Arbor, vega: str) -> None:
-    arbor(
-        "memory",
-        "add",
-        vega,
-        "How to tie up",
-        "--type",
-        "procedural",
-        "--step",
-        "Pass the line",
-        "--step",
-        "Tie it",
-    )
+    add_memory(arbor, "How to tie up", "procedural", "--step", "Pass the line", "--step", "Tie it")
     found, *_ = arbor("recall", vega, "How do I tie up?", "--json").json["results"]
     assert found["details"] == ["steps: 1. Pass the line; 2. Tie it", "not tried yet"]
     assert "1. Pass the line" in arbor("recall", vega, "How do I tie up?").out
 
 
 def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> None:
-    fact = added(arbor, "The quay was dredged.", "semantic", "--source", "person:Ana@0.5")
+    fact = add_memory(arbor, "The quay was dredged.", "semantic", "--source", "person:Ana@0.5")
     before = arbor("memory", "show", vega, fact, "--json").json["trust"]
     log = ("memory", "source", vega, fact, "--kind", "document", "--reference", "harbour-log")
     raised = arbor(*log, "--trust", "0.9", "--json").json["trust"]
@@ -288,7 +268,7 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     shown = arbor("memory", "show", vega, fact, "--json").json
     assert [source["reference"] for source in shown["detail"]["sources"]] == ["Ana", "harbour-log"]
     assert arbor(*log, "--trust", "7").code == 2
-    gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
+    gauge = add_memory(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")
     assert (refused.code, "only a semantic memory has sources" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):

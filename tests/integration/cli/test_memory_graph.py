@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -22,7 +23,7 @@ from tests.factories.memories import (
     ConceptFactory,
     MemoryConceptFactory,
 )
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes, in a boot.\n"
 
@@ -31,25 +32,25 @@ TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes,
 
 
 def test_an_episode_is_listed_and_shown_with_its_members_in_order(
-    arbor: Arbor, vega: str, tmp_path: pytest.TempPathFactory
+    arbor: Arbor, vega: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "talk.txt"  # type: ignore[operator]
+    path = tmp_path / "talk.txt"
     path.write_text(TALK, encoding="utf-8")
     arbor("memory", "ingest", str(path), "--agent", vega)
     (row,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
     assert row["size"] == 3
     with tenant_transaction(tenant_by_slug("acme").id):
         Episode.objects.update(summary="Nora planted [bold]quinces[/bold].", ended_at=datetime.now(UTC))
-    one = arbor("memory", "episodes", vega, short(row["id"]), "--json").json
-    assert [memory["role"] for memory in one["memories"]] == ["Nora", "Ilja", "Nora"]
-    people = arbor("memory", "episodes", vega, row["id"]).out
-    assert "Nora planted [bold]quinces[/bold]." in people
-    assert "By the south wall?" in people
+    shown = arbor("memory", "episodes", vega, short(row["id"]), "--json").json
+    assert [memory["role"] for memory in shown["memories"]] == ["Nora", "Ilja", "Nora"]
+    printed = arbor("memory", "episodes", vega, row["id"]).out
+    assert "Nora planted [bold]quinces[/bold]." in printed
+    assert "By the south wall?" in printed
     assert "Nora planted" in arbor("memory", "episodes", vega).out
 
 
 def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The quince was planted in May.")
+    chosen = add_memory(arbor, "The quince was planted in May.")
     with tenant_transaction(tenant_by_slug("acme").id):
         memory_row = Memory.objects.get(id=chosen)
         cluster = ClusterFactory(agent=memory_row.agent, name="garden")
@@ -58,14 +59,14 @@ def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str)
         assert Cluster.objects.count() == 2
     names = [row["name"] for row in arbor("memory", "cluster", "list", vega, "--json").json["clusters"]]
     assert set(names) == {"garden", "kitchen"}
-    one = arbor("memory", "cluster", "show", vega, short(cluster.id), "-k", "5", "--json").json
-    assert [memory["id"] for memory in one["memories"]] == [chosen]
-    assert [row["name"] for row in one["related"]] == ["kitchen"]
+    shown = arbor("memory", "cluster", "show", vega, short(cluster.id), "-k", "5", "--json").json
+    assert [memory["id"] for memory in shown["memories"]] == [chosen]
+    assert [row["name"] for row in shown["related"]] == ["kitchen"]
     assert "The quince was planted" in arbor("memory", "cluster", "show", vega, str(cluster.id)).out
 
 
 def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The tide turned.")
+    chosen = add_memory(arbor, "The tide turned.")
     with tenant_transaction(tenant_by_slug("acme").id):
         row = Memory.objects.get(id=chosen)
         water = ConceptFactory(agent=row.agent, name="water")
@@ -84,9 +85,9 @@ def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
 # --- the graph ---------------------------------------------------------------------------------------
 
 
-def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
+def test_the_graph_is_queried(arbor: Arbor, vega: str) -> None:
     frost, ice, ferry = (
-        added(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
+        add_memory(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
     )
     for cause, effect in ((frost, ice), (ice, ferry)):
         assert arbor("memory", "graph", "relate", vega, cause, "causes", effect, "--weight", "0.8").code == 0
@@ -117,7 +118,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
 
 
 def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
-    frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
+    frost, ice = add_memory(arbor, "Frost came."), add_memory(arbor, "The river froze.")
     for relation in ("causes", "supports"):
         arbor("memory", "graph", "relate", vega, frost, relation, ice)
     only = arbor("memory", "graph", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
@@ -130,7 +131,7 @@ def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
 
 
 def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: str) -> None:
-    ice = added(arbor, "The river froze.")
+    ice = add_memory(arbor, "The river froze.")
     assert "Nothing" in arbor("memory", "mind", "active", vega).out
     arbor("recall", vega, "the river")
     assert arbor("memory", "mind", "active", vega, "--json").json["memories"] == []
@@ -146,7 +147,7 @@ def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: 
 
 @pytest.mark.parametrize("relation", ["causes", "adores"])
 def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: str) -> None:
-    chosen = added(arbor, "Alone.")
+    chosen = add_memory(arbor, "Alone.")
     assert arbor("memory", "graph", "relate", vega, chosen, relation, chosen).code == (
         1 if relation == "causes" else 2
     )
@@ -154,8 +155,8 @@ def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: st
     assert arbor("memory", "graph", "causes", vega, chosen, "--hops", "99").code == 2
 
 
-def test_evidence_by_a_person_is_proposed_and_taken_back(arbor: Arbor, vega: str) -> None:
-    frost = added(arbor, "Frost in May is rare.")
+def test_evidence_by_a_person_is_proposed_and_removed(arbor: Arbor, vega: str) -> None:
+    frost = add_memory(arbor, "Frost in May is rare.")
     believed = arbor(
         "self", "belief", "add", vega, "Frost comes in May.", "--confidence", "0.6", "--json"
     ).json
@@ -168,16 +169,6 @@ def test_evidence_by_a_person_is_proposed_and_taken_back(arbor: Arbor, vega: str
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not BeliefEvidence.objects.exists()
 
-    fact = arbor(
-        "memory",
-        "add",
-        vega,
-        "It froze in May.",
-        "--type",
-        "semantic",
-        "--supports-belief",
-        believed["id"],
-        "--json",
-    ).json
+    fact = add_memory(arbor, "It froze in May.", "semantic", "--supports-belief", believed["id"])
     with tenant_transaction(tenant_by_slug("acme").id):
-        assert BeliefEvidence.objects.get(memory_id=fact["id"]).supports
+        assert BeliefEvidence.objects.get(memory_id=fact).supports

@@ -1,4 +1,4 @@
-"""`arbor openapi` prints the document of the API, and compares it with the committed one."""
+"""`arbor openapi`, which prints the document of the API and compares it with the committed one."""
 
 from __future__ import annotations
 

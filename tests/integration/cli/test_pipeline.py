@@ -1,4 +1,4 @@
-"""`arbor ops pipeline`: validate, run dry and draw a graph."""
+"""`arbor ops pipeline`: validation, dry run and drawing of a graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_graph_of_every_agent_is_valid(arbor: Arbor) -> None:
+def test_the_default_graph_is_valid(arbor: Arbor) -> None:
     ran = arbor("ops", "pipeline", "validate", "--json")
 
     assert (ran.code, ran.json["valid"], ran.json["faults"]) == (0, True, [])
@@ -35,7 +35,7 @@ def test_the_graph_of_every_agent_is_valid(arbor: Arbor) -> None:
     assert "valid: heartbeat" in arbor("ops", "pipeline", "validate").out
 
 
-def test_every_fault_of_a_graph_is_listed_and_the_exit_code_says_it(arbor: Arbor, tmp_path: Path) -> None:
+def test_every_fault_of_a_graph_is_listed_and_fails(arbor: Arbor, tmp_path: Path) -> None:
     path = tmp_path / "broken.dot"
     path.write_text(BROKEN)
 
@@ -44,8 +44,8 @@ def test_every_fault_of_a_graph_is_listed_and_the_exit_code_says_it(arbor: Arbor
     assert (ran.code, ran.json["valid"]) == (1, False)
     assert len(ran.json["faults"]) == 4
     assert any("no handler is called 'fly'" in fault for fault in ran.json["faults"])
-    people = arbor("ops", "pipeline", "validate", str(path))
-    assert (people.code, "no handler is called 'fly'" in people.out) == (1, True)
+    printed = arbor("ops", "pipeline", "validate", str(path))
+    assert (printed.code, "no handler is called 'fly'" in printed.out) == (1, True)
     assert arbor("ops", "pipeline", "run", "--dry", str(path)).code == 1
     assert arbor("ops", "pipeline", "viz", str(path)).code == 1
 
@@ -70,7 +70,7 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
         (("run", "--dry", "--set", "turn=two"), 1, "turn must be of type int, like 1, got 'two'"),
     ],
 )
-def test_a_wrong_command_explains_itself_with_its_exit_code(
+def test_an_invalid_command_explains_its_error(
     arbor: Arbor, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     ran = arbor("ops", "pipeline", *arguments)
@@ -103,8 +103,8 @@ def test_a_dry_run_shows_its_path_and_writes_no_row(arbor: Arbor, tmp_path: Path
     with connections["ops"].cursor() as cursor:
         cursor.execute("SELECT count(*) FROM heartbeats_heartbeat")
         assert cursor.fetchone() == (0,)
-    people = arbor("ops", "pipeline", "run", "--dry", "--outcome", "llm_reflect=failure")
-    assert (people.code, "exit failed: failure" in people.out) == (0, True)
+    printed = arbor("ops", "pipeline", "run", "--dry", "--outcome", "llm_reflect=failure")
+    assert (printed.code, "exit failed: failure" in printed.out) == (0, True)
 
 
 def test_a_dry_run_starts_at_a_given_turn(arbor: Arbor, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_graph_is_drawn_as_svg(arbor: Arbor, own: str, tmp_path: Path) -> None
     assert (refused.code, refused.err.startswith("arbor: ")) == (1, True)
 
 
-def test_an_agents_own_graph_goes_before_that_of_every_agent(arbor: Arbor, one_tenant: str) -> None:
+def test_an_agents_own_graph_replaces_the_default(arbor: Arbor, one_tenant: str) -> None:
     arbor("agent", "create", "Vega", "--template", "Researcher")
     assert arbor("ops", "pipeline", "validate", "Vega", "--json").json["name"] == "heartbeat"
     with tenant_transaction(tenant_by_slug(one_tenant).id):

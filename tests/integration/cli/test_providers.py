@@ -1,22 +1,11 @@
-"""`arbor provider`: a key from a file or standard input is tried, stored and never printed."""
+"""`arbor provider`: keys from a file or standard input, tried, stored and never printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.integration.cli.conftest import Arbor
-from tests.support.provider_server import KEY, ProviderServer, provider_server
-
-
-@pytest.fixture
-def provider(settings: Any) -> Iterator[ProviderServer]:
-    settings.ARBOR_MODEL_ALLOW_PRIVATE = True
-    with provider_server() as server:
-        yield server
+from tests.support.provider_server import KEY, ProviderServer
 
 
 def test_a_key_in_a_file_is_entered_and_removed(
@@ -42,9 +31,9 @@ def test_a_key_in_a_file_is_entered_and_removed(
 
 
 def test_a_key_has_one_source(arbor: Arbor, one_tenant: str, provider: ProviderServer) -> None:
-    twice = arbor("provider", "add", "openai", "--key-stdin", "--no-key")
-    assert twice.code == 2
-    assert "one of --key-file, --key-stdin and --no-key" in twice.err
+    ambiguous = arbor("provider", "add", "openai", "--key-stdin", "--no-key")
+    assert ambiguous.code == 2
+    assert "one of --key-file, --key-stdin and --no-key" in ambiguous.err
     provider.key = ""
     refused = arbor("provider", "add", "vllm", "--no-key", "--url", provider.base_url)
     assert refused.code == 1

@@ -1,4 +1,4 @@
-"""`arbor memory reembed`, as an operator calls it."""
+"""`arbor memory reembed`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
     return arbor
 
 
-def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
+def test_agents_are_moved_by_name_by_tenant_and_all(remembering: Arbor) -> None:
     to = ("--to", "wordllama", "--dimension", "64", "--json")
     (vega,) = remembering("memory", "reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
     assert (vega["agent"], vega["from"]) == ("Vega", {"model": "wordllama", "dimension": 256})
@@ -27,9 +27,9 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     assert {
         agent["agent"] for agent in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
     } == {"Deneb"}
-    everyone = remembering("memory", "reembed", *to).json
-    assert (everyone["dimension"], everyone["memories"]) == (64, vega["memories"])
-    assert [agent["tenant"] for agent in everyone["agents"]] == ["globex"]
+    moved = remembering("memory", "reembed", *to).json
+    assert (moved["dimension"], moved["memories"]) == (64, vega["memories"])
+    assert [agent["tenant"] for agent in moved["agents"]] == ["globex"]
     assert remembering("memory", "reembed", *to).json["agents"] == []
     recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert recalled.code == 0
@@ -40,7 +40,7 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     assert len(remembering("seed", "list", "--tenant", "acme", "--json").json["seeds"]) == 2
 
 
-def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering: Arbor) -> None:
+def test_without_options_all_move_to_the_model_of_the_settings(remembering: Arbor) -> None:
     ran = remembering("memory", "reembed")
     assert (ran.code, ran.out.strip()) == (0, "Every agent's vectors are of wordllama of 256 dimensions.")
     assert remembering("memory", "reembed", "--dimension", "128").code == 0
@@ -63,7 +63,7 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
         (["--batch", "0"], 2, "0 is not in the range"),
     ],
 )
-def test_an_impossible_move_is_refused_with_the_valid_choices(
+def test_an_invalid_move_is_refused_with_the_valid_choices(
     remembering: Arbor, arguments: list[str], code: int, message: str
 ) -> None:
     ran = remembering("memory", "reembed", *arguments)
@@ -71,12 +71,12 @@ def test_an_impossible_move_is_refused_with_the_valid_choices(
     assert message in ran.err
 
 
-def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(**_: object) -> None:
+def test_an_interrupted_move_can_be_repeated(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as broken:
-        broken.setattr(reembed, "switch_model", interrupted)
+    with monkeypatch.context() as patch:
+        patch.setattr(reembed, "switch_model", interrupt)
         assert remembering("memory", "reembed", "--dimension", "64").code == 130
     recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert "cook" in recalled.out

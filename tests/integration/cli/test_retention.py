@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import BufferItem, Memory
 from apps.tenants.scope import tenant_transaction
@@ -14,16 +15,16 @@ from tests.factories.memories import (
     BufferItemFactory,
     MemoryAccessFactory,
 )
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 # --- archive, restore, purge, forget -----------------------------------------------------------------
 
 
-def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The gate code is 4711.")
+def test_a_memory_is_archived_restored_and_purged(arbor: Arbor, vega: str) -> None:
+    chosen = add_memory(arbor, "The gate code is 4711.")
     assert arbor("memory", "archive", vega, chosen, "--reason", "old").out == "1 memory archived.\n"
-    again = arbor("memory", "archive", vega, chosen, "--reason", "old")
-    assert "0 memories archived; 1 was archived already" in again.out
+    repeated = arbor("memory", "archive", vega, chosen, "--reason", "old")
+    assert "0 memories archived; 1 was archived already" in repeated.out
     assert arbor("memory", "list", vega, "--status", "archived", "--json").json["memories"][0]["id"] == chosen
     assert "1 memory restored." in arbor("memory", "restore", vega, chosen, "--reason", "needed").out
     refused = arbor("memory", "purge", vega, chosen, "--reason", "asked", "--yes")
@@ -42,7 +43,7 @@ def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor
 
 
 def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "The gate code is 4711.")
+    chosen = add_memory(arbor, "The gate code is 4711.")
     assert arbor("memory", "pin", vega, chosen, "--reason", "house rule").out == "1 memory pinned.\n"
     assert "0 memories pinned; 1 was pinned already" in arbor("memory", "pin", vega, chosen).out
     assert [row["id"] for row in arbor("memory", "list", vega, "--pinned", "--json").json["memories"]] == [
@@ -58,9 +59,9 @@ def test_a_memory_is_pinned_listed_and_unpinned(arbor: Arbor, vega: str) -> None
     assert "1 was not pinned" in arbor("memory", "unpin", vega, chosen).out
 
 
-def test_candidates_show_what_a_fact_lacks(arbor: Arbor, vega: str) -> None:
+def test_candidates_show_the_missing_conditions_of_a_fact(arbor: Arbor, vega: str) -> None:
     assert "has recalled no fact yet" in arbor("memory", "candidates", vega).out
-    chosen = added(arbor, "The gate code is 4711.")
+    chosen = add_memory(arbor, "The gate code is 4711.")
     with tenant_transaction(tenant_by_slug("acme").id):
         MemoryAccessFactory.create(memory=Memory.objects.get(id=chosen), count=1)
     (candidate,) = arbor("memory", "candidates", vega, "-k", "3", "--json").json["candidates"]
@@ -70,14 +71,14 @@ def test_candidates_show_what_a_fact_lacks(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "Something.")
+    chosen = add_memory(arbor, "Something.")
     for verb in ("archive", "restore", "purge"):
         assert arbor("memory", verb, vega, chosen).code == 2
     assert arbor("memory", "archive", vega, chosen, "--reason", " ").code == 1
 
 
-def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, vega: str) -> None:
-    chosen = added(arbor, "A passing thing.", "episodic", "--importance", "0.01")
+def test_a_dry_run_of_forgetting_archives_nothing(arbor: Arbor, vega: str) -> None:
+    chosen = add_memory(arbor, "A passing thing.", "episodic", "--importance", "0.01")
     with tenant_transaction(tenant_by_slug("acme").id):
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
         Memory.objects.filter(id=chosen).update(created_at=long_ago, occurred_at=long_ago)
@@ -95,8 +96,7 @@ def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, veg
 
 def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
     with tenant_transaction(tenant_by_slug("acme").id):
-        agent = Memory.objects.first().agent  # type: ignore[union-attr]
-        BufferItemFactory(agent=agent, content="The ferryman coughed.")
+        BufferItemFactory(agent=Agent.objects.get(name=vega), content="The ferryman coughed.")
         assert BufferItem.objects.count() == 1
     assert [item["content"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
         "The ferryman coughed."
@@ -105,18 +105,8 @@ def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_buffer_item_is_added_found_and_promoted(arbor: Arbor, vega: str) -> None:
-    cough = arbor(
-        "memory",
-        "buffer",
-        "add",
-        vega,
-        "The ferryman coughed.",
-        "--for",
-        "2d",
-        "--importance",
-        "0.2",
-        "--json",
-    ).json["id"]
+    options = ("--for", "2d", "--importance", "0.2", "--json")
+    cough = arbor("memory", "buffer", "add", vega, "The ferryman coughed.", *options).json["id"]
     assert (
         "Vega keeps it in the buffer for 1d."
         in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out

@@ -26,8 +26,8 @@ def test_sources_and_documents_are_searched(arbor: Arbor, vega: str) -> None:
         "document", "search", "flights", "--category", "people", "--limit", "1", "--tenant", slug
     )
     assert "No published document" in filtered.out
-    termed = arbor("search", vega, "flights", "--term", "quay", "--limit", "1", "--tenant", slug, "--json")
-    assert termed.json["term"] == "quay"
+    with_term = arbor("search", vega, "flights", "--term", "quay", "--limit", "1", "--tenant", slug, "--json")
+    assert with_term.json["term"] == "quay"
 
 
 def test_a_search_by_words_alone_says_so(arbor: Arbor, vega: str, remote: RemoteEmbedder) -> None:

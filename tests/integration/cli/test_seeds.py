@@ -6,24 +6,24 @@ from pathlib import Path
 
 from apps.fleet.seeds.sections import SeedGroup
 from config.cli.commands.seed import GROUPS
-from tests.integration.cli.conftest import Arbor, added
+from tests.integration.cli.conftest import Arbor, add_memory
 
 
-def test_the_parts_to_skip_are_those_of_seeds() -> None:
+def test_the_commands_offer_all_groups_of_seeds() -> None:
     assert set(GROUPS) == set(SeedGroup)
 
 
 def test_an_agent_is_exported_verified_and_restored(arbor: Arbor, vega: str, tmp_path: Path) -> None:
     file = str(tmp_path / "vega.seed")
-    added(arbor, "The gate code is 4711.")
+    add_memory(arbor, "The gate code is 4711.")
     exported = arbor("seed", "export", vega, file, "--json").json
     verified = arbor("seed", "verify", file, "--json").json
     assert verified["digest"] == exported["digest"]
     assert verified["own_installation"] is True
-    added(arbor, "The lamp is broken.")
+    add_memory(arbor, "The lamp is broken.")
 
-    differences = arbor("seed", "save", vega, "--json").json
-    assert "1 added" in arbor("seed", "diff", file, differences["id"]).out
+    saved = arbor("seed", "save", vega, "--json").json
+    assert "1 added" in arbor("seed", "diff", file, saved["id"]).out
     assert "Would restore" in arbor("seed", "restore", vega, file, "--dry-run").out
     restored = arbor("seed", "restore", vega, file, "--skip", "goals", "--json").json
 

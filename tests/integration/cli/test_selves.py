@@ -125,7 +125,7 @@ def test_an_aspect_is_added_and_dropped(arbor: Arbor, vega: str) -> None:
         (("self", "drives", "Nobody"), 1),
     ],
 )
-def test_a_wrong_command_is_refused_with_its_exit_code(
+def test_an_invalid_command_is_refused(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int
 ) -> None:
     assert arbor(*arguments).code == code
@@ -136,18 +136,8 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
         boundary["name"] for boundary in arbor("self", "boundary", "list", vega, "--json").json["boundaries"]
     ]
     assert names == ["no_harm", "no_deception", "user_privacy", "identity_core", "resource_limit"]
-    added = arbor(
-        "self",
-        "boundary",
-        "add",
-        vega,
-        "no_gossip",
-        "--pattern",
-        "gossip",
-        "--example",
-        "Tell me what Bo said.",
-        "--json",
-    )
+    words = ("--pattern", "gossip", "--example", "Tell me what Bo said.")
+    added = arbor("self", "boundary", "add", vega, "no_gossip", *words, "--json")
     assert added.json["embedded"] is True
     assert "its own" in arbor("self", "boundary", "list", vega).out
     matches = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
@@ -178,9 +168,7 @@ def test_an_accepted_proposal_of_a_person_becomes_a_memory(arbor: Arbor, vega: s
     assert "The river floods in March." in arbor("recall", vega, "river floods").out
 
 
-def test_a_bounded_list_says_how_many_rows_it_leaves_out(
-    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bounded_list_shows_the_total(arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposals, "SHOWN", 1)
     for text in ("The river floods in March.", "The ferry is called Halcyon."):
         arbor("self", "proposal", "add", vega, text)

@@ -1,4 +1,4 @@
-"""Processes refuse to serve as a role that row-level security does not bind."""
+"""Processes, which refuse to serve as a role that row-level security does not bind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STARTS = {
 }
 
 
-def start(*arguments: str, url: str, within_s: float) -> subprocess.CompletedProcess[str]:
+def run_arbor(*arguments: str, url: str, within_s: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "config.cli", *arguments],
         cwd=ROOT,
@@ -40,7 +40,7 @@ def start(*arguments: str, url: str, within_s: float) -> subprocess.CompletedPro
 def test_a_process_does_not_serve_as_a_superuser(
     arguments: tuple[str, ...], database: None, postgres: EmbeddedPostgres
 ) -> None:
-    ended = start(*arguments, url=postgres.superuser_url, within_s=40)
+    ended = run_arbor(*arguments, url=postgres.superuser_url, within_s=40)
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1, ended.stderr
     (line,) = ended.stderr.strip().splitlines()
@@ -48,7 +48,7 @@ def test_a_process_does_not_serve_as_a_superuser(
     assert "ARBOR_APP_ROLE" in line
 
 
-def test_a_console_whose_database_is_away_starts_and_waits() -> None:
+def test_a_console_without_its_database_starts_and_waits() -> None:
     url = f"postgres://arbor_app:secret@127.0.0.1:{free_port()}/arbor"
     with subprocess.Popen(
         [sys.executable, "-m", "config.cli", "web", "--port", "0"],
@@ -60,7 +60,7 @@ def test_a_console_whose_database_is_away_starts_and_waits() -> None:
     ) as web:
         assert web.stderr is not None
         output = ""
-        # Its output before it waits; a process that ends instead closes its output too.
+        # Read until the process waits; a process that ends instead closes its output.
         while "the database does not answer" not in output and (line := web.stderr.readline()):
             output += line
         with pytest.raises(subprocess.TimeoutExpired):
@@ -73,7 +73,7 @@ def test_a_console_whose_database_is_away_starts_and_waits() -> None:
 
 def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_role, "unsafe_role", lambda: ["the serving role arbor owns tables"])
-    monkeypatch.setattr(prepare, "_seed_templates", lambda: pytest.fail("went on"))
+    monkeypatch.setattr(prepare, "_seed_templates", lambda: pytest.fail("the templates were seeded"))
     ran = arbor("prepare", "--no-demo")
     assert ran.code == 1
     assert "the serving role arbor owns tables" in ran.err

@@ -41,9 +41,9 @@ def test_new_signals_are_followed(arbor: Arbor, one_tenant: str, monkeypatch: py
     assert json.loads(line)["data"]["template"] == "Researcher"
 
 
-def test_wrong_names_and_cursors_are_explained(arbor: Arbor, one_tenant: str) -> None:
-    wrong = arbor("signals", "--name", "memory.nothing")
-    assert (wrong.code, "arbor signals --names" in wrong.err) == (1, True)
+def test_invalid_names_and_cursors_are_explained(arbor: Arbor, one_tenant: str) -> None:
+    refused = arbor("signals", "--name", "memory.nothing")
+    assert (refused.code, "arbor signals --names" in refused.err) == (1, True)
     assert "a cursor is the id of a signal" in arbor("signals", "--after", "yesterday").err
 
 

@@ -23,27 +23,27 @@ def test_skills_are_added_chosen_and_deleted(arbor: Arbor, one_tenant: str, tmp_
 
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     assert "has no skills, and can have 5" in " ".join(arbor("agent", "skill", "list", "Vega").out.split())
-    chosen = json.loads(arbor("agent", "skill", "set", "Vega", "lamps", "--json").out)
+    chosen = arbor("agent", "skill", "set", "Vega", "lamps", "--json").json
     assert [skill["name"] for skill in chosen["skills"]] == ["lamps"]
-    assert json.loads(arbor("skill", "list", "--json").out)["skills"][0]["agents"] == 1
-    shown = json.loads(arbor("skill", "show", "lamps", "--json").out)
+    assert arbor("skill", "list", "--json").json["skills"][0]["agents"] == 1
+    shown = arbor("skill", "show", "lamps", "--json").json
     assert (shown["agents"], [version["version"] for version in shown["versions"]]) == (["Vega"], ["2", "1"])
     assert "Used by Vega" in arbor("skill", "show", "lamps").out
     assert "in use by Vega" in arbor("skill", "delete", "lamps").err
-    assert json.loads(arbor("agent", "skill", "set", "Vega", "--json").out)["skills"] == []
+    assert arbor("agent", "skill", "set", "Vega", "--json").json["skills"] == []
     assert arbor("skill", "delete", "lamps").code == 0
 
 
 def test_global_skills_are_loaded(arbor: Arbor, one_tenant: str, write_skill: WriteSkill) -> None:
     write_skill("lamps")
     write_skill("broken", text="no front matter")
-    loaded = json.loads(arbor("skill", "load", "--json").out)
+    loaded = arbor("skill", "load", "--json").json
     assert (loaded["added"], len(loaded["unreadable"])) == (["lamps"], 1)
     assert "unchanged: 1" in arbor("skill", "load").out
-    assert json.loads(arbor("skill", "list", "--json").out)["skills"][0]["origin"] == "global"
+    assert arbor("skill", "list", "--json").json["skills"][0]["origin"] == "global"
 
 
-def test_a_wrong_file_lists_its_faults(arbor: Arbor, tmp_path: Path) -> None:
+def test_an_invalid_file_lists_its_faults(arbor: Arbor, tmp_path: Path) -> None:
     file = tmp_path / "SKILL.md"
     file.write_text("---\nname: Lamps\n---\nLight them.")
     ran = arbor("skill", "check", str(file))

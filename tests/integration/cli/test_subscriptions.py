@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.integration.cli.conftest import Arbor
 
 
@@ -13,9 +11,7 @@ def test_subscriptions_are_added_listed_and_removed(arbor: Arbor, one_tenant: st
     assert "is subscribed to no signals" in " ".join(
         arbor("agent", "subscription", "list", "Vega").out.split()
     )
-    added = json.loads(
-        arbor("agent", "subscription", "add", "Vega", "memory.goal_*", "--peer", "Lyra", "--json").out
-    )
+    added = arbor("agent", "subscription", "add", "Vega", "memory.goal_*", "--peer", "Lyra", "--json").json
     assert (added["names"], added["source"], added["peer"]) == (["memory.goal_*"], "peer", "Lyra")
     assert arbor("agent", "subscription", "add", "Vega", "memory.heartbeat", "--own").code == 0
     both = arbor("agent", "subscription", "add", "Vega", "memory.heartbeat", "--own", "--peer", "Lyra")
@@ -24,7 +20,7 @@ def test_subscriptions_are_added_listed_and_removed(arbor: Arbor, one_tenant: st
         "all others about one agent" in arbor("agent", "subscription", "add", "Vega", "memory.recalled").err
     )
     assert "no signal" in arbor("agent", "subscription", "add", "Vega", "memory.nothing", "--own").err
-    listed = json.loads(arbor("agent", "subscription", "list", "Vega", "--json").out)["subscriptions"]
+    listed = arbor("agent", "subscription", "list", "Vega", "--json").json["subscriptions"]
     assert [row["source"] for row in listed] == ["peer", "self"]
     assert arbor("agent", "subscription", "remove", "Vega", added["id"][-12:]).code == 0
     assert arbor("agent", "subscription", "remove", "Vega", added["id"]).code == 1

@@ -45,12 +45,12 @@ def test_the_whole_installation_is_suspended_and_resumed(arbor: Arbor, one_tenan
     assert Tenant.objects.using(OPS).get().status == "active"
 
 
-def test_an_empty_list_says_what_to_do_next(arbor: Arbor) -> None:
+def test_an_empty_list_names_the_next_command(arbor: Arbor) -> None:
     assert "arbor tenant create" in arbor("tenant", "list").out
     assert arbor("tenant", "list", "--json").json == {"tenants": []}
 
 
-def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: str) -> None:
+def test_every_act_on_the_installation_is_audited(arbor: Arbor, one_tenant: str) -> None:
     arbor("tenant", "suspend", "acme")
     assert arbor("tenant", "user", "create", "maria", "--password-stdin", stdin=PASSWORD).code == 0
     arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer", "--json")
@@ -83,11 +83,11 @@ def test_a_generated_password_goes_to_a_new_private_file(
     assert arbor("tenant", "member", "list", "acme", "--json").json["members"] == [
         {"user": "maria", "role": "operator"}
     ]
-    again = arbor("tenant", "user", "password", "maria", "--generate", "--password-file", str(file))
-    assert (again.code, "File exists" in again.err) == (2, True)
+    repeated = arbor("tenant", "user", "password", "maria", "--generate", "--password-file", str(file))
+    assert (repeated.code, "File exists" in repeated.err) == (2, True)
 
 
-def test_a_generated_password_goes_into_no_pipe(arbor: Arbor, database: None) -> None:
+def test_a_generated_password_is_not_written_to_a_pipe(arbor: Arbor, database: None) -> None:
     ran = arbor("tenant", "user", "create", "maria", "--generate")
     assert (ran.code, "--password-file" in ran.err) == (2, True)
     assert not User.objects.exists()
@@ -104,7 +104,7 @@ def test_a_generated_password_is_shown_once_on_a_terminal(
     assert password not in ran.err
 
 
-def test_access_ends_at_the_command_line(arbor: Arbor, one_tenant: str) -> None:
+def test_access_is_ended_by_commands(arbor: Arbor, one_tenant: str) -> None:
     arbor("tenant", "user", "create", "maria", "--password-stdin", "--tenant", "acme", stdin=PASSWORD)
     client = sign_in(User.objects.get(username="maria"))
     (session,) = arbor("tenant", "user", "sessions", "maria", "--json").json["sessions"]
@@ -126,12 +126,11 @@ def test_access_ends_at_the_command_line(arbor: Arbor, one_tenant: str) -> None:
 
 
 def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database: None) -> None:
-    password = "ford-at-the-bend"
-    ran = arbor("tenant", "user", "create", "maria", "--password-stdin", "--superuser", stdin=f"{password}\n")
+    ran = arbor("tenant", "user", "create", "maria", "--password-stdin", "--superuser", stdin=f"{PASSWORD}\n")
     assert ran.code == 0
-    assert password not in ran.out + ran.err
+    assert PASSWORD not in ran.out + ran.err
     user = User.objects.get()
-    assert user.check_password(password)
+    assert user.check_password(PASSWORD)
     assert user.is_superuser
 
 
@@ -161,7 +160,7 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],
 )
-def test_a_wrong_command_explains_itself_with_its_exit_code(
+def test_an_invalid_command_explains_its_error(
     arbor: Arbor, one_tenant: str, arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor(*arguments)

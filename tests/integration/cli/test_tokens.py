@@ -1,4 +1,4 @@
-"""`arbor token`: a token is shown once, listed without its secret, and revoked."""
+"""`arbor token`: tokens shown once, listed without their secret, and revoked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_name_is_free_again_after_its_revocation(arbor: Arbor, one_tenant: str
     assert arbor("token", "create", "ci").code == 0
 
 
-def test_a_token_of_one_agent_goes_with_it(arbor: Arbor, vega: str) -> None:
+def test_the_token_of_a_destroyed_agent_is_refused(arbor: Arbor, vega: str) -> None:
     made = arbor("token", "create", "own", "--agent", vega, "--expires", "none", "--json").json
     assert (made["agent"], made["expires_at"]) == (vega, None)
     assert arbor("agent", "destroy", vega, "--confirm", vega).code == 0
@@ -57,7 +57,7 @@ def test_a_token_of_one_agent_goes_with_it(arbor: Arbor, vega: str) -> None:
         authenticate(made["token"])
 
 
-def test_the_hash_and_not_the_token_is_stored_and_audited(arbor: Arbor, one_tenant: str) -> None:
+def test_the_token_itself_is_neither_stored_nor_audited(arbor: Arbor, one_tenant: str) -> None:
     text = arbor("token", "create", "ci", "--json").json["token"]
     tenant = Tenant.objects.using(OPS).get()
     with tenant_transaction(tenant.id):

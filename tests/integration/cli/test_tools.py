@@ -58,14 +58,14 @@ def test_a_server_is_added_and_its_tool_allowed_and_denied(
     assert (missing.code, "'weather.forecast'" in missing.err) == (1, True)
 
 
-def test_a_server_that_does_not_answer_is_added_nevertheless(
+def test_a_server_that_does_not_answer_is_added(
     arbor: Arbor, one_tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Away(ScriptedTools):
+    class UnreachableTools(ScriptedTools):
         def list_tools(self, server: ToolServerAddress, *, deadline_s: float) -> Listing:
             raise ToolFailed("example.org cannot be reached")
 
-    monkeypatch.setattr(servers, "tool_client", lambda: Away([], {}))
+    monkeypatch.setattr(servers, "tool_client", lambda: UnreachableTools([], {}))
     ran = arbor("tool", "server", "add", "weather", "--url", "https://example.org/mcp")
     assert (ran.code, "example.org cannot be reached" in ran.out) == (0, True)
     refreshed = arbor("tool", "server", "refresh", "weather")

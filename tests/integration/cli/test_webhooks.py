@@ -8,8 +8,8 @@ from tests.integration.cli.conftest import Arbor
 def test_a_webhook_is_created_listed_paused_and_deleted(arbor: Arbor, vega: str) -> None:
     assert "No webhooks" in arbor("contact", "webhook", "list").out
     url = ("--url", "https://example.org/s3cret")
-    wanted = ("--signal", "memory.goal_*", "--signal", "agent.paused", "--agent", vega)
-    made = arbor("contact", "webhook", "create", "ops", *url, *wanted, "--json").json
+    filters = ("--signal", "memory.goal_*", "--signal", "agent.paused", "--agent", vega)
+    made = arbor("contact", "webhook", "create", "ops", *url, *filters, "--json").json
     assert made["secret"].startswith("whsec_")
     (listed,) = arbor("contact", "webhook", "list", "--json").json["webhooks"]
     assert listed == {name: value for name, value in made.items() if name != "secret"}
@@ -23,7 +23,7 @@ def test_a_webhook_is_created_listed_paused_and_deleted(arbor: Arbor, vega: str)
     assert (missing.code, "'ops'" in missing.err) == (1, True)
 
 
-def test_a_wrong_signal_names_the_catalogue(arbor: Arbor, one_tenant: str) -> None:
+def test_an_unknown_signal_names_the_command_of_the_catalogue(arbor: Arbor, one_tenant: str) -> None:
     ran = arbor("contact", "webhook", "create", "ops", "--url", "https://example.org", "--signal", "x")
     assert ran.code == 1
     assert "arbor signals --names" in ran.err

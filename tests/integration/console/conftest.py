@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.tenants.models import Role, Tenant
+from apps.tenants.models import Role, Tenant, User
 from apps.tenants.services import add_member
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.users import UserFactory
@@ -21,13 +21,13 @@ from tests.support.database import DatabaseCleaner
 
 @pytest.fixture(autouse=True, scope="session")
 def _lists_are_registered() -> None:
-    """Load the addresses: tests that walk over all lists find none before."""
+    """Load the addresses, which registers the lists that tests go through."""
     reverse("admin:index")
 
 
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Silence the log of refused requests: they are expected here, and their tracebacks take time."""
+    """Silence the log of refused requests, which are expected here and whose tracebacks take time."""
     for name in ("django.request", "django.security"):
         caplog.set_level("CRITICAL", logger=name)
 
@@ -45,14 +45,14 @@ def other_world(other_tenant: Tenant) -> World:
 
 @pytest.fixture
 def as_role(tenant: Tenant) -> Callable[[Role], Client]:
-    """Sign in a new member of the tenant."""
+    """Return a function that signs in a new member of the tenant with a role."""
 
-    def make(role: Role) -> Client:
+    def sign_in_as(role: Role) -> Client:
         user = UserFactory(username=f"{role}-person")
         add_member(tenant=tenant, user=user, role=role)
         return sign_in(user)
 
-    return make
+    return sign_in_as
 
 
 @pytest.fixture
@@ -74,6 +74,22 @@ def owner(as_role: Callable[[Role], Client]) -> Client:
 def root(database: None) -> Client:
     """Sign in a user who runs the installation and is a member of no tenant."""
     return sign_in(UserFactory(username="root", is_superuser=True))
+
+
+@pytest.fixture
+def ann(world: World) -> User:
+    """Return a viewer of the tenant, who is not signed in."""
+    user: User = UserFactory(username="ann")
+    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
+    return user
+
+
+@pytest.fixture
+def chief(world: World) -> Client:
+    """Sign in an owner of the tenant who runs the installation too."""
+    user = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
+    return sign_in(user)
 
 
 @pytest.fixture(scope="session")

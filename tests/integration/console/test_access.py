@@ -23,14 +23,7 @@ from tests.support.console import World, sign_in
 
 INDEX = "/admin/"
 LOGIN = "/admin/login/"
-NEW = "a longer river to the sea"
-
-
-@pytest.fixture
-def ann(world: World) -> User:
-    user: User = UserFactory(username="ann")
-    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
-    return user
+NEW_PASSWORD = "a longer river to the sea"
 
 
 def post_login(client: Client, username: str = "ann", password: str = PASSWORD, **extra: str) -> Any:
@@ -70,7 +63,7 @@ def test_guessing_is_blocked_and_audited_once(client: Client, ann: User, setting
     assert post_login(client).status_code == 302
 
 
-def test_strangers_do_not_lock_a_person_out(client: Client, ann: User, settings: Any) -> None:
+def test_failures_at_one_address_block_no_other_address(client: Client, ann: User, settings: Any) -> None:
     settings.ARBOR_SIGN_IN_FAILURES, settings.ARBOR_PROXIES = 2, 1
     for _ in range(2):
         post_login(client, password="wrong", x_forwarded_for="1.1.1.1, 192.0.2.9")
@@ -82,7 +75,7 @@ def test_a_password_change_ends_the_other_sessions(ann: User) -> None:
     here, elsewhere = Client(), Client()
     post_login(here)
     post_login(elsewhere)
-    form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    form = {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     assert here.post(reverse("admin:password_change"), form).status_code == 302
     assert here.get(INDEX).status_code == 200
     assert elsewhere.get(INDEX).status_code == 302
@@ -143,7 +136,7 @@ def act_on(client: Client, user: User, act: str, **data: str) -> Any:
     return client.post(reverse("admin:user-act", args=[user.pk]), {"act": act, **data}, follow=True)
 
 
-def test_a_disabled_account_is_out_at_once(root: Client, client: Client, ann: User) -> None:
+def test_a_disabled_account_is_signed_out_at_once(root: Client, client: Client, ann: User) -> None:
     post_login(client)
     assert "is disabled and signed out" in act_on(root, ann, "disable").content.decode()
     assert client.get(INDEX).status_code == 302
@@ -160,17 +153,17 @@ def test_an_operator_ends_sessions_and_sets_passwords(root: Client, client: Clie
     act_on(root, ann, "end")
     assert client.get(INDEX).status_code == 302
     assert "too short" in act_on(root, ann, "password", password="short").content.decode()
-    assert "too long" not in act_on(root, ann, "password", password=NEW).content.decode()
-    assert post_login(client, password=NEW).status_code == 302
+    assert "too short" not in act_on(root, ann, "password", password=NEW_PASSWORD).content.decode()
+    assert post_login(client, password=NEW_PASSWORD).status_code == 302
 
 
-def test_the_last_superuser_stays(root: Client, database: None) -> None:
+def test_the_last_superuser_cannot_be_disabled(root: Client, database: None) -> None:
     user = User.objects.get(username="root")
     assert "Nothing was done" in act_on(root, user, "disable").content.decode()
     assert User.objects.get(username="root").is_active
 
 
-def test_others_do_not_change_accounts(owner: Client, ann: User) -> None:
+def test_an_owner_does_not_change_accounts(owner: Client, ann: User) -> None:
     for act in ("disable", "enable", "password", "end"):
         assert act_on(owner, ann, act).status_code == 403
     assert owner.get(reverse("admin:tenants_user_add")).status_code == 403
@@ -179,9 +172,9 @@ def test_others_do_not_change_accounts(owner: Client, ann: User) -> None:
 def test_an_account_is_created_in_the_console(root: Client, database: None) -> None:
     add = reverse("admin:tenants_user_add")
     assert "too short" in root.post(add, {"username": "bob", "password": "x"}).content.decode()
-    page = root.post(add, {"username": "bob", "password": NEW}, follow=True).content.decode()
+    page = root.post(add, {"username": "bob", "password": NEW_PASSWORD}, follow=True).content.decode()
     assert "Created account bob." in page
-    assert User.objects.get(username="bob").check_password(NEW)
+    assert User.objects.get(username="bob").check_password(NEW_PASSWORD)
 
 
 def test_flower_follows_the_password_of_a_superuser(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,11 +186,11 @@ def test_flower_follows_the_password_of_a_superuser(ann: User, monkeypatch: pyte
     assert check.accepts("chief", PASSWORD, "")
     assert check.accepts("chief", PASSWORD, "")
     assert [action for action, _ in platform_acts()].count(AuditAction.SIGNED_IN) == 1
-    change_password(username=chief.username, password=NEW, actor="cli:tests")
+    change_password(username=chief.username, password=NEW_PASSWORD, actor="cli:tests")
     assert not check.accepts("chief", PASSWORD, "")
-    assert check.accepts("chief", NEW, "")
+    assert check.accepts("chief", NEW_PASSWORD, "")
     User.objects.update(is_active=False)
-    assert not check.accepts("chief", NEW, "")
+    assert not check.accepts("chief", NEW_PASSWORD, "")
 
 
 # --- Members -------------------------------------------------------------------------------------------
@@ -234,7 +227,7 @@ def test_operators_do_not_change_members(operator: Client, ann: User) -> None:
     assert "new-member" not in page
 
 
-def test_the_last_owner_stays(owner: Client, world: World) -> None:
+def test_the_last_owner_cannot_be_removed(owner: Client, world: World) -> None:
     user = User.objects.get(username="owner-person")
     assert "the last owner of acme" in act_on_member(owner, user, act="remove").content.decode()
     assert "the last owner of acme" in act_on_member(owner, user, role="viewer").content.decode()
@@ -242,7 +235,7 @@ def test_the_last_owner_stays(owner: Client, world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "", "a%00b", "%ED%A0%80", "x" * 10_000])
-def test_a_name_of_no_account_is_answered(owner: Client, world: World, name: str) -> None:
+def test_an_unknown_account_name_is_reported(owner: Client, world: World, name: str) -> None:
     page = owner.post(
         reverse("admin:member-add"),
         f"username={name}&role=viewer",
@@ -268,7 +261,7 @@ def test_members_of_a_suspended_tenant_see_a_notice(viewer: Client, world: World
     assert viewer.get(INDEX).status_code == 200
 
 
-def test_another_tenant_opens_beside_a_suspended_one(world: World, other_world: World) -> None:
+def test_another_tenant_of_the_member_stays_open(world: World, other_world: World) -> None:
     user = UserFactory(username="both")
     add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
     add_member(tenant=other_world.tenant, user=user, role=Role.VIEWER)
@@ -279,7 +272,7 @@ def test_another_tenant_opens_beside_a_suspended_one(world: World, other_world: 
     assert "To Globex" in client.get(INDEX).content.decode()
 
 
-def test_a_superuser_reaches_the_installation_meanwhile(world: World) -> None:
+def test_a_superuser_of_a_suspended_tenant_sees_installation(world: World) -> None:
     user = UserFactory(username="chief", is_superuser=True)
     add_member(tenant=world.tenant, user=user, role=Role.OWNER)
     suspend_tenant(slug="acme", actor="cli:tests")

@@ -39,6 +39,7 @@ def set_status(world: World, value: AgentStatus) -> None:
 
 
 def audited(world: World) -> list[tuple[str, str]]:
+    """Return the actions and actors of the audit log after its first record, which `world` has."""
     with tenant_transaction(world.tenant.id):
         return list(AuditEvent.objects.order_by("id").values_list("action", "actor"))[1:]
 
@@ -54,7 +55,7 @@ def audited(world: World) -> list[tuple[str, str]]:
         ("stop", AgentStatus.ACTIVE, AgentStatus.STOPPED, AuditAction.AGENT_STOPPED),
     ],
 )
-def test_an_operator_acts(
+def test_an_operator_changes_the_status_of_an_agent(
     operator: Client, world: World, verb: str, before: AgentStatus, after: AgentStatus, action: AuditAction
 ) -> None:
     set_status(world, before)
@@ -84,14 +85,14 @@ def test_a_paused_agent_refuses_a_heartbeat_with_the_reason(operator: Client, wo
     assert audited(world) == []
 
 
-def test_an_unknown_act_is_not_there(operator: Client, world: World) -> None:
+def test_an_unknown_act_is_not_found(operator: Client, world: World) -> None:
     response = operator.post(world.act, {"act": "explode"})
     assert response.status_code == 404
     assert status(world) == AgentStatus.ACTIVE
 
 
 @pytest.mark.parametrize("verb", list(ACTS))
-def test_a_viewer_does_not_act_and_the_attempt_is_on_record(viewer: Client, world: World, verb: str) -> None:
+def test_an_act_of_a_viewer_is_refused_and_audited(viewer: Client, world: World, verb: str) -> None:
     response = viewer.post(world.act, {"act": verb})
     assert response.status_code == 403
     assert f"needs the role {ROLES_WITH_RIGHT[right_for(verb)].value}" in response.content.decode()
@@ -99,19 +100,19 @@ def test_a_viewer_does_not_act_and_the_attempt_is_on_record(viewer: Client, worl
     assert audited(world) == [(AuditAction.DENIED, "user:viewer-person")]
 
 
-def test_nobody_acts_on_another_tenants_agent(operator: Client, world: World, other_world: World) -> None:
+def test_an_agent_of_another_tenant_is_not_found(operator: Client, world: World, other_world: World) -> None:
     response = operator.post(other_world.act, {"act": "pause"})
     assert response.status_code == 404
     assert other_world.agent.name not in response.content.decode()
     assert status(other_world) == AgentStatus.ACTIVE
 
 
-def test_looking_at_an_act_does_nothing(operator: Client, world: World) -> None:
+def test_a_get_request_of_an_act_is_refused(operator: Client, world: World) -> None:
     assert operator.get(world.act, {"act": "pause"}).status_code == 405
     assert status(world) == AgentStatus.ACTIVE
 
 
-def test_an_act_needs_a_token(operator: Client, world: World) -> None:
+def test_an_act_needs_a_csrf_token(operator: Client, world: World) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = operator.cookies
     assert strict.post(world.act, {"act": "pause"}).status_code == 403
@@ -119,7 +120,7 @@ def test_an_act_needs_a_token(operator: Client, world: World) -> None:
 
 
 @pytest.mark.parametrize("value", list(AgentStatus))
-def test_a_page_offers_what_is_possible(
+def test_a_page_offers_the_possible_acts(
     operator: Client, viewer: Client, world: World, value: AgentStatus
 ) -> None:
     set_status(world, value)
@@ -169,7 +170,7 @@ def test_an_operator_publishes_and_withdraws(operator: Client, world: World) -> 
         assert [event.detail["published"] for event in acts.order_by("id")] == [True, False]
 
 
-def test_an_operator_acts_on_several_at_once(operator: Client, world: World) -> None:
+def test_an_operator_pauses_selected_agents(operator: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         second = AgentFactory(name="Second")
         third = AgentFactory(name="Third", status=AgentStatus.PAUSED)
@@ -191,14 +192,14 @@ def test_an_operator_acts_on_several_at_once(operator: Client, world: World) -> 
         assert set(Agent.objects.values_list("status", flat=True)) == {AgentStatus.PAUSED}
 
 
-def test_a_viewer_is_offered_no_act_on_several(viewer: Client, world: World) -> None:
+def test_a_viewer_pauses_no_selected_agents(viewer: Client, world: World) -> None:
     address = reverse("admin:agents_agent_changelist")
     assert "pause_selected" not in viewer.get(address).content.decode()
     viewer.post(address, {"action": "pause_selected", "_selected_action": [str(world.agent.id)]})
     assert status(world) == AgentStatus.ACTIVE
 
 
-def test_several_of_another_tenant_are_not_there(operator: Client, world: World, other_world: World) -> None:
+def test_agents_of_another_tenant_are_not_paused(operator: Client, world: World, other_world: World) -> None:
     operator.post(
         reverse("admin:agents_agent_changelist"),
         {"action": "pause_selected", "_selected_action": [str(other_world.agent.id)]},

@@ -19,7 +19,7 @@ from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import TemplateFactory
 from tests.support.console import World, page_of
 
-NEW = "/admin/agents/agent/add/"
+ADD_PAGE = "/admin/agents/agent/add/"
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def agents(tenant: Tenant) -> dict[str, str]:
 def test_an_operator_creates_an_agent_and_sees_it(
     operator: Client, tenant: Tenant, other_tenant: Tenant, templates: None
 ) -> None:
-    response = operator.post(NEW, form_data(interval_s="90", model="openai/gpt-5-mini"), follow=True)
+    response = operator.post(ADD_PAGE, form_data(interval_s="90", model="openai/gpt-5-mini"), follow=True)
     text = response.content.decode()
     assert "Vega is active." in text
     assert "every 90 s" in text
@@ -60,40 +60,40 @@ def test_an_operator_creates_an_agent_and_sees_it(
     ]
 
 
-def test_an_agent_need_not_start_at_once(operator: Client, tenant: Tenant, templates: None) -> None:
+def test_an_agent_is_created_without_a_start(operator: Client, tenant: Tenant, templates: None) -> None:
     form = form_data()
     del form["start"]
-    operator.post(NEW, form)
+    operator.post(ADD_PAGE, form)
     assert agents(tenant) == {"Vega": AgentStatus.CREATED}
 
 
 def test_every_template_is_offered(operator: Client, templates: None) -> None:
-    text = operator.get(NEW).content.decode()
+    text = operator.get(ADD_PAGE).content.decode()
     for name in ("Scout", "ClaudeCode", "CodeReviewer", "Diagnostician", "Monitor", "Researcher"):
         assert f'<option value="{name}">' in text
     assert "(built in)" in text
 
 
-def test_a_template_that_does_not_fit_spoils_no_other(
+def test_an_unreadable_template_leaves_the_others_usable(
     operator: Client, tenant: Tenant, templates: None
 ) -> None:
     with tenant_transaction(tenant.id):
         TemplateFactory(name="Outdated", spec={})
-    response = operator.post(NEW, form_data(template="Outdated"))
+    response = operator.post(ADD_PAGE, form_data(template="Outdated"))
     assert "which this version cannot read" in response.content.decode()
-    operator.post(NEW, form_data())
+    operator.post(ADD_PAGE, form_data())
     assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
 
 
 def test_a_missing_template_list_names_the_command_that_seeds_it(operator: Client) -> None:
-    assert "seed_templates" in operator.get(NEW).content.decode()
+    assert "seed_templates" in operator.get(ADD_PAGE).content.decode()
 
 
 def test_members_of_a_suspended_tenant_create_no_agent(
     operator: Client, tenant: Tenant, templates: None
 ) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
-    response = operator.post(NEW, form_data())
+    response = operator.post(ADD_PAGE, form_data())
     assert response.status_code == 403
     assert "suspended" in response.content.decode()
     assert agents(tenant) == {}
@@ -112,23 +112,23 @@ def test_members_of_a_suspended_tenant_create_no_agent(
 def test_an_invalid_form_creates_no_agent(
     operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], message: str
 ) -> None:
-    operator.post(NEW, form_data(name="Scout of"))
+    operator.post(ADD_PAGE, form_data(name="Scout of"))
     before = agents(tenant)
-    response = operator.post(NEW, form_data(**changes))
+    response = operator.post(ADD_PAGE, form_data(**changes))
     assert response.status_code == 200
     assert message in response.content.decode()
     assert agents(tenant) == before
 
 
-def test_a_viewer_makes_none(viewer: Client, tenant: Tenant, templates: None) -> None:
-    assert viewer.get(NEW).status_code == 403
-    assert viewer.post(NEW, form_data()).status_code == 403
+def test_a_viewer_creates_no_agent(viewer: Client, tenant: Tenant, templates: None) -> None:
+    assert viewer.get(ADD_PAGE).status_code == 403
+    assert viewer.post(ADD_PAGE, form_data()).status_code == 403
     assert agents(tenant) == {}
-    assert NEW not in viewer.get(reverse("admin:agents_agent_changelist")).content.decode()
+    assert ADD_PAGE not in viewer.get(reverse("admin:agents_agent_changelist")).content.decode()
 
 
-def test_an_operator_is_shown_the_way(operator: Client, world: World) -> None:
-    assert NEW in operator.get(reverse("admin:agents_agent_changelist")).content.decode()
+def test_the_list_of_agents_links_to_the_form(operator: Client, world: World) -> None:
+    assert ADD_PAGE in operator.get(reverse("admin:agents_agent_changelist")).content.decode()
 
 
 def destroy_page(world: World) -> str:
@@ -151,7 +151,7 @@ def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
     assert world.agent.name in agents(world.tenant)
 
 
-def test_looking_at_the_page_destroys_nothing(owner: Client, world: World) -> None:
+def test_a_get_request_destroys_nothing(owner: Client, world: World) -> None:
     assert "This cannot be undone." in owner.get(destroy_page(world)).content.decode()
     assert world.agent.name in agents(world.tenant)
 
@@ -162,13 +162,13 @@ def test_an_operator_destroys_nothing(operator: Client, world: World) -> None:
     assert world.agent.name in agents(world.tenant)
 
 
-def test_nobody_destroys_another_tenants_agent(owner: Client, world: World, other_world: World) -> None:
+def test_an_agent_of_another_tenant_is_not_destroyed(owner: Client, world: World, other_world: World) -> None:
     response = owner.post(destroy_page(other_world), {"confirm": other_world.agent.name}, follow=True)
     assert response.redirect_chain == [("/admin/", 302)]
     assert other_world.agent.name in agents(other_world.tenant)
 
 
-def test_agents_are_not_deleted_several_at_once(owner: Client, world: World) -> None:
+def test_selected_agents_cannot_be_deleted(owner: Client, world: World) -> None:
     address = reverse("admin:agents_agent_changelist")
     assert "delete_selected" not in owner.get(address).content.decode()
     owner.post(

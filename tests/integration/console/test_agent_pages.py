@@ -60,7 +60,7 @@ def test_each_list_that_an_agents_page_links_opens(owner: Client, world: World) 
     assert [link for link in lists if owner.get(link).status_code != 200] == []
 
 
-def test_a_sealed_message_is_shown_closed(viewer: Client, world: World) -> None:
+def test_the_text_of_a_sealed_message_is_not_shown(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         sender, receiver = (AgentFactory(name=name) for name in ("Vega", "Bo"))
         text = "The eels left by the moonlit weir."
@@ -182,7 +182,7 @@ def test_an_agents_page_shows_each_goal_above_its_parts(viewer: Client, world: W
     assert 'data-indent="36"' in tree
 
 
-def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
+def test_a_goals_page_shows_the_first_of_many_notes(
     viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paging, "ROWS_COUNTED", 25)
@@ -196,7 +196,7 @@ def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
     assert viewer.get(page_of(goal), {"notes-page": 2}).content.decode().count("Sounding number") == 5
 
 
-def test_a_goal_without_parts_and_notes_says_so(viewer: Client, world: World) -> None:
+def test_a_goals_page_names_its_empty_tables(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         goal = GoalFactory(agent=world.agent)
     assert viewer.get(page_of(goal)).content.decode().count("none yet") == 6

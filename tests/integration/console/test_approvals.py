@@ -11,7 +11,7 @@ from tests.factories.rows import minutes_ago
 from tests.support.console import World
 
 
-def test_a_request_shows_what_people_decided_before(operator: Client, world: World) -> None:
+def test_a_request_shows_earlier_decisions(operator: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         pending = ActionApprovalFactory(agent=world.agent, body_hash="f" * 64)
     address = reverse("admin:authority_actionapproval_change", args=[pending.id])

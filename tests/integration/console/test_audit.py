@@ -1,4 +1,4 @@
-"""The audit log in the console: searched by words, its chain shown, verified and exported."""
+"""The audit log in the console: search by words, its chain, verification and export."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ from django.urls import reverse
 from apps.audit.models import AuditAction, AuditEvent
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.integration.audit.conftest import note, seal
+from tests.integration.audit.conftest import record_acts, seal
 
 type SignIn = Callable[[Role], Client]
 
 
 @pytest.fixture(autouse=True)
-def _without_rests(settings: Any) -> None:
+def _no_pauses(settings: Any) -> None:
+    """Let jobs run without the pauses between their steps."""
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
 
 
-def shown(client: Client, name: str, **query: str) -> str:
+def text_of(client: Client, name: str, **query: str) -> str:
     response = client.get(reverse(f"admin:{name}"), query)
     assert response.status_code == 200
     return response.content.decode()
 
 
 def test_messages_are_searched_by_words(tenant: Tenant, as_role: SignIn) -> None:
-    note(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
+    record_acts(tenant, "raised the daily limit of Vega", "lowered the daily limit of Lyra")
     viewer = as_role(Role.VIEWER)
-    found = shown(viewer, "audit_auditevent_changelist", q="vega daily")
+    found = text_of(viewer, "audit_auditevent_changelist", q="vega daily")
     assert "raised the daily limit" in found
     assert "lowered the daily limit" not in found
-    assert "lowered the daily limit" in shown(viewer, "audit_auditevent_changelist", q="user:nora")
-    assert "raised the daily limit" not in shown(viewer, "audit_auditevent_changelist", level__exact="error")
-    assert reverse("admin:audit-chain") in shown(viewer, "audit_auditevent_changelist")
+    assert "lowered the daily limit" in text_of(viewer, "audit_auditevent_changelist", q="user:nora")
+    assert "raised the daily limit" not in text_of(
+        viewer, "audit_auditevent_changelist", level__exact="error"
+    )
+    assert reverse("admin:audit-chain") in text_of(viewer, "audit_auditevent_changelist")
 
 
 def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
@@ -46,10 +49,10 @@ def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
 ) -> None:
     viewer = as_role(Role.VIEWER)
     address = reverse("admin:audit-verification")
-    note(tenant, "first")
-    assert "Nothing is sealed yet" in shown(viewer, "audit-chain")
+    record_acts(tenant, "first")
+    assert "Nothing is sealed yet" in text_of(viewer, "audit-chain")
     seal()
-    page = shown(viewer, "audit-chain")
+    page = text_of(viewer, "audit-chain")
     assert 'data-seal="1"' in page
     assert address not in page
     assert viewer.post(address).status_code == 403
@@ -59,14 +62,14 @@ def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
             == "was not allowed to verify the audit log"
         )
     owner = as_role(Role.OWNER)
-    assert address in shown(owner, "audit-chain")
+    assert address in text_of(owner, "audit-chain")
     assert "intact" in owner.post(address).content.decode()
     cleaner.execute("UPDATE audit_auditevent SET message = 'never done' WHERE message = 'first'")
     assert "of seal 1 was changed" in owner.post(address).content.decode()
 
 
 def test_an_owner_exports_lines_and_nobody_else(tenant: Tenant, as_role: SignIn) -> None:
-    note(tenant, "first")
+    record_acts(tenant, "first")
     address = reverse("admin:audit-lines")
     assert as_role(Role.OPERATOR).post(address).status_code == 403
     response = as_role(Role.OWNER).post(address)

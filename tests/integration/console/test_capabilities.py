@@ -47,12 +47,12 @@ def test_an_operator_grants_delegates_and_revokes(operator: Client, world: World
     act = {"capability": str(grant.id)}
     delegated = operator.post(address, {"act": "delegate", "to": str(lyra.id), **act}, follow=True)
     assert "is delegated." in delegated.content.decode()
-    for wrong in (
+    for invalid in (
         {"act": "revoke", "reason": " ", **act},
         {"act": "grant", "resource": "arbor://x/y"},
         {"act": "grant", "resource": "observe", "days": "9999999"},
     ):
-        assert "Nothing was done" in operator.post(address, wrong, follow=True).content.decode()
+        assert "Nothing was done" in operator.post(address, invalid, follow=True).content.decode()
     revoked = operator.post(address, {"act": "revoke", "reason": "over", **act}, follow=True)
     assert "2 capabilities are revoked." in revoked.content.decode()
     assert "revoked" in operator.get(address, {"revoked": ""}).content.decode()

@@ -79,9 +79,7 @@ def test_an_operators_turn_is_stored_and_answered_by_a_worker(
     assert 'id="say"' in answered
 
 
-def test_the_page_shows_the_reply_as_it_grows(
-    operator: Client, agent: Agent, messages: list[TaskMessage]
-) -> None:
+def test_the_page_shows_a_growing_reply(operator: Client, agent: Agent, messages: list[TaskMessage]) -> None:
     ProcessFactory(queues="llm,heartbeat")
     operator.post(page_of(agent), {"text": "When may I come?"})
     part = f"{page_of(agent)}?part=reply"
@@ -105,7 +103,7 @@ def test_the_page_shows_the_reply_as_it_grows(
     assert 'id="partial-reply"' not in operator.get(page_of(agent)).content.decode()
 
 
-def test_without_a_fleet_the_page_says_that_nobody_works(
+def test_without_a_fleet_the_page_reports_that_no_worker_runs(
     operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     operator.post(page_of(agent), {"text": "Are you there?"})
@@ -121,7 +119,7 @@ def test_a_refused_turn_stays_in_the_form_with_the_reason(operator: Client, agen
     assert "a message has 1 to 8,000 characters" in text
     assert "x" * 8_001 in text
     with tenant_transaction(agent.tenant_id):
-        assert not ChatSession.objects.exists(), "a conversation in which nothing was said has not begun"
+        assert not ChatSession.objects.exists(), "a conversation begins with its first turn"
 
 
 def test_the_conversation_is_ended_from_the_page(
@@ -141,7 +139,7 @@ def test_the_conversation_is_ended_from_the_page(
         assert schedule.next_trigger == "chat"
 
 
-def test_a_viewer_reads_and_may_not_talk(viewer: Client, world: World) -> None:
+def test_a_viewer_reads_but_sends_no_turn(viewer: Client, world: World) -> None:
     page = viewer.get(world.chat).content.decode()
     assert "You may read here" in page
     assert 'id="say"' not in page
@@ -163,7 +161,7 @@ def test_a_failed_turn_shows_its_error_instead_of_an_answer(viewer: Client, worl
     assert "<strong>No answer.</strong> the river" in page
 
 
-def test_another_tenants_agent_is_not_there(
+def test_an_agent_of_another_tenant_is_not_found(
     as_role: Callable[[Role], Client], other_world: World, agent: Agent
 ) -> None:
     client = as_role(Role.OPERATOR)
@@ -195,5 +193,5 @@ def test_one_conversation_is_shown_alone(viewer: Client, world: World) -> None:
     assert "Otherwise." not in viewer.get(f"{world.chat}?conversation={session.id}").content.decode()
 
 
-def test_the_agents_page_leads_there(viewer: Client, world: World) -> None:
+def test_the_agents_page_links_to_its_conversations(viewer: Client, world: World) -> None:
     assert world.chat in viewer.get(world.agents_page).content.decode()

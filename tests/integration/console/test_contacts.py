@@ -54,7 +54,7 @@ def test_the_inbox_escapes_messages_and_counts_unread_ones(viewer: Client, messa
     text = text_of(viewer, reverse("admin:inbox"))
     assert "&lt;script&gt;alert(1)" in text
     assert HOSTILE not in text
-    # The world has another one.
+    # The world has another unread message.
     assert "2 unread" in text
     assert str(message.id) in text
     assert reload(message).read_at is None
@@ -65,7 +65,9 @@ def badge_of(client: Client, page: str) -> str:
     return str(next(item["badge"] for item in items if item["title"] == "Conversations"))
 
 
-def test_unread_ones_are_counted_in_the_navigation(viewer: Client, world: World, operator: Client) -> None:
+def test_unread_messages_are_counted_in_the_navigation(
+    viewer: Client, world: World, operator: Client
+) -> None:
     first = store_message(world)
     page = reverse("admin:agents_agent_changelist")
     assert badge_of(viewer, page) == "2"
@@ -73,7 +75,9 @@ def test_unread_ones_are_counted_in_the_navigation(viewer: Client, world: World,
     assert badge_of(viewer, page) == "1"
 
 
-def test_unread_ones_can_be_shown_alone(viewer: Client, operator: Client, message: OutboxMessage) -> None:
+def test_the_inbox_is_filtered_by_unread_messages(
+    viewer: Client, operator: Client, message: OutboxMessage
+) -> None:
     act(operator, message, "read")
     assert reload(message).read_at is not None
     assert str(message.id) not in text_of(viewer, reverse("admin:inbox") + "?unread=1")
@@ -94,7 +98,7 @@ def test_another_tenants_inbox_is_not_shown(viewer: Client, world: World, other_
     assert "globex secret" not in text_of(viewer, reverse("admin:inbox"))
 
 
-def test_nobodys_inbox_is_refused(root: Client) -> None:
+def test_a_member_of_no_tenant_has_no_inbox(root: Client) -> None:
     assert root.get(reverse("admin:inbox")).status_code == 403
 
 
@@ -117,14 +121,14 @@ def test_an_answer_quotes_the_message_and_reaches_its_agent(
     assert quote.endswith("…")
 
 
-def test_an_empty_answer_says_what_is_wrong(operator: Client, message: OutboxMessage) -> None:
+def test_an_empty_answer_is_refused(operator: Client, message: OutboxMessage) -> None:
     assert (
         "a message has 1 to 8,000 characters" in act(operator, message, "answer", text=" ").content.decode()
     )
     assert reload(message).read_at is None
 
 
-def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client, world: World) -> None:
+def test_retry_and_withdrawal_of_a_message_are_audited(operator: Client, world: World) -> None:
     failed = store_message(
         world, kind="email", target="ann@example.org", status="failed", sent_at=None, last_error="dead"
     )
@@ -142,7 +146,9 @@ def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client
 
 
 @pytest.mark.parametrize("verb", ["read", "answer", "retry", "cancel"])
-def test_a_viewer_only_looks(verb: str, viewer: Client, world: World, message: OutboxMessage) -> None:
+def test_a_viewer_only_reads_messages(
+    verb: str, viewer: Client, world: World, message: OutboxMessage
+) -> None:
     assert act(viewer, message, verb, text="no").status_code == 403
     assert reload(message).read_at is None
     text = text_of(viewer, page_of(message))
@@ -150,7 +156,7 @@ def test_a_viewer_only_looks(verb: str, viewer: Client, world: World, message: O
     assert 'id="answer"' not in text
 
 
-def test_another_tenants_message_is_not_there(operator: Client, world: World, other_world: World) -> None:
+def test_a_message_of_another_tenant_is_not_found(operator: Client, world: World, other_world: World) -> None:
     theirs = store_message(other_world)
     assert act(operator, theirs, "read").status_code == 404
     assert act(operator, theirs, "sing").status_code == 404
@@ -160,7 +166,7 @@ def test_messages_that_did_not_arrive_are_an_alarm(viewer: Client, world: World)
     assert "1 message of agents did not arrive" in text_of(viewer, reverse("admin:index"))
 
 
-def test_the_agents_page_shows_what_it_wrote(viewer: Client, world: World) -> None:
+def test_the_agents_page_shows_its_messages(viewer: Client, world: World) -> None:
     store_message(world, subject="Of ice and fords")
     assert "Of ice and fords" in text_of(viewer, world.agents_page)
 
@@ -185,11 +191,11 @@ def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, w
             assert secret not in text_of(operator, address)
     assert not [query for query in queries.captured_queries if "sealed_secret" in query["sql"]]
     assert "there is a channel &#x27;ops&#x27; already" in operator.post(page, data).content.decode()
-    wrong = operator.post(page, {**data, "name": "x", "target": "http://example.org"})
-    assert "begins with https://" in wrong.content.decode()
+    refused = operator.post(page, {**data, "name": "x", "target": "http://example.org"})
+    assert "begins with https://" in refused.content.decode()
 
 
-def test_of_a_webhooks_url_pages_show_the_place_alone(operator: Client, world: World) -> None:
+def test_pages_show_only_the_host_of_a_webhook_url(operator: Client, world: World) -> None:
     secret = "https://example.org/s3cret-path?token=s3cret-token"
     with tenant_transaction(world.tenant.id):
         channel = ChannelFactory.create(tenant_id=world.tenant.id, agent=None, name="hook", target=secret)

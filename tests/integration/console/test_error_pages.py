@@ -29,16 +29,18 @@ def test_an_error_page_needs_no_script_and_no_row(database: None, page: str) -> 
     assert '<html lang="en">' in text
 
 
-def test_an_unknown_page_and_a_wrong_value_have_pages(viewer: Client) -> None:
+def test_an_unknown_page_and_an_invalid_value_have_pages(viewer: Client) -> None:
     missing = viewer.get("/admin/nowhere/")
     assert missing.status_code == 404
     assert "There is nothing here" in missing.content.decode()
-    wrong = viewer.get(reverse("admin:memories_memory_export", args=["csv"]), {"type__exact": "\0"})
-    assert wrong.status_code == 400
-    assert "ar-alone" in wrong.content.decode()
+    refused = viewer.get(reverse("admin:memories_memory_export", args=["csv"]), {"type__exact": "\0"})
+    assert refused.status_code == 400
+    assert "ar-alone" in refused.content.decode()
 
 
-def test_a_fault_and_a_lost_database_differ(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_and_a_lost_database_have_different_pages(
+    viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     viewer.raise_request_exception = False
     for fault, status, words in (
         (ValueError("broken"), 500, "Something broke"),
@@ -58,6 +60,6 @@ def test_a_fault_and_a_lost_database_differ(viewer: Client, monkeypatch: pytest.
             assert ("Retry-After" in response) == (status == 503)
 
 
-def test_the_handler_is_wired() -> None:
+def test_the_handler_of_server_errors_is_registered() -> None:
     assert get_resolver("config.urls").resolve_error_handler(500) is answer_server_error
     assert answer_server_error(RequestFactory().get("/")).status_code == 500

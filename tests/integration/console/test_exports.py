@@ -1,4 +1,4 @@
-"""Every list is exported as CSV and JSON: as it is filtered, in chunks, without secrets."""
+"""Exports of all lists as CSV and JSON: filtered like the list, in chunks, without secrets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_list_is_exported_without_a_secret(world: World) -> None:
     chief: User = UserFactory(username="chief", is_superuser=True)
     add_member(tenant=world.tenant, user=chief, role=Role.OWNER)
     client = sign_in(chief)
-    reverse("admin:index")  # the pages are found with the addresses
+    reverse("admin:index")  # loading the addresses registers the pages
     before = snapshot()
     filled = 0
     for model, page in admin.site._registry.items():
@@ -59,16 +59,17 @@ def test_every_list_is_exported_without_a_secret(world: World) -> None:
         assert "Y2lwaGVydGV4dA" not in json.dumps(rows), name
     assert filled > 35
     after = snapshot()
-    for audited in ("audit_platformevent",):
-        before.pop(audited), after.pop(audited)
+    # Exports are audited.
+    for rows_of_tables in (before, after):
+        rows_of_tables.pop("audit_platformevent")
     assert after == before
 
 
 def test_an_export_has_the_filter_and_the_order_of_the_list(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        wanted = MemoryFactory(agent=world.agent, type="strategic", content="=1+1")
+        memory = MemoryFactory(agent=world.agent, type="strategic", content="=1+1")
     rows = exported(viewer, "memories_memory", type__exact="strategic")
-    assert [row["id"] for row in rows] == [str(wanted.id)]
+    assert [row["id"] for row in rows] == [str(memory.id)]
     assert rows[0]["content"] == "=1+1"
     assert rows[0]["agent"] == world.agent.name
     names, line = exported(viewer, "memories_memory", "csv", type__exact="strategic")
@@ -116,7 +117,7 @@ def test_a_row_of_all_agents_is_exported(viewer: Client, world: World) -> None:
     assert (row["agent_id"], row["agent"]) == (None, None)
 
 
-def test_a_wrong_export_is_refused(viewer: Client, world: World) -> None:
+def test_an_invalid_export_is_refused(viewer: Client, world: World) -> None:
     assert viewer.get(reverse("admin:memories_memory_export", args=["xml"])).status_code == 404
     address = reverse("admin:memories_memory_export", args=["csv"])
     assert viewer.get(address, {"content__regex": "a"}).status_code == 400

@@ -1,4 +1,4 @@
-"""The picture of the knowledge graph leads from node to node."""
+"""The picture of the knowledge graph, which leads from node to node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def graph(client: Client, address: str) -> str:
     return str(response.content.decode())
 
 
-def drawn(text: str) -> list[str]:
+def node_addresses(text: str) -> list[str]:
     return [unescape(address) for address in re.findall(r'<a href="([^"]*)" data-node', text)]
 
 
@@ -57,20 +57,20 @@ def test_a_click_puts_another_node_in_the_middle(viewer: Client, world: World) -
     text = graph(viewer, start)
     assert f'id="center" href="{page_of(first)}"' in text
     assert "tide" in text
-    (onward,) = [address for address in drawn(text) if str(second.id) in address]
+    (onward,) = [address for address in node_addresses(text) if str(second.id) in address]
     text = graph(viewer, onward)
     assert f'id="center" href="{page_of(second)}"' in text
-    assert {str(node.id) in " ".join(drawn(text)) for node in (first, third)} == {True}
+    assert {str(node.id) in " ".join(node_addresses(text)) for node in (first, third)} == {True}
 
 
-def test_looking_at_the_graph_changes_nothing(viewer: Client, world: World) -> None:
+def test_a_view_of_the_graph_changes_no_row(viewer: Client, world: World) -> None:
     first, *_ = relate(world)
     before = snapshot()
     graph(viewer, f"?agent={first.agent_id}&node={first.id}")
     assert snapshot() == before
 
 
-def test_an_agent_offers_nodes_to_begin_with(viewer: Client, world: World) -> None:
+def test_an_agent_without_a_node_offers_nodes_to_begin_with(viewer: Client, world: World) -> None:
     first, *_ = relate(world)
     text = graph(viewer, f"?agent={first.agent_id}")
     assert text.count("data-beginning") == 4
@@ -79,7 +79,7 @@ def test_an_agent_offers_nodes_to_begin_with(viewer: Client, world: World) -> No
     assert "Quiet knows no relations yet" in graph(viewer, f"?agent={quiet.id}")
 
 
-def test_a_missing_node_is_said_so(viewer: Client, world: World, other_world: World) -> None:
+def test_a_missing_node_is_reported(viewer: Client, world: World, other_world: World) -> None:
     first, *_ = relate(world)
     for node in (str(uuid7()), "nonsense"):
         assert "has no such node" in graph(viewer, f"?agent={first.agent_id}&node={node}")

@@ -48,7 +48,7 @@ def shown(viewer: Client, heartbeat: Heartbeat) -> str:
     return viewer.get(page_of(heartbeat)).content.decode()
 
 
-def test_a_heartbeat_page_explains_its_mode_where_the_situation_can(viewer: Client, world: World) -> None:
+def test_a_heartbeat_page_explains_its_mode_by_the_situation(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         explained = HeartbeatFactory(mode="goal_pursuit", situation=situation_with())
         by_other_rules = HeartbeatFactory(mode="reflection", situation=situation_with())

@@ -29,12 +29,12 @@ SAMPLE = '{"type": "alarm", "data": {"title": "<b>Flood</b>"}}'
 
 
 def text_of(response: Any) -> str:
-    """Return the text of a page that opens."""
+    """Return the text of a page; assert that it opens."""
     assert response.status_code == 200
     return str(response.content.decode())
 
 
-def a_hook(world: World, **fields: Any) -> HookWithSecret:
+def new_hook(world: World, **fields: Any) -> HookWithSecret:
     """Create a hook of the world's first agent."""
     with tenant_transaction(world.tenant.id):
         payload = NewHook(**{"name": "ops", "agent_id": world.agent.id, **fields})
@@ -83,7 +83,7 @@ def test_a_hook_is_tried_added_and_used(operator: Client, world: World) -> None:
         ({"act": "try", "sample": "{}"}, "neither a title nor a text"),
     ],
 )
-def test_a_wrong_wish_says_what_is_right(
+def test_an_invalid_hook_is_refused_with_the_reason(
     operator: Client, world: World, changes: dict[str, str], reason: str
 ) -> None:
     payload = {"name": "alarms", "agent": str(world.agent.id), "kind": "json", **MAPPING, **changes}
@@ -95,14 +95,14 @@ def test_a_wrong_wish_says_what_is_right(
 def test_a_hook_is_changed_switched_rotated_and_deleted(
     operator: Client, viewer: Client, world: World
 ) -> None:
-    made = a_hook(world, mapping=MAPPING)
+    made = new_hook(world, mapping=MAPPING)
     deliver(made, {"type": "alarm", "data": {"title": "Flood"}})
     edit, act, rotate = (
         reverse(f"admin:hook-{name}", args=[made.hook.id]) for name in ("edit", "act", "rotate")
     )
     for response in (viewer.get(edit), viewer.post(act, {"act": "delete"}), viewer.post(rotate)):
         assert response.status_code == 403
-    # The latest body is the sample.
+    # The body of the latest delivery is the sample.
     assert "&quot;Flood&quot;" in text_of(operator.get(edit))
     change = {**MAPPING, "title": "Alarm: {data.title}", "events": "alarm, test", "urgent_from": "0.7"}
     tried = operator.post(edit, {**change, "sample": SAMPLE, "act": "try"})
@@ -128,7 +128,7 @@ def test_a_hook_is_changed_switched_rotated_and_deleted(
 
 
 def test_the_editor_of_a_github_hook_has_no_mapping(operator: Client, world: World) -> None:
-    made = a_hook(world, kind=HookKind.GITHUB)
+    made = new_hook(world, kind=HookKind.GITHUB)
     edit = reverse("admin:hook-edit", args=[made.hook.id])
     page = text_of(operator.get(edit))
     assert 'name="events"' in page
@@ -138,8 +138,8 @@ def test_the_editor_of_a_github_hook_has_no_mapping(operator: Client, world: Wor
         assert Hook.objects.get(id=made.hook.id).events == ["push"]
 
 
-def test_deliveries_show_what_became_of_them(viewer: Client, world: World) -> None:
-    made = a_hook(world, mapping=MAPPING)
+def test_deliveries_show_their_results(viewer: Client, world: World) -> None:
+    made = new_hook(world, mapping=MAPPING)
     deliver(made, {"type": "alarm", "data": {"title": "Flood"}})
     deliver(made, b"{", message_id="msg_2")
     with tenant_transaction(world.tenant.id):
@@ -154,7 +154,7 @@ def test_deliveries_show_what_became_of_them(viewer: Client, world: World) -> No
 
 
 def test_no_page_reads_a_secret(viewer: Client, world: World) -> None:
-    made = a_hook(world)
+    made = new_hook(world)
     deliver(made, {"a": 1})
     with tenant_transaction(world.tenant.id):
         delivery = HookDelivery.objects.get(hook=made.hook)
@@ -189,7 +189,7 @@ def test_a_webhook_is_added_and_its_deliveries_are_sent_again(
     assert "whsec_" in rotated
 
 
-def test_another_tenants_rows_are_not_there(operator: Client, world: World, other_tenant: Any) -> None:
+def test_rows_of_another_tenant_are_not_found(operator: Client, world: World, other_tenant: Any) -> None:
     with tenant_transaction(other_tenant.id):
         webhook = create_webhook(name="theirs", url="https://example.org", actor="test").webhook
         delivery = HookDeliveryFactory(tenant_id=other_tenant.id, hook=None, webhook=webhook, status="failed")

@@ -9,24 +9,14 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from apps.tenants.models import Role, User
-from apps.tenants.services import add_member
-from tests.factories.users import UserFactory
-from tests.support.console import World, sign_in
+from apps.tenants.models import User
+from tests.support.console import World
 
-#: As they stand in an address or in the body of a form.
+#: Values, as written in an address or in the body of a form.
 HOSTILE = ("a%00b", "%ED%A0%80", "9" * 30, "-1", "99999-99-99", "NaN", "x" * 20_000)
 
 #: The query of Django's redirect from a filter that it cannot read.
 REFUSED = "e=1"
-
-
-@pytest.fixture
-def chief(world: World) -> Client:
-    """Sign in an owner of the tenant who runs the installation too."""
-    user = UserFactory(username="chief", is_superuser=True)
-    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
-    return sign_in(user)
 
 
 def post(client: Client, address: str, fields: str) -> Any:
@@ -49,7 +39,7 @@ def lists() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("value", HOSTILE[:-1])
-def test_no_list_fails_on_what_its_address_says(chief: Client, world: World, value: str) -> None:
+def test_no_list_fails_on_a_hostile_address(chief: Client, world: World, value: str) -> None:
     index = reverse("admin:index")
     for page, names in lists().items():
         for address in (
@@ -60,7 +50,7 @@ def test_no_list_fails_on_what_its_address_says(chief: Client, world: World, val
         ):
             answer = chief.get(address)
             assert answer.status_code < 500, address
-            # The first page shows the messages; the next test opens the others.
+            # The first page shows the messages; the next test opens the lists that refused a filter.
             assert answer.get("Location", index) in (index, f"{page}?{REFUSED}"), address
     assert chief.get(index).status_code == 200
 
@@ -71,7 +61,7 @@ def test_every_list_opens_when_its_filter_is_refused(chief: Client, world: World
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str) -> None:
+def test_no_form_fails_on_hostile_values(chief: Client, world: World, value: str) -> None:
     user = User.objects.get(username="chief")
     fields = {
         reverse("admin:agents_agent_add"): "name={0}&template=Scout&interval_s={0}&model={0}",

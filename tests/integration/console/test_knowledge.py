@@ -8,14 +8,7 @@ from django.urls import reverse
 from apps.memories.models import Pin
 from apps.tenants.scope import tenant_transaction
 from tests.factories.memories import MemoryAccessFactory, MemoryFactory
-from tests.support.console import World, page_of
-
-
-def text_of(client: Client, address: str) -> str:
-    """Return a page as text."""
-    response = client.get(address)
-    assert response.status_code == 200, address
-    return response.content.decode()
+from tests.support.console import World, page_of, page_text
 
 
 def test_an_operator_pins_and_unpins_a_memory(operator: Client, viewer: Client, world: World) -> None:
@@ -24,15 +17,15 @@ def test_an_operator_pins_and_unpins_a_memory(operator: Client, viewer: Client, 
             tenant_id=world.tenant.id, agent=world.agent, content="The lamp is green."
         )
     act = reverse("admin:memory-act", args=[memory.id])
-    assert "pin-memory" not in text_of(viewer, page_of(memory))
+    assert "pin-memory" not in page_text(viewer, page_of(memory))
     assert viewer.post(act, {"act": "pin"}).status_code == 403
-    assert ">Pin</button>" in text_of(operator, page_of(memory))
+    assert ">Pin</button>" in page_text(operator, page_of(memory))
     page = operator.post(act, {"act": "pin"}, follow=True).content.decode()
     assert "The memory is pinned." in page
     assert ">Unpin</button>" in page
     assert 'id="pinned"' in page
     assert "was pinned already" in operator.post(act, {"act": "pin"}, follow=True).content.decode()
-    assert "The lamp is green." in text_of(viewer, reverse("admin:memories_pin_changelist"))
+    assert "The lamp is green." in page_text(viewer, reverse("admin:memories_pin_changelist"))
     assert operator.post(act, {"act": "burn"}).status_code == 404
     assert "is unpinned" in operator.post(act, {"act": "unpin"}, follow=True).content.decode()
     with tenant_transaction(world.tenant.id):
@@ -46,7 +39,7 @@ def test_an_operator_pins_and_unpins_a_memory(operator: Client, viewer: Client, 
 
 def test_the_quotas_page_shows_types_and_candidates(viewer: Client, world: World) -> None:
     address = reverse("admin:memory-quotas")
-    assert "choose an agent" in text_of(viewer, address)
+    assert "choose an agent" in page_text(viewer, address)
     with tenant_transaction(world.tenant.id):
         fact = MemoryFactory.create(
             tenant_id=world.tenant.id,
@@ -56,8 +49,8 @@ def test_the_quotas_page_shows_types_and_candidates(viewer: Client, world: World
             trust=0.4,
         )
         MemoryAccessFactory.create(tenant_id=world.tenant.id, memory=fact, count=2)
-    page = text_of(viewer, f"{address}?agent={world.agent.id}")
+    page = page_text(viewer, f"{address}?agent={world.agent.id}")
     assert 'data-type="strategic"' in page
     assert "The &lt;b&gt;ferry&lt;/b&gt; leaves at noon." in page
     assert "trust 0.40 of 0.75; recalled 2 of 3 times" in page
-    assert "choose an agent" in text_of(viewer, f"{address}?agent=nonsense")
+    assert "choose an agent" in page_text(viewer, f"{address}?agent=nonsense")

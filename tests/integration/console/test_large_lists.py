@@ -1,4 +1,4 @@
-"""Lists of large tenants: rows are read by an index, filters look through the latest ones."""
+"""Lists of large tenants: rows are read by an index, filters read the latest rows."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_next_page_begins_at_the_cursor(large_world: World) -> None:
     assert len(ids) == len(set(ids)) > 2 * COPIES
 
 
-def test_filters_look_through_the_latest_rows(large_world: World, operator: Client) -> None:
+def test_filters_read_the_latest_rows(large_world: World, operator: Client) -> None:
     path = reverse("admin:heartbeats_heartbeat_changelist")
     everything = operator.get(path)
     assert everything.context["cl"].rows_filtered == 0
@@ -108,15 +108,15 @@ def test_filters_look_through_the_latest_rows(large_world: World, operator: Clie
 
 def test_an_old_failure_is_found(large_world: World, operator: Client) -> None:
     with tenant_transaction(large_world.tenant.id):
-        beat = Heartbeat.objects.order_by("started_at").first()
+        heartbeat = Heartbeat.objects.order_by("started_at").first()
         call = ExternalCall.objects.order_by("id").first()
-        assert beat is not None
+        assert heartbeat is not None
         assert call is not None
-        Heartbeat.objects.filter(id=beat.id).update(status=HeartbeatStatus.FAILED, reason="by the test")
+        Heartbeat.objects.filter(id=heartbeat.id).update(status=HeartbeatStatus.FAILED, reason="by the test")
         ExternalCall.objects.filter(id=call.id).update(
             status=CallStatus.FAILED, error_kind="ModelError", error="by the test"
         )
-    for model, row_id in (("heartbeats_heartbeat", beat.id), ("calls_externalcall", call.id)):
+    for model, row_id in (("heartbeats_heartbeat", heartbeat.id), ("calls_externalcall", call.id)):
         found = operator.get(reverse(f"admin:{model}_changelist"), {"status__exact": "failed"})
         assert row_id in {row.pk for row in found.context["cl"].result_list}
 

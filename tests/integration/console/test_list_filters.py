@@ -1,4 +1,4 @@
-"""Lists accept the lookups of their own filters, and no other: what an address asks for reaches the database."""
+"""Lookups in the addresses of lists, which reach the database: those of a list's own filters are accepted, no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that update by themselves: their moving parts alone, in few statements, without use of the session."""
+"""Pages that update by themselves: only their changing parts, in few statements, without use of the session."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ from apps.tenants.scope import tenant_transaction
 from tests.factories.heartbeats import HeartbeatFactory, ProcessFactory
 from tests.support.console import World, page_of
 
-OWN = {"X-Live": "1"}
+LIVE = {"X-Live": "1"}
 
 
 @pytest.fixture
-def under_way(world: World) -> Heartbeat:
+def open_heartbeat(world: World) -> Heartbeat:
     with tenant_transaction(world.tenant.id):
         return Heartbeat.objects.get(agent=world.agent, status="waiting")
 
 
-def test_a_page_asks_for_its_moving_parts_alone(viewer: Client, world: World, under_way: Heartbeat) -> None:
+def test_an_update_has_only_the_changing_parts(
+    viewer: Client, world: World, open_heartbeat: Heartbeat
+) -> None:
     for address, part, words in (
         (reverse("admin:index"), "fleet", "Heartbeats by hour"),
         (world.agents_page, "overview", "Next heartbeat"),
         (world.agents_page, "heartbeats", "What it did"),
         (reverse("admin:operations"), "operations", "Queues"),
         (reverse("admin:heartbeats_heartbeat_changelist"), "rows", "result_list"),
-        (page_of(under_way), "heartbeat", "heartbeat-facts"),
+        (page_of(open_heartbeat), "heartbeat", "heartbeat-facts"),
         (reverse("admin:signals"), "signals", "signal-rows"),
     ):
         whole = viewer.get(address).content.decode()
         assert f'data-part="{part}"' in whole, address
         assert 'data-live="' in whole, address
-        response = viewer.get(address, headers=OWN)
+        response = viewer.get(address, headers=LIVE)
         text = response.content.decode()
         assert f'data-part="{part}"' in text, address
         assert words in text, address
@@ -49,7 +51,7 @@ def test_a_page_asks_for_its_moving_parts_alone(viewer: Client, world: World, un
         assert ENDED not in response, address
 
 
-#: The most statements of an update, those of the session, the user and the tenant's transaction included.
+# The most statements of an update include those of the session, the user and the tenant's transaction.
 @pytest.mark.parametrize(
     ("page", "statements"),
     [
@@ -62,12 +64,12 @@ def test_a_page_asks_for_its_moving_parts_alone(viewer: Client, world: World, un
     ],
 )
 def test_an_update_takes_few_statements(
-    viewer: Client, world: World, under_way: Heartbeat, page: str, statements: int
+    viewer: Client, world: World, open_heartbeat: Heartbeat, page: str, statements: int
 ) -> None:
-    own = {"agent": world.agents_page, "heartbeat": page_of(under_way)}
+    own = {"agent": world.agents_page, "heartbeat": page_of(open_heartbeat)}
     address = own.get(page) or reverse(page)
     with CaptureQueriesContext(connection) as few:
-        viewer.get(address, headers=OWN)
+        viewer.get(address, headers=LIVE)
     with CaptureQueriesContext(connection) as whole:
         viewer.get(address)
     with tenant_transaction(world.tenant.id):
@@ -75,28 +77,28 @@ def test_an_update_takes_few_statements(
             HeartbeatFactory(agent=world.agent)
             ProcessFactory()
     with CaptureQueriesContext(connection) as many:
-        viewer.get(address, headers=OWN)
+        viewer.get(address, headers=LIVE)
     assert len(many) == len(few) <= statements
     assert len(few) <= len(whole)
 
 
-def test_an_ended_heartbeat_is_not_asked_for_again(
-    viewer: Client, world: World, under_way: Heartbeat
+def test_the_page_of_an_ended_heartbeat_stops_its_updates(
+    viewer: Client, world: World, open_heartbeat: Heartbeat
 ) -> None:
-    assert f'data-live="{BUSY_REFRESH_S}"' in viewer.get(page_of(under_way)).content.decode()
+    assert f'data-live="{BUSY_REFRESH_S}"' in viewer.get(page_of(open_heartbeat)).content.decode()
     with tenant_transaction(world.tenant.id):
-        Heartbeat.objects.filter(id=under_way.id).update(status="done", ended_at=timezone.now())
-    assert ENDED in viewer.get(page_of(under_way), headers=OWN)
-    assert "data-live=" not in viewer.get(page_of(under_way)).content.decode()
+        Heartbeat.objects.filter(id=open_heartbeat.id).update(status="done", ended_at=timezone.now())
+    assert ENDED in viewer.get(page_of(open_heartbeat), headers=LIVE)
+    assert "data-live=" not in viewer.get(page_of(open_heartbeat)).content.decode()
 
 
-def test_other_lists_stay_as_they_are(viewer: Client, world: World) -> None:
+def test_other_lists_do_not_update(viewer: Client, world: World) -> None:
     address = reverse("admin:memories_memory_changelist")
     assert "data-live=" not in viewer.get(address).content.decode()
-    assert "<html" in viewer.get(address, headers=OWN).content.decode()
+    assert "<html" in viewer.get(address, headers=LIVE).content.decode()
 
 
-def test_the_bar_is_hidden_until_a_script_runs(viewer: Client, world: World) -> None:
+def test_the_bar_of_updates_is_hidden_until_a_script_runs(viewer: Client, world: World) -> None:
     text = viewer.get(reverse("admin:index")).content.decode()
     bar = text.partition('id="live"')[2].partition(">")[0]
     assert f'data-live="{REFRESH_S}"' in bar
@@ -106,15 +108,15 @@ def test_the_bar_is_hidden_until_a_script_runs(viewer: Client, world: World) -> 
 def test_an_open_page_does_not_prolong_the_session(viewer: Client, world: World, settings: Any) -> None:
     before = timezone.now() - timedelta(minutes=30)
     ConsoleSession.objects.update(seen_at=before)
-    assert viewer.get(reverse("admin:index"), headers=OWN).status_code == 200
+    assert viewer.get(reverse("admin:index"), headers=LIVE).status_code == 200
     assert ConsoleSession.objects.get().seen_at == before
     assert viewer.get(reverse("admin:index")).status_code == 200
     assert ConsoleSession.objects.get().seen_at > before
 
 
 def test_an_update_needs_the_rights_of_its_page(
-    client: Client, root: Client, world: World, under_way: Heartbeat
+    client: Client, root: Client, world: World, open_heartbeat: Heartbeat
 ) -> None:
-    for address in (reverse("admin:index"), world.agents_page, page_of(under_way)):
-        assert client.get(address, headers=OWN).status_code == 302
-        assert "data-part" not in root.get(address, headers=OWN).content.decode()
+    for address in (reverse("admin:index"), world.agents_page, page_of(open_heartbeat)):
+        assert client.get(address, headers=LIVE).status_code == 302
+        assert "data-part" not in root.get(address, headers=LIVE).content.decode()

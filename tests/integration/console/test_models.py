@@ -1,9 +1,9 @@
-"""A tenant's owner enters a key of a provider in the console; it is tried, sealed, used by the tenant's calls and by no others."""
+"""Keys of providers, entered by an owner in the console: tried, sealed, and used by the calls of that tenant only."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,24 +24,17 @@ from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.support import provider_server as provider_server_module
-from tests.support.provider_server import KEY, ProviderServer, provider_server
+from tests.support.provider_server import KEY, ProviderServer
 
 CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture
-def provider(settings: Any) -> Iterator[ProviderServer]:
-    settings.ARBOR_MODEL_ALLOW_PRIVATE = True
-    with provider_server() as server:
-        yield server
-
-
-@pytest.fixture
 def agent(tenant: Tenant) -> Agent:
-    return born(tenant, "Vega")
+    return start_new_agent(tenant, "Vega")
 
 
-def born(tenant: Tenant, name: str, model: str = "") -> Agent:
+def start_new_agent(tenant: Tenant, name: str, model: str = "") -> Agent:
     seed_builtin_templates()
     with captured(), tenant_transaction(tenant.id):
         agent = create_agent(name=name, template_name="Monitor", actor="user:ann", model=model)
@@ -55,8 +48,8 @@ def act(client: Client, verb: str, **fields: str) -> str:
 
 
 def connect(client: Client, server: ProviderServer, **fields: str) -> str:
-    entered = {"provider": "openai", "key": KEY, "base_url": server.base_url, "model": "small-chat"}
-    return act(client, "connect", **(entered | fields))
+    payload = {"provider": "openai", "key": KEY, "base_url": server.base_url, "model": "small-chat"}
+    return act(client, "connect", **(payload | fields))
 
 
 def talk(agent: Agent, text: str) -> str:
@@ -86,7 +79,7 @@ def test_a_heartbeat_uses_the_tenants_key(owner: Client, agent: Agent, provider:
     assert provider.asked(CHAT)[-1][0] == f"Bearer {KEY}"
 
 
-def test_the_key_is_on_no_page_and_sealed_in_its_row(
+def test_a_key_is_on_no_page_and_sealed_in_its_row(
     owner: Client, tenant: Tenant, provider: ProviderServer
 ) -> None:
     page = connect(owner, provider)
@@ -104,16 +97,16 @@ def test_the_key_is_on_no_page_and_sealed_in_its_row(
 
 
 def test_a_refused_key_is_not_stored(owner: Client, tenant: Tenant, provider: ProviderServer) -> None:
-    wrong = "sk-wrong-0123456789abcdef"
-    page = connect(owner, provider, key=wrong)
+    rejected = "sk-wrong-0123456789abcdef"
+    page = connect(owner, provider, key=rejected)
     assert "Nothing was changed: openai rejected the key: 401" in page
-    assert wrong not in page
-    assert f'value="{provider.base_url}"' in page, "what was entered besides the key is there again"
+    assert rejected not in page
+    assert f'value="{provider.base_url}"' in page, "the form repeats all entries but the key"
     with tenant_transaction(tenant.id):
         assert not ProviderKey.objects.exists()
 
 
-def test_a_server_without_a_list_answers_one_token(owner: Client, provider: ProviderServer) -> None:
+def test_a_server_without_a_list_is_tried_by_one_request(owner: Client, provider: ProviderServer) -> None:
     provider.lists = False
     assert "the server lists no models: its address usually ends in /v1" in connect(owner, provider, model="")
     assert "It lists no models." in connect(owner, provider)
@@ -125,7 +118,7 @@ def test_a_removed_key_is_no_longer_used(owner: Client, agent: Agent, provider: 
     assert talk(agent, "Hello.") == provider.reply
     assert "The key of openai is removed." in act(owner, "disconnect", provider="openai")
     talk(agent, "Are you there?")
-    assert len(provider.asked(CHAT)) == 1, "rules answer, as before"
+    assert len(provider.asked(CHAT)) == 1, "the reflex policy answers, as before"
 
 
 def test_a_new_key_replaces_the_old_one_at_once(
@@ -145,21 +138,19 @@ def test_a_key_serves_its_own_tenant_only(
     connect(owner, provider)
     with tenant_transaction(other_tenant.id):
         assert not ProviderKey.objects.exists()
-    stranger = born(other_tenant, "Rigel", model="openai/small-chat")
+    stranger = start_new_agent(other_tenant, "Rigel", model="openai/small-chat")
     assert "needs OPENAI_API_KEY" in talk(stranger, "Hello.")
     assert provider.asked(CHAT) == []
 
 
-def test_addresses_of_the_own_network_need_a_setting(
-    owner: Client, provider: ProviderServer, settings: Any
-) -> None:
+def test_private_addresses_need_a_setting(owner: Client, provider: ProviderServer, settings: Any) -> None:
     settings.ARBOR_MODEL_ALLOW_PRIVATE = False
     for address in ("https://127.0.0.1/v1", "https://169.254.169.254/", "https://postgres:5432"):
         assert "own network; who runs the installation allows it by ARBOR_MODEL_ALLOW_PRIVATE" in connect(
             owner, provider, base_url=address
         )
     assert "begins with https://" in connect(owner, provider)
-    # A name that leads there is refused when the connection is made.
+    # A name of a private address is refused when the connection is made.
     text = connect(owner, provider, base_url="https://127.0.0.1.nip.invalid/v1")
     assert "Nothing was changed: openai" in text
     assert provider.requests == []
@@ -177,7 +168,7 @@ def test_addresses_of_the_own_network_need_a_setting(
         ({"model": "two words"}, "a model handle is provider/model"),
     ],
 )
-def test_a_wrong_entry_is_refused_with_a_reason(
+def test_an_invalid_entry_is_refused_with_a_reason(
     owner: Client, provider: ProviderServer, fields: dict[str, str], reason: str
 ) -> None:
     assert reason in connect(owner, provider, **fields)
@@ -212,7 +203,7 @@ def test_a_new_agent_chooses_among_the_listed_models(owner: Client, provider: Pr
     form = owner.get(reverse("admin:agents_agent_add")).content.decode()
     for handle in ("openai/large-chat", "openai/small-chat", "reflex/policy"):
         assert f'<option value="{handle}">' in form
-    assert "text-embedding-3" not in form, "it cannot converse"
+    assert "text-embedding-3" not in form, "an embedder cannot converse"
 
 
 def test_a_tenant_without_a_default_gets_a_small_model(

@@ -1,4 +1,4 @@
-"""The Grafana dashboard and the alert rules use metrics and labels that exist."""
+"""The Grafana dashboard and the alert rules, whose metrics and labels must exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _METRIC = re.compile(r"(arbor_\w+)(?:\{(\w+)=\"(\w+)\"\})?")
 
 
 def expressions() -> Iterator[tuple[str, str, str]]:
-    """Yield each expression with its text for people: the legend of a panel, or the annotations of an alert."""
+    """Yield the title, the expression and the text of each panel and alert: its legend, or its annotations."""
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel["targets"]:
             yield panel["title"], target["expr"], target["legendFormat"]
@@ -34,7 +34,7 @@ def expressions() -> Iterator[tuple[str, str, str]]:
 
 @pytest.fixture
 def samples(world: World, settings: Any) -> dict[str, list[dict[str, str]]]:
-    """The labels of all samples, by metric."""
+    """Return the labels of all samples, by metric."""
     settings.ARBOR_METRICS_TOKEN = "token"
     record_job_run(name="arbor.decay.fade_memories", period_s=60, seconds=0.5, result=3)
     response = Client().get("/metrics", headers={"Authorization": "Bearer token"})
@@ -54,7 +54,7 @@ def test_expressions_use_metrics_and_labels_that_exist(samples: dict[str, list[d
                 assert {label: value}.items() <= _joined(samples[metric], label, value), title
         for label in re.findall(r"\{\{ *(?:\$labels\.)?(\w+) *\}\}", text):
             assert all(label in labels for labels in samples[metric]), f"{title}: {label}"
-    # Every metric is looked at, but for the details of two others.
+    # Every metric is used, except for three that are details of others.
     assert set(samples) - used <= {"arbor_maintenance_judged", "arbor_job_done", "arbor_job_failed_steps"}
 
 

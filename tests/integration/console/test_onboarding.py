@@ -1,10 +1,9 @@
-"""A new tenant shows the steps to a talking agent; a member's access and sessions end from one page."""
+"""The first steps of a new tenant, and the end of a member's access and sessions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -15,9 +14,8 @@ from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS, tenant_transaction
-from apps.tenants.services import add_member
 from tests.factories.heartbeats import ProcessFactory
-from tests.factories.users import PASSWORD, UserFactory
+from tests.factories.users import PASSWORD
 from tests.support.console import World
 
 
@@ -29,7 +27,7 @@ def steps(client: Client, page: str = "admin:index") -> dict[str, bool]:
 UNDONE = ("processes", "model", "agent", "talk", "heartbeat")
 
 
-def test_a_newcomer_is_led_to_a_talking_agent(operator: Client, tenant: Tenant) -> None:
+def test_the_first_steps_lead_to_a_conversation(operator: Client, tenant: Tenant) -> None:
     assert steps(operator) == {"sign-in": True} | dict.fromkeys(UNDONE, False)
     ProcessFactory(kind="worker", queues="heartbeat,llm", model="openai/gpt-5-mini")
     ProcessFactory(kind="scheduler", queues="")
@@ -52,10 +50,10 @@ def test_a_newcomer_is_led_to_a_talking_agent(operator: Client, tenant: Tenant) 
         run_heartbeat_now(agent_id=agent.id, tenant_id=tenant.id)
     assert steps(operator) == {}
     assert 'id="onboarding"' not in operator.get(reverse("admin:index")).content.decode()
-    assert all(steps(operator, "admin:first-steps").values()), "the page of its own stays"
+    assert all(steps(operator, "admin:first-steps").values()), "the page of the first steps stays"
 
 
-def test_steps_that_others_do_are_no_links(viewer: Client, tenant: Tenant) -> None:
+def test_steps_of_other_roles_have_no_link(viewer: Client, tenant: Tenant) -> None:
     text = viewer.get(reverse("admin:first-steps")).content.decode()
     for words in ("an owner does it", "an operator does it"):
         assert words in text, words
@@ -70,20 +68,13 @@ def test_the_first_step_without_a_tenant_creates_one(root: Client) -> None:
     member = Membership.own.using(OPS).get(tenant__slug="acme-sohne")
     assert member.role == Role.OWNER
     assert "model" in steps(root)
-    again = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
-    assert "there is a tenant &#x27;acme-sohne&#x27; already" in again.content.decode()
+    repeated = root.post(reverse("admin:tenant-create"), {"name": "Acme & Söhne"}, follow=True)
+    assert "there is a tenant &#x27;acme-sohne&#x27; already" in repeated.content.decode()
 
 
 def test_only_superusers_create_tenants(owner: Client, tenant: Tenant) -> None:
     assert owner.post(reverse("admin:tenant-create"), {"name": "Mine"}).status_code == 403
     assert not Tenant.objects.using(OPS).filter(slug="mine").exists()
-
-
-@pytest.fixture
-def ann(world: World) -> User:
-    user: User = UserFactory(username="ann")
-    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
-    return user
 
 
 def sign_in_with_password(username: str) -> Client:
@@ -123,7 +114,7 @@ def test_an_owner_keeps_the_session_of_the_request(owner: Client, world: World) 
     assert owner.get(world.agents_page).status_code == 200
 
 
-def test_others_neither_read_nor_end_sessions(operator: Client, world: World, ann: User) -> None:
+def test_an_operator_neither_reads_nor_ends_sessions(operator: Client, world: World, ann: User) -> None:
     sign_in_with_password("ann")
     member = Membership.own.using(OPS).get(user_id=ann.pk)
     page = operator.get(reverse("admin:tenants_membership_change", args=[member.id])).content.decode()

@@ -1,4 +1,4 @@
-"""The operations page shows dead workers and backlogs, retries what failed, and pauses everything."""
+"""The operations page: dead workers, backlogs, retries of failures, and pauses."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_viewers_pause_nothing(viewer: Client, world: World, agents: list[Agent]
     assert states(world)["Ada"] == "active"
 
 
-def test_a_runaway_tenant_is_stopped(root: Client, owner: Client, world: World) -> None:
+def test_a_superuser_suspends_and_resumes_a_tenant(root: Client, owner: Client, world: World) -> None:
     assert 'data-tenant="acme"' in text_of(root)
     assert 'data-tenant="acme"' not in text_of(owner)
     refused = act(owner, "suspend-tenant", tenant="acme", confirm="acme")
@@ -174,7 +174,7 @@ def test_an_unknown_act_is_not_found(operator: Client, world: World) -> None:
     assert act(operator, "explode").status_code == 404
 
 
-def test_the_page_opens_for_an_operator_of_the_installation_only(root: Client, world: World) -> None:
+def test_the_page_opens_for_a_member_of_no_tenant(root: Client, world: World) -> None:
     text = text_of(root)
     assert "Maintenance of the installation" in text
     assert 'id="backlogs"' not in text

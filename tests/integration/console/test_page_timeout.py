@@ -1,4 +1,4 @@
-"""Limits of statements: of a page by its transaction, of everything else by the serving role."""
+"""Time limits of statements: of a page by its transaction, of all others by the serving role."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_page_that_takes_too_long_is_stopped(
     assert owner.get(reverse("admin:goals_goal_changelist")).status_code == 200
 
 
-def test_pages_alone_have_the_limit_of_pages(world: World, settings: Any) -> None:
+def test_a_transaction_has_its_own_limit(world: World, settings: Any) -> None:
     with tenant_transaction(world.tenant.id, statement_timeout=timedelta(seconds=7)):
         assert _limit(APP, "statement_timeout") == "7s"
 

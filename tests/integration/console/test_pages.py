@@ -1,4 +1,4 @@
-"""Each page opens, escapes texts, runs few queries and changes no row."""
+"""All pages of the console, which open, escape texts, run few queries and change no row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(300)
 #: The most queries of a page, those of the session and the user included.
 QUERIES_AT_MOST = 30
 LIST_QUERIES_AT_MOST = 9
-#: Five tables have the ends of relations: one more query reads them, for all rows of the page.
+#: Relations end in five tables: one more query reads the ends, for all rows of the page.
 READ_ONCE_MORE = "/admin/memories/edge/"
 
 
@@ -68,7 +68,7 @@ def test_an_empty_list_differs_from_a_search_without_results(owner: Client) -> N
 
 
 def test_every_model_is_shown() -> None:
-    reverse("admin:index")  # the pages are found with the addresses
+    reverse("admin:index")  # loading the addresses registers the pages
     # A composite key has no address in Django's admin; other pages show its figures.
     unshown = {
         "memories.Term",
@@ -76,22 +76,22 @@ def test_every_model_is_shown() -> None:
         "memories.ClusterMember",
         "memories.ClusterRelation",
         "memories.MemoryConcept",
-        # In the file that is downloaded.
+        # The file that is downloaded has these.
         "fleet.SavedSeedPart",
-        # Its number, with each endorsement.
+        # Its number is shown with each endorsement.
         "agents.AuthorityKey",
-        # On the pages of their person, and nowhere.
+        # Sessions are shown on the pages of their person, failures nowhere.
         "tenants.ConsoleSession",
         "tenants.SignInFailure",
-        # The page of their document, and nowhere.
+        # The page of a document shows its versions and passages; terms are shown nowhere.
         "knowledge.DocumentVersion",
         "knowledge.Passage",
         "knowledge.PassageTerm",
-        # The page of signals, the conversation while its answer grows, and nowhere.
+        # Signals have a page, partial replies are in their conversation, span exports are shown nowhere.
         "signals.SignalBatch",
         "contacts.PartialReply",
         "heartbeats.SpanExport",
-        # The page of the chain, and the command.
+        # The page of the chain and the command show these.
         "audit.AuditSeal",
         "audit.SealedBlock",
         "audit.PlatformSeal",
@@ -105,7 +105,7 @@ def test_every_model_is_shown() -> None:
 
 
 class _ScriptCollector(HTMLParser):
-    """Collects the parts of a page that a browser would run."""
+    """A parser that collects the parts of a page that a browser would run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,10 +128,10 @@ class _ScriptCollector(HTMLParser):
 
 def test_scripts_in_stored_texts_are_escaped(viewer_crawl: ViewerCrawl) -> None:
     for page in viewer_crawl.pages:
-        watch = _ScriptCollector()
-        watch.feed(page.text)
-        assert len(watch.run) > 10, page.address
-        assert not [statement for statement in watch.run if "alert" in statement], page.address
+        collector = _ScriptCollector()
+        collector.feed(page.text)
+        assert len(collector.run) > 10, page.address
+        assert not [statement for statement in collector.run if "alert" in statement], page.address
         assert "14' on" not in page.text, page.address
     texts = {page.address: page.text for page in viewer_crawl.pages}
     for address in viewer_crawl.of_agent:
@@ -146,7 +146,7 @@ def test_the_private_half_of_a_key_is_on_no_page_and_in_no_query(owner_crawl: Ow
         assert not [query for query in page.queries if "sealed_private_key" in query], page.address
 
 
-def test_looking_changes_nothing(owner_crawl: OwnerCrawl) -> None:
+def test_no_page_changes_a_row(owner_crawl: OwnerCrawl) -> None:
     assert owner_crawl.before == owner_crawl.after != {}
     assert owner_crawl.recalled == 3
 
@@ -178,7 +178,7 @@ def test_no_page_counts_a_whole_table(owner_crawl: OwnerCrawl) -> None:
             assert bounded, f"{page.address}: {count}"
 
 
-def test_a_list_of_many_shows_the_first_and_says_so(
+def test_a_long_list_shows_and_names_the_first_rows(
     viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paging, "ROWS_COUNTED", ROWS_A_PAGE + 5)
@@ -213,7 +213,7 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
-    # These have forms of their own, which call their services.
+    # These models have forms of their own, which call services.
     own = {
         "add/": (Agent, Channel, Document, Hook, SavedSeed, SignalWebhook, ToolServer, Workflow),
         "{}/delete/": (Agent,),
@@ -279,12 +279,12 @@ def test_a_heartbeats_page_shows_mode_costs_decisions_and_prompt(viewer: Client,
         "$0.0008",
         'data-node="observe"',
         'data-outcome="success"',
-        f"Map {'the river'}",
+        "Map the river",
     ):
         assert words in text, words
 
 
-def test_a_heartbeats_page_leads_to_the_ones_beside_it(viewer: Client, world: World) -> None:
+def test_a_heartbeats_page_links_to_the_previous_and_the_next(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         heartbeats = list(type(world.beat).objects.filter(agent=world.agent).order_by("started_at"))
     middle = viewer.get(page_of(heartbeats[1])).content.decode()
@@ -293,7 +293,7 @@ def test_a_heartbeats_page_leads_to_the_ones_beside_it(viewer: Client, world: Wo
     assert 'rel="prev"' not in viewer.get(page_of(heartbeats[0])).content.decode()
 
 
-def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: World) -> None:
+def test_an_agents_page_names_the_reflex_policy(viewer: Client, world: World) -> None:
     text = viewer.get(world.agents_page).content.decode()
     assert "Reflex decides for this agent, not a language model." in text
     with tenant_transaction(world.tenant.id):

@@ -20,8 +20,8 @@ TEXT = """digraph own {
 }"""
 
 
-def overlap(one: Box, two: Box) -> bool:
-    return abs(one.x - two.x) < BOX_WIDTH and abs(one.y - two.y) < BOX_HEIGHT
+def overlap(first: Box, second: Box) -> bool:
+    return abs(first.x - second.x) < BOX_WIDTH and abs(first.y - second.y) < BOX_HEIGHT
 
 
 def passed(*names: str) -> dict[str, NodeVisit]:
@@ -47,8 +47,8 @@ def test_a_successful_run_is_marked_from_start_to_exit() -> None:
 
 
 def test_a_failed_run_ends_in_the_failed_exit() -> None:
-    walk = passed("look") | {"think": NodeVisit(outcome="failure", milliseconds=2.0)}
-    picture = draw_pipeline(TEXT, visits=walk, path=["look", "think"], ended="failure")
+    visits = passed("look") | {"think": NodeVisit(outcome="failure", milliseconds=2.0)}
+    picture = draw_pipeline(TEXT, visits=visits, path=["look", "think"], ended="failure")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
     assert (looks["think"], looks["bad"], looks["good"]) == ("failure", "failure", "none")
@@ -61,18 +61,18 @@ def test_an_unfinished_run_reaches_no_exit() -> None:
 
 
 def test_a_repeated_visit_is_counted() -> None:
-    again = {"look": NodeVisit(outcome="retry", milliseconds=3.0, visits=2)}
-    picture = draw_pipeline(TEXT, visits=again, path=["look"], ended="")
+    visits = {"look": NodeVisit(outcome="retry", milliseconds=3.0, visits=2)}
+    picture = draw_pipeline(TEXT, visits=visits, path=["look"], ended="")
     assert picture is not None
     assert next(box.note for box in picture.boxes if box.name == "look") == "3.0 ms ×2"
 
 
-def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
+def test_the_default_pipeline_fits_without_overlaps() -> None:
     picture = draw_pipeline(heartbeat_text(), visits={}, path=[], ended="")
     assert picture is not None
     assert len(picture.boxes) >= 14
-    for one, two in combinations(picture.boxes, 2):
-        assert not overlap(one, two), (one.name, two.name)
+    for first, second in combinations(picture.boxes, 2):
+        assert not overlap(first, second), (first.name, second.name)
     for box in picture.boxes:
         assert 0 <= box.x <= picture.width - BOX_WIDTH
         assert 0 <= box.y <= picture.height - BOX_HEIGHT
@@ -93,7 +93,7 @@ def test_an_empty_neighborhood_has_no_picture() -> None:
     assert draw_neighborhood([]) is None
 
 
-def test_the_closest_is_the_nearest_and_level_with_the_memory() -> None:
+def test_the_closest_neighbor_is_nearest_and_level() -> None:
     star = draw_neighborhood([neighbor(n, weight=1.8 - n / 10) for n in range(6)])
     assert star is not None
     first, *rest = star.dots

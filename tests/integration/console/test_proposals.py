@@ -1,4 +1,4 @@
-"""People with the right to approve decide proposals in place and in bulk; each decision is audited."""
+"""Decisions about proposals, in place and in bulk, by people with the right to approve; each is audited."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_proposal_of_another_tenant_is_not_decided(
         ({"one": f"accept:{UUID(int=7)}", "reason": "x" * 501}, "at most 500 characters"),
     ],
 )
-def test_a_wrong_decision_is_answered(
+def test_an_invalid_decision_is_refused(
     operator: Client, world: World, data: dict[str, Any], words: str
 ) -> None:
     assert words in decide(operator, **data).content.decode()

@@ -1,4 +1,4 @@
-"""`/readyz` of console and API: whether the database and the broker answer, within a bounded time."""
+"""`/readyz` of console and API, which reports within a bounded time whether database and broker answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.readiness import BoundedCheck, check_readiness
 from apps.tenants.scope import APP
 from tests.support.api import API_SETTINGS
 
-#: Nothing listens there.
+#: An address at which no server listens.
 NO_BROKER = "redis://127.0.0.1:1/0"
 
 
@@ -47,7 +47,7 @@ def test_a_process_without_its_database_is_not_ready(monkeypatch: pytest.MonkeyP
     assert Client().get("/healthz").status_code == 200
 
 
-def test_a_server_that_hangs_holds_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_hangs_does_not_hang_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     released, runs = threading.Event(), []
 
     def hang() -> None:

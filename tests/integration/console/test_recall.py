@@ -1,4 +1,4 @@
-"""The recall explorer shows scores by their components, explains absences, and changes nothing."""
+"""The recall explorer, which shows score components, explains absences, and changes nothing."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def memories(world: World, thinker: Agent) -> list[UUID]:
 
 
 def explore(client: Client, agent: Agent, **parameters: Any) -> str:
-    asked = {"agent": str(agent.id), "q": "the ferry on the river", **parameters}
-    response = client.get(reverse("admin:recall"), asked)
+    query = {"agent": str(agent.id), "q": "the ferry on the river", **parameters}
+    response = client.get(reverse("admin:recall"), query)
     assert response.status_code == 200
     return response.content.decode()
 
@@ -122,7 +122,7 @@ def test_an_outranked_memory_shows_its_place_and_score(viewer: Client, world: Wo
         ({"trust": "7"}, "min_trust must be 0 to 1"),
     ],
 )
-def test_a_wrong_question_is_answered(
+def test_an_invalid_query_is_explained(
     viewer: Client, thinker: Agent, parameters: dict[str, str], words: str
 ) -> None:
     assert words in explore(viewer, thinker, **parameters)
@@ -139,6 +139,6 @@ def test_the_explorer_needs_a_tenant(root: Client, world: World) -> None:
 
 
 def test_an_embedder_over_the_network_is_not_awaited(viewer: Client, world: World) -> None:
-    # The world's agent has vectors of a model that is not in this process.
+    # The vectors of the world's agent are of a model that needs the network.
     text = explore(viewer, world.agent, q="the river")
     assert "Words alone were compared" in text

@@ -20,22 +20,22 @@ def test_results_are_shown_with_source_score_and_citation(tenant: Tenant, operat
     with tenant_transaction(tenant.id):
         agent = AgentStateFactory.create().agent
     assert "Choose an agent first." in operator.get(page, {"q": "flights"}).content.decode()
-    asked = {"agent": str(agent.id), "q": "flights"}
-    assert "finds nothing about that" in operator.get(page, asked).content.decode()
+    query = {"agent": str(agent.id), "q": "flights"}
+    assert "finds nothing about that" in operator.get(page, query).content.decode()
     published_passage(tenant.id, PASSAGE)
-    shown = operator.get(page, asked).content.decode()
+    shown = operator.get(page, query).content.decode()
     assert PASSAGE in shown
     assert "Travel, version 1" in shown
     assert "arbor://knowledge/audit/read" in shown
-    assert "Nothing was searched" in operator.get(page, {**asked, "q": "x" * 4_001}).content.decode()
+    assert "Nothing was searched" in operator.get(page, {**query, "q": "x" * 4_001}).content.decode()
 
 
 def test_a_search_by_words_alone_says_so(tenant: Tenant, operator: Client, remote: RemoteEmbedder) -> None:
     with tenant_transaction(tenant.id):
         agent = AgentStateFactory.create().agent
     published_passage(tenant.id, PASSAGE)
-    asked = {"agent": str(agent.id), "q": "flights"}
-    shown = operator.get(reverse("admin:search-sources"), asked).content.decode()
+    query = {"agent": str(agent.id), "q": "flights"}
+    shown = operator.get(reverse("admin:search-sources"), query).content.decode()
     assert "kb was searched by words alone: its embedder did not answer, or could not be waited for" in shown
     assert PASSAGE in shown
     # A page does not wait for an embedder over the network.

@@ -23,7 +23,7 @@ MAKE = "admin:seed-make"
 
 
 @pytest.fixture
-def resting(world: World) -> World:
+def idle_world(world: World) -> World:
     """Return the world without a heartbeat under way."""
     with tenant_transaction(world.tenant.id):
         Heartbeat.objects.filter(status=HeartbeatStatus.WAITING).update(status=HeartbeatStatus.FAILED)
@@ -36,7 +36,7 @@ def post(client: Client, address: str, **values: Any) -> str:
     return response.content.decode()
 
 
-def saved(world: World, client: Client) -> SavedSeed:
+def save_seed(world: World, client: Client) -> SavedSeed:
     """Save a seed of the agent by the form, and return it."""
     assert "is saved" in post(client, reverse(MAKE), act="save", agent=world.agent.id)
     with tenant_transaction(world.tenant.id):
@@ -44,22 +44,24 @@ def saved(world: World, client: Client) -> SavedSeed:
     return seed
 
 
-def test_an_owner_restores_an_agent_and_sees_what_differed(
-    resting: World, owner: Client, operator: Client
+def test_an_owner_restores_an_agent_and_sees_the_differences(
+    idle_world: World, owner: Client, operator: Client
 ) -> None:
-    seed = saved(resting, operator)
+    seed = save_seed(idle_world, operator)
     act = reverse("admin:seed-act", args=[seed.id])
-    with tenant_transaction(resting.tenant.id):
-        kept = dict(Preference.objects.filter(agent=resting.agent).values_list("key", "value"))
-        Preference.objects.filter(agent=resting.agent).update(value="another")
+    with tenant_transaction(idle_world.tenant.id):
+        preferences = dict(Preference.objects.filter(agent=idle_world.agent).values_list("key", "value"))
+        Preference.objects.filter(agent=idle_world.agent).update(value="another")
 
     trial = post(owner, act, act="restore", part=["self"], trial="on")
     assert "would be restored" in trial
     done = post(owner, act, act="restore", part=["self"])
 
     assert "A seed of the state before is saved" in done
-    with tenant_transaction(resting.tenant.id):
-        assert dict(Preference.objects.filter(agent=resting.agent).values_list("key", "value")) == kept
+    with tenant_transaction(idle_world.tenant.id):
+        assert (
+            dict(Preference.objects.filter(agent=idle_world.agent).values_list("key", "value")) == preferences
+        )
         before = SavedSeed.objects.filter(reason=SeedReason.RESTORE).latest("saved_at")
     report = post(owner, act, act="compare", other=before.id)
     assert 'data-section="preferences"' in report
@@ -67,27 +69,27 @@ def test_an_owner_restores_an_agent_and_sees_what_differed(
     assert "choose at least one part" in post(owner, act, act="restore")
 
 
-def test_an_owner_forks_imports_and_merges(resting: World, owner: Client) -> None:
-    assert "Twin is created" in post(owner, reverse(MAKE), act="fork", agent=resting.agent.id, name="Twin")
-    seed = saved(resting, owner)
+def test_an_owner_forks_imports_and_merges(idle_world: World, owner: Client) -> None:
+    assert "Twin is created" in post(owner, reverse(MAKE), act="fork", agent=idle_world.agent.id, name="Twin")
+    seed = save_seed(idle_world, owner)
     act = reverse("admin:seed-act", args=[seed.id])
 
     assert "Mira would be created" in post(owner, act, act="import", name="Mira", trial="on")
     assert "none is granted" in post(owner, act, act="import", name="Mira")
     assert "choose another name" in post(owner, act, act="import", name="Mira")
-    with tenant_transaction(resting.tenant.id):
+    with tenant_transaction(idle_world.tenant.id):
         mira = Agent.objects.get(name="Mira")
         Preference.objects.filter(agent=mira).update(value="another")
     merged = post(owner, act, act="merge", agent=mira.id)
 
     assert "Mira got 0 memories" in merged
     assert "another" in merged
-    with tenant_transaction(resting.tenant.id):
+    with tenant_transaction(idle_world.tenant.id):
         assert SavedSeed.objects.get(agent_id=mira.id).reason == SeedReason.MERGE
 
 
-def test_a_seed_is_downloaded_deleted_and_sent_again(resting: World, owner: Client) -> None:
-    seed = saved(resting, owner)
+def test_a_seed_is_downloaded_deleted_and_sent_again(idle_world: World, owner: Client) -> None:
+    seed = save_seed(idle_world, owner)
     page = owner.get(page_of(seed)).content.decode()
     assert 'id="restore"' in page
     answer: Any = owner.get(reverse("admin:seed-file", args=[seed.id]))
@@ -98,24 +100,26 @@ def test_a_seed_is_downloaded_deleted_and_sent_again(resting: World, owner: Clie
 
     assert "is verified and saved" in sent
     assert seed.digest in sent
-    wrong = post(owner, reverse(MAKE), act="send", file=SimpleUploadedFile("vega.seed", file[:-9]))
-    assert "Nothing was done: the seed is damaged" in wrong
-    with tenant_transaction(resting.tenant.id):
+    refused = post(owner, reverse(MAKE), act="send", file=SimpleUploadedFile("vega.seed", file[:-9]))
+    assert "Nothing was done: the seed is damaged" in refused
+    with tenant_transaction(idle_world.tenant.id):
         assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 1
         assert AuditEvent.objects.filter(message__startswith="downloaded the saved seed").count() == 1
 
 
-def test_operators_save_seeds_and_do_not_use_them(resting: World, operator: Client, viewer: Client) -> None:
-    seed = saved(resting, operator)
+def test_operators_save_seeds_but_do_not_restore_them(
+    idle_world: World, operator: Client, viewer: Client
+) -> None:
+    seed = save_seed(idle_world, operator)
     act = reverse("admin:seed-act", args=[seed.id])
 
     assert not re.search(r'id="(restore|import|merge|compare)"', operator.get(page_of(seed)).content.decode())
     for values in ({"act": "restore", "part": "self"}, {"act": "delete"}, {"act": "import"}):
         assert operator.post(act, values).status_code == 403
-    assert operator.post(reverse(MAKE), {"act": "fork", "agent": resting.agent.id}).status_code == 403
+    assert operator.post(reverse(MAKE), {"act": "fork", "agent": idle_world.agent.id}).status_code == 403
     assert operator.get(reverse("admin:seed-file", args=[seed.id])).status_code == 403
-    assert viewer.post(reverse(MAKE), {"act": "save", "agent": resting.agent.id}).status_code == 403
+    assert viewer.post(reverse(MAKE), {"act": "save", "agent": idle_world.agent.id}).status_code == 403
     assert viewer.get(reverse("admin:fleet_savedseed_add")).status_code == 403
     assert operator.post(act, {"act": "burn"}).status_code == 404
-    with tenant_transaction(resting.tenant.id):
+    with tenant_transaction(idle_world.tenant.id):
         assert AuditEvent.objects.filter(action=AuditAction.DENIED).count() == 6

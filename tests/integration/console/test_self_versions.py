@@ -10,14 +10,7 @@ from apps.selves.services.aspects import add_aspect
 from apps.selves.services.history import latest_version
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.values import AspectKind, NewAspect
-from tests.support.console import World
-
-
-def text_of(client: Client, address: str) -> str:
-    """Return a page as text."""
-    response = client.get(address)
-    assert response.status_code == 200, address
-    return response.content.decode()
+from tests.support.console import World, page_text
 
 
 def test_an_operator_compares_a_version_and_restores_it(
@@ -30,27 +23,32 @@ def test_an_operator_compares_a_version_and_restores_it(
             aspect=NewAspect(content="<b>bold</b>", kind=AspectKind.TRAIT, strength=0.8),
             actor="cli:ann",
         )
-        wanted = latest_version(world.agent.id)
+        version = latest_version(world.agent.id)
         add_aspect(
             agent_id=world.agent.id, aspect=NewAspect(content="rash", kind=AspectKind.TRAIT), actor="cli:ann"
         )
-    assert wanted > before
+    assert version > before
     page, rollback = reverse("admin:self-versions"), reverse("admin:self-rollback")
-    assert "choose an agent" in text_of(viewer, page)
-    shown = text_of(viewer, f"{page}?agent={world.agent.id}&earlier={wanted}")
+    assert "choose an agent" in page_text(viewer, page)
+    shown = page_text(viewer, f"{page}?agent={world.agent.id}&earlier={version}")
     assert "&lt;b&gt;bold&lt;/b&gt; 80 %" in shown
-    assert f'data-version="{wanted}"' in shown
+    assert f'data-version="{version}"' in shown
     assert 'id="differences"' in shown
     assert 'id="rollback"' not in shown
-    payload = {"agent": str(world.agent.id), "version": str(wanted), "part": ["aspect"], "reason": "too rash"}
+    payload = {
+        "agent": str(world.agent.id),
+        "version": str(version),
+        "part": ["aspect"],
+        "reason": "too rash",
+    }
     assert viewer.post(rollback, payload).status_code == 403
-    assert 'id="rollback"' in text_of(operator, f"{page}?agent={world.agent.id}&earlier={wanted}")
+    assert 'id="rollback"' in page_text(operator, f"{page}?agent={world.agent.id}&earlier={version}")
     done = operator.post(rollback, payload, follow=True).content.decode()
-    assert f"Version {wanted} is restored: " in done
+    assert f"Version {version} is restored: " in done
     with tenant_transaction(world.tenant.id):
         assert IdentityAspect.objects.get(content="rash").status == "dropped"
         assert IdentityAspect.objects.get(content="<b>bold</b>").status == "held"
     assert "already" in operator.post(rollback, payload, follow=True).content.decode()
     assert operator.post(rollback, payload | {"version": "999"}).status_code == 404
     assert operator.post(rollback, payload | {"part": ["soul"]}).status_code == 404
-    assert 'id="differences"' not in text_of(viewer, f"{page}?agent={world.agent.id}&earlier=999")
+    assert 'id="differences"' not in page_text(viewer, f"{page}?agent={world.agent.id}&earlier=999")

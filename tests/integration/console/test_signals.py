@@ -1,4 +1,4 @@
-"""The page of signals: filters, pages, new ones by itself, and tenants apart."""
+"""The page of signals: filters, further pages, updates, and isolation of tenants."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_signals_are_shown_with_their_agent_and_meaning(agent: Agent, as_role: S
     assert 'data-live="5"' in shown
 
 
-def test_an_agents_page_leads_to_its_signals(agent: Agent, as_role: SignIn) -> None:
+def test_an_agents_page_links_to_its_signals(agent: Agent, as_role: SignIn) -> None:
     viewer = as_role(Role.VIEWER)
     link = f"{reverse('admin:signals')}?agent={agent.id}"
     assert link in viewer.get(reverse("admin:agents_agent_change", args=[agent.id])).content.decode()
     assert "agent.created" in page(viewer, agent=str(agent.id))
 
 
-def test_a_request_of_the_page_itself_gets_the_rows(agent: Agent, as_role: SignIn) -> None:
+def test_an_update_of_the_page_has_only_the_rows(agent: Agent, as_role: SignIn) -> None:
     response = as_role(Role.VIEWER).get(
         reverse("admin:signals"), {"name": "agent.started"}, headers={"X-Live": "1"}
     )
@@ -71,7 +71,7 @@ def test_older_signals_are_on_further_pages(agent: Agent, as_role: SignIn) -> No
     assert "data-live=" not in second
 
 
-def test_a_filter_that_means_nothing_is_explained(agent: Agent, as_role: SignIn) -> None:
+def test_an_invalid_filter_is_explained(agent: Agent, as_role: SignIn) -> None:
     viewer = as_role(Role.VIEWER)
     assert "there is no signal" in page(viewer, name="nothing")
     assert "there is no agent" in page(viewer, agent="Nobody")

@@ -32,12 +32,12 @@ def post(client: Client, text: str, act: str = "check", name: str = "") -> Any:
     return client.post(reverse(EDITOR), posted, follow=True)
 
 
-def own(world: World) -> list[str]:
+def skill_names(world: World) -> list[str]:
     with tenant_transaction(world.tenant.id):
         return list(Skill.objects.values_list("name", flat=True))
 
 
-def test_a_list_without_skills_says_what_they_are(viewer: Client, world: World) -> None:
+def test_an_empty_list_offers_a_viewer_no_new_skill(viewer: Client, world: World) -> None:
     page = viewer.get(reverse(LIST)).content.decode()
     assert "No skill yet" in page
     assert "New skill" not in page
@@ -47,7 +47,7 @@ def test_a_fault_is_shown_with_its_line(operator: Client, world: World) -> None:
     page = post(operator, OUTLINE.replace("description:", "descriptoin:"), "save").content.decode()
     assert 'data-line="3"' in page
     assert "3 │ descriptoin: What the skill is for" in page
-    assert own(world) == []
+    assert skill_names(world) == []
 
 
 def test_a_skill_is_added_replaced_and_deleted(operator: Client, world: World) -> None:
@@ -60,7 +60,7 @@ def test_a_skill_is_added_replaced_and_deleted(operator: Client, world: World) -
     assert saved.count("ar-mono") == 2
     assert "my-skill" in operator.get(reverse(LIST)).content.decode()
     assert "Deleted the skill my-skill" in post(operator, "", "delete", "my-skill").content.decode()
-    assert own(world) == []
+    assert skill_names(world) == []
 
 
 def test_an_operator_chooses_the_skills_of_an_agent(operator: Client, viewer: Client, world: World) -> None:
@@ -73,8 +73,8 @@ def test_an_operator_chooses_the_skills_of_an_agent(operator: Client, viewer: Cl
     assert "follows ropes, lamps from its next prompt on" in page
     with tenant_transaction(world.tenant.id):
         assert [skill.name for skill in active_skills(world.agent.id)] == ["ropes", "lamps"]
-    twice = operator.post(address, {"skill": ["ropes", "ropes"]}, follow=True).content.decode()
-    assert "is named twice" in twice
+    repeated = operator.post(address, {"skill": ["ropes", "ropes"]}, follow=True).content.decode()
+    assert "is named twice" in repeated
     assert viewer.post(address, {"skill": ["lamps"]}).status_code == 403
     assert "Delete" in operator.get(reverse(EDITOR), {"name": "ropes"}).content.decode()
     refused = post(operator, "", "delete", "ropes").content.decode()
@@ -82,7 +82,7 @@ def test_an_operator_chooses_the_skills_of_an_agent(operator: Client, viewer: Cl
 
 
 @pytest.mark.parametrize("text", ["", HOSTILE, "---\n", "---\nname: [\n---\n", "x" * 100_001, "a\0b"])
-def test_any_text_is_answered(operator: Client, world: World, text: str) -> None:
+def test_any_invalid_text_is_answered_with_its_faults(operator: Client, world: World, text: str) -> None:
     response = post(operator, text, "save")
     assert response.status_code == 200
     assert 'id="faults"' in response.content.decode()
@@ -93,7 +93,7 @@ def test_an_unknown_skill_is_not_found(operator: Client, world: World) -> None:
     assert operator.get(reverse(EDITOR), {"name": "nobody"}).status_code == 404
 
 
-def test_the_page_warns_of_a_skill_whose_latest_version_does_not_fit(viewer: Client, world: World) -> None:
+def test_the_page_warns_of_an_earlier_version_in_use(viewer: Client, world: World) -> None:
     skill = GlobalSkill.objects.using(OPS).create(name="tides", digest="1" * 64, tokens=30_000)
     with tenant_transaction(world.tenant.id):
         AgentSkill.objects.create(

@@ -23,17 +23,17 @@ def test_an_operator_subscribes_and_unsubscribes_an_agent(
     empty = viewer.get(address).content.decode()
     assert "No subscription" in empty
     assert 'id="subscribe"' not in empty
-    wanted = {"act": "add", "names": "memory.goal_*, memory.recalled", "about": str(lyra.id)}
-    assert viewer.post(address, wanted).status_code == 403
-    page = operator.post(address, wanted, follow=True).content.decode()
+    payload = {"act": "add", "names": "memory.goal_*, memory.recalled", "about": str(lyra.id)}
+    assert viewer.post(address, payload).status_code == 403
+    page = operator.post(address, payload, follow=True).content.decode()
     assert "is subscribed to memory.goal_*, memory.recalled." in page
     assert "about Lyra" in page
-    for wrong in (
+    for invalid in (
         {"act": "add", "names": "", "about": "self"},
         {"act": "add", "names": "memory.goal_*", "about": "nobody"},
         {"act": "end", "subscription": "x"},
     ):
-        assert "Nothing was changed" in operator.post(address, wrong, follow=True).content.decode()
+        assert "Nothing was changed" in operator.post(address, invalid, follow=True).content.decode()
     with tenant_transaction(world.tenant.id):
         (row,) = subscriptions_of(world.agent.id)
     ended = operator.post(address, {"act": "end", "subscription": str(row.id)}, follow=True)

@@ -1,4 +1,4 @@
-"""The editor of templates checks line by line, previews the system prompt, and saves."""
+"""The editor of templates, which checks line by line, previews the system prompt, and saves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def post(client: Client, text: str, act: str = "check", name: str = "") -> Any:
     return client.post(reverse(EDITOR), posted, follow=True)
 
 
-def own(world: World) -> dict[str, str]:
+def templates_of(world: World) -> dict[str, str]:
     with tenant_transaction(world.tenant.id):
         return dict(Template.objects.values_list("name", "source_text"))
 
@@ -35,7 +35,7 @@ def test_a_fault_is_shown_with_its_line(operator: Client, world: World) -> None:
     assert f'data-line="{line}"' in page
     assert "unknown action &#x27;fly&#x27;" in page
     assert f"{line} │ actions: [fly," in page
-    assert "MyAgent" not in own(world)
+    assert "MyAgent" not in templates_of(world)
 
 
 def test_a_valid_template_is_previewed_before_it_is_saved(operator: Client, world: World) -> None:
@@ -43,16 +43,16 @@ def test_a_valid_template_is_previewed_before_it_is_saved(operator: Client, worl
     assert "MyAgent 1.0 is valid" in page
     assert "# Character: Ada" in page
     assert "You observe one subject with patience" in page
-    assert "MyAgent" not in own(world)
+    assert "MyAgent" not in templates_of(world)
 
 
 def test_a_template_is_added_and_replaced(operator: Client, world: World) -> None:
     assert "Saved template MyAgent 1.0" in post(operator, OUTLINE, "save").content.decode()
-    assert own(world)["MyAgent"] == OUTLINE
+    assert templates_of(world)["MyAgent"] == OUTLINE
     changed = OUTLINE.replace('"1.0"', '"1.1"')
     assert "has a template" in post(operator, changed, "save").content.decode()
     assert "Saved template MyAgent 1.1" in post(operator, changed, "save", "MyAgent").content.decode()
-    assert own(world)["MyAgent"] == changed
+    assert templates_of(world)["MyAgent"] == changed
 
 
 def test_a_built_in_template_is_opened_as_a_copy(operator: Client, world: World) -> None:
@@ -62,16 +62,16 @@ def test_a_built_in_template_is_opened_as_a_copy(operator: Client, world: World)
     assert "You keep the watch" in response.content.decode()
     text = response.context["page"].text.replace("source: builtin", "source: user")
     assert "Saved template Monitor" in post(operator, text, "save").content.decode()
-    assert "Monitor" in own(world)
+    assert "Monitor" in templates_of(world)
 
 
-def test_viewers_read_only(viewer: Client, world: World) -> None:
+def test_viewers_save_no_template(viewer: Client, world: World) -> None:
     assert "Check and preview" not in viewer.get(reverse(EDITOR)).content.decode()
     assert post(viewer, OUTLINE, "save").status_code == 403
 
 
 @pytest.mark.parametrize("text", ["", HOSTILE, "---\n", "---\nname: [\n---\n", "x" * 200_001, "a\0b"])
-def test_any_text_is_answered(operator: Client, world: World, text: str) -> None:
+def test_any_invalid_text_is_answered_with_its_faults(operator: Client, world: World, text: str) -> None:
     response = post(operator, text, "save")
     assert response.status_code == 200
     assert 'id="faults"' in response.content.decode()

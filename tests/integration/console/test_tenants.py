@@ -1,4 +1,4 @@
-"""Sign-in and choice of a tenant in the console; each person sees the rows of their own tenants only."""
+"""Sign-in and choice of a tenant in the console, where each person sees only the rows of their own tenants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INDEX = "/admin/"
 
 
 @pytest.fixture
-def both(world: World, other_world: World) -> Client:
+def member_of_both(world: World, other_world: World) -> Client:
     """Sign in an operator of one tenant who may look into the other."""
     user = UserFactory(username="ann")
     add_member(tenant=world.tenant, user=user, role=Role.OPERATOR)
@@ -66,26 +66,26 @@ def test_no_page_names_another_tenant(viewer_crawl: ViewerCrawl) -> None:
         assert str(viewer_crawl.other_agent) not in page.text, page.address
 
 
-def test_another_tenants_pages_are_not_there(viewer: Client, world: World, other_world: World) -> None:
+def test_pages_of_another_tenant_are_not_found(viewer: Client, world: World, other_world: World) -> None:
     for row in other_world.rows:
         response = viewer.get(page_of(row))
         assert (response.status_code, response.headers["Location"]) == (302, INDEX), page_of(row)
-    # The next page shows the messages of all of them.
+    # The next page shows the messages about all these pages.
     text = viewer.get(INDEX).content.decode()
     assert text.count("doesn’t exist") == len(other_world.rows)
     assert "globex" not in text.casefold()
 
 
-def test_another_tenants_page_answers_like_one_that_never_was(
+def test_a_page_of_another_tenant_answers_like_an_unknown_page(
     viewer: Client, world: World, other_world: World
 ) -> None:
     theirs = viewer.get(page_of(other_world.agent), follow=True)
-    never = uuid4()
-    nobodys = viewer.get(reverse("admin:agents_agent_change", args=[never]), follow=True)
-    same = theirs.content.decode().replace(str(other_world.agent.id), str(never))
+    unknown = uuid4()
+    nobodys = viewer.get(reverse("admin:agents_agent_change", args=[unknown]), follow=True)
+    text = theirs.content.decode().replace(str(other_world.agent.id), str(unknown))
     assert theirs.redirect_chain == nobodys.redirect_chain
-    assert f"“{never}” doesn’t exist" in same
-    assert f"“{never}” doesn’t exist" in nobodys.content.decode()
+    assert f"“{unknown}” doesn’t exist" in text
+    assert f"“{unknown}” doesn’t exist" in nobodys.content.decode()
 
 
 def test_a_filter_or_search_for_another_tenants_agent_finds_nothing(
@@ -114,26 +114,28 @@ def test_autocompletion_offers_the_tenants_own_agents(
     assert [result["text"] for result in answer.json()["results"]] == [world.agent.name]
 
 
-def test_a_member_of_two_tenants_chooses(both: Client, world: World, other_world: World) -> None:
-    first = both.get(INDEX).content.decode()
+def test_a_member_of_two_tenants_chooses(member_of_both: Client, world: World, other_world: World) -> None:
+    first = member_of_both.get(INDEX).content.decode()
     assert "tenant-switch" in first
     assert world.agent.name in first
 
-    assert choose(both, other_world.tenant).headers["Location"] == INDEX
-    second = both.get(INDEX).content.decode()
+    assert choose(member_of_both, other_world.tenant).headers["Location"] == INDEX
+    second = member_of_both.get(INDEX).content.decode()
     assert other_world.agent.name in second
     assert world.agent.name not in second
-    assert both.get(page_of(world.agent), follow=True).redirect_chain == [(INDEX, 302)]
+    assert member_of_both.get(page_of(world.agent), follow=True).redirect_chain == [(INDEX, 302)]
 
 
-def test_the_role_is_the_one_of_the_chosen_tenant(both: Client, world: World, other_world: World) -> None:
-    assert "Run now" in both.get(page_of(world.agent)).content.decode()
-    choose(both, other_world.tenant)
-    assert "Run now" not in both.get(page_of(other_world.agent)).content.decode()
-    assert both.post(other_world.act, {"act": "pause"}).status_code == 403
+def test_a_member_has_the_role_of_the_chosen_tenant(
+    member_of_both: Client, world: World, other_world: World
+) -> None:
+    assert "Run now" in member_of_both.get(page_of(world.agent)).content.decode()
+    choose(member_of_both, other_world.tenant)
+    assert "Run now" not in member_of_both.get(page_of(other_world.agent)).content.decode()
+    assert member_of_both.post(other_world.act, {"act": "pause"}).status_code == 403
 
 
-def test_a_tenant_that_is_not_ones_own_cannot_be_chosen(
+def test_a_tenant_without_a_membership_cannot_be_chosen(
     viewer: Client, world: World, other_world: World
 ) -> None:
     response = choose(viewer, other_world.tenant)
@@ -142,7 +144,7 @@ def test_a_tenant_that_is_not_ones_own_cannot_be_chosen(
     assert world.agent.name in viewer.get(INDEX).content.decode()
 
 
-def test_a_forged_session_opens_nothing(viewer: Client, world: World, other_world: World) -> None:
+def test_a_forged_session_opens_no_other_tenant(viewer: Client, world: World, other_world: World) -> None:
     session = viewer.session
     session[SESSION_KEY] = str(other_world.tenant.id)
     session[VISIT_KEY] = {
@@ -155,10 +157,13 @@ def test_a_forged_session_opens_nothing(viewer: Client, world: World, other_worl
     assert "globex" not in text.casefold()
 
 
-def test_choosing_is_a_post_with_a_token(both: Client, other_world: World) -> None:
-    assert both.get(reverse("admin:tenant-choose"), {"tenant": str(other_world.tenant.id)}).status_code == 405
+def test_choosing_is_a_post_with_a_token(member_of_both: Client, other_world: World) -> None:
+    assert (
+        member_of_both.get(reverse("admin:tenant-choose"), {"tenant": str(other_world.tenant.id)}).status_code
+        == 405
+    )
     strict = Client(enforce_csrf_checks=True)
-    strict.cookies = both.cookies
+    strict.cookies = member_of_both.cookies
     response = choose(strict, other_world.tenant)
     assert response.status_code == 403
     assert "Please try again" in response.content.decode()
@@ -186,7 +191,7 @@ def visit(client: Client, tenant: Tenant, reason: str = "looking for a stuck age
     return client.post(reverse("admin:tenant-visit"), {"tenant": str(tenant.id), "reason": reason})
 
 
-def test_running_the_installation_shows_no_tenants_data(root: Client, world: World) -> None:
+def test_a_superuser_sees_no_data_of_tenants(root: Client, world: World) -> None:
     index = root.get(INDEX).content.decode()
     assert "You are a member of no tenant" in index
     assert world.agent.name not in index
@@ -225,7 +230,7 @@ def test_a_visit_is_recorded_on_both_sides(root: Client, world: World) -> None:
     assert (own.actor, own.message) == expected
 
 
-def test_a_visitor_looks_and_does_not_touch(root: Client, world: World, other_world: World) -> None:
+def test_a_visitor_reads_and_changes_nothing(root: Client, world: World, other_world: World) -> None:
     visit(root, world.tenant)
     page = root.get(world.agents_page).content.decode()
     assert "You are visiting Acme as a viewer." in page
@@ -240,7 +245,7 @@ def test_a_visit_ends_by_leaving(root: Client, world: World) -> None:
     assert world.agent.name not in root.get(INDEX).content.decode()
 
 
-def test_a_visit_ends_by_itself(root: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_visit_expires(root: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "VISIT_LASTS", timedelta(seconds=-1))
     visit(root, world.tenant)
     assert world.agent.name not in root.get(INDEX).content.decode()
@@ -256,7 +261,7 @@ def test_a_member_who_runs_the_installation_may_visit_too(world: World, other_wo
     assert world.agent.name in client.get(INDEX).content.decode()
 
 
-def test_others_do_not_visit(owner: Client, world: World, other_world: World) -> None:
+def test_an_owner_does_not_visit_other_tenants(owner: Client, world: World, other_world: World) -> None:
     assert visit(owner, other_world.tenant).status_code == 403
     assert not PlatformEvent.objects.using(OPS).exists()
     for label in PLATFORM:
@@ -276,25 +281,26 @@ def test_a_member_who_is_no_staff_cannot_open_the_console(world: World) -> None:
     assert sign_in(user).get(INDEX).status_code == 302
 
 
-def test_the_members_of_a_tenant_are_its_own(viewer: Client, world: World, other_world: World) -> None:
+def test_members_of_other_tenants_are_not_listed(viewer: Client, world: World, other_world: World) -> None:
     add_member(tenant=other_world.tenant, user=UserFactory(username="stranger"), role=Role.OWNER)
     text = viewer.get(reverse("admin:tenants_membership_changelist")).content.decode()
     assert "viewer-person" in text
     assert "stranger" not in text
 
 
-OLD, NEW = "a long river to the sea", "a longer river to the sea"
+OLD_PASSWORD, NEW_PASSWORD = "a long river to the sea", "a longer river to the sea"
 
 
 def test_a_person_signs_in_and_changes_their_password(database: None) -> None:
-    create_account(username="ann", password=OLD, actor="cli:tests")
+    create_account(username="ann", password=OLD_PASSWORD, actor="cli:tests")
     client = Client()
-    client.post(reverse("admin:login"), {"username": "ann", "password": OLD})
+    client.post(reverse("admin:login"), {"username": "ann", "password": OLD_PASSWORD})
     assert User.objects.get().last_login is not None
     changed = client.post(
-        reverse("admin:password_change"), {"old_password": OLD, "new_password1": NEW, "new_password2": NEW}
+        reverse("admin:password_change"),
+        {"old_password": OLD_PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD},
     )
     assert changed.status_code == 302
     user = User.objects.get()
-    assert user.check_password(NEW)
+    assert user.check_password(NEW_PASSWORD)
     assert client.get(reverse("admin:index")).status_code == 200

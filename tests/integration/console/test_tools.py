@@ -10,7 +10,7 @@ from django.urls import reverse
 from apps.tenants.scope import tenant_transaction
 from apps.tools.models import Tool, ToolServer
 from tests.factories.tools import ToolFactory, ToolServerFactory
-from tests.support.console import World, page_of
+from tests.support.console import World, page_of, page_text
 
 
 def store_tool(world: World, **values: object) -> Tool:
@@ -23,13 +23,6 @@ def store_tool(world: World, **values: object) -> Tool:
     return tool
 
 
-def text_of(client: Client, address: str) -> str:
-    """Return a page as text."""
-    response = client.get(address)
-    assert response.status_code == 200, address
-    return response.content.decode()
-
-
 def test_pages_show_tools_and_no_secret(viewer: Client, world: World) -> None:
     tool = store_tool(world, description="<b>Gives</b> the forecast.")
     pages = (
@@ -39,7 +32,7 @@ def test_pages_show_tools_and_no_secret(viewer: Client, world: World) -> None:
         page_of(tool.server),
     )
     with CaptureQueriesContext(connection) as queries:
-        shown = [text_of(viewer, address) for address in pages]
+        shown = [page_text(viewer, address) for address in pages]
     assert not [query for query in queries.captured_queries if "sealed_secret" in query["sql"]]
     assert "mcp.weather.forecast" in shown[0]
     assert "https://example.org/…" in shown[1]
@@ -49,7 +42,7 @@ def test_pages_show_tools_and_no_secret(viewer: Client, world: World) -> None:
     assert "allow-tool" not in shown[2]
 
 
-def test_an_operator_adds_a_server_and_decides_about_a_tool(
+def test_an_operator_adds_a_server_and_allows_its_tool(
     operator: Client, viewer: Client, world: World
 ) -> None:
     new = reverse("admin:tools_toolserver_add")
@@ -83,7 +76,7 @@ def test_a_suspended_tool_is_an_alarm(operator: Client, world: World) -> None:
     tool = store_tool(
         world, status="changed", before={"description": "It was kind.", "schema": {"properties": {}}}
     )
-    assert "is suspended" in text_of(operator, reverse("admin:index"))
-    page = text_of(operator, page_of(tool))
+    assert "is suspended" in page_text(operator, reverse("admin:index"))
+    page = page_text(operator, page_of(tool))
     assert "It was kind." in page
     assert "Allow it as it is" in page

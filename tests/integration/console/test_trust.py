@@ -1,4 +1,4 @@
-"""The page of the trust in an agent."""
+"""The page of the trust in an agent: its preset, rules and tier."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def _address(world: World) -> str:
     return reverse("admin:agent-trust", args=[world.agent.id])
 
 
-def _posted(client: Client, world: World, **values: str) -> str:
+def _post(client: Client, world: World, **values: str) -> str:
     return client.post(_address(world), values, follow=True).content.decode()
 
 
-def test_a_viewer_sees_what_follows_and_changes_nothing(viewer: Client, world: World) -> None:
+def test_a_viewer_reads_trust_and_changes_nothing(viewer: Client, world: World) -> None:
     text = viewer.get(_address(world)).content.decode()
     assert "No rule is set; the preset decides." in text
     assert "by the preset arbor://actions/execute/**" in text
@@ -31,13 +31,13 @@ def test_a_viewer_sees_what_follows_and_changes_nothing(viewer: Client, world: W
 
 
 def test_an_operator_sets_preset_rules_and_tier(operator: Client, world: World) -> None:
-    assert "The preset is cautious now." in _posted(operator, world, act="preset", preset="cautious")
-    text = _posted(operator, world, act="rule", resource="recall", mode="block")
+    assert "The preset is cautious now." in _post(operator, world, act="preset", preset="cautious")
+    text = _post(operator, world, act="rule", resource="recall", mode="block")
     assert "arbor://actions/execute/recall is set to block." in text
     assert "by the rule arbor://actions/execute/recall" in text
     shared = {"act": "rule", "resource": "arbor://actions/execute/observe", "mode": "ask", "all": "on"}
-    assert "is set to ask for all agents." in _posted(operator, world, **shared)
-    assert "The tier is veteran now" in _posted(operator, world, act="tier", tier="veteran", reason="known")
+    assert "is set to ask for all agents." in _post(operator, world, **shared)
+    assert "The tier is veteran now" in _post(operator, world, act="tier", tier="veteran", reason="known")
     with tenant_transaction(world.tenant.id):
         profile = trust_of(world.agent.id)
         score = trust_score_of(world.agent.id)
@@ -46,20 +46,20 @@ def test_an_operator_sets_preset_rules_and_tier(operator: Client, world: World) 
     assert profile.preset is TrustPreset.CAUTIOUS
     assert [rule.mode for rule in (*profile.rules, *profile.tenant_rules)] == ["block", "ask"]
     assert (score.tier, score.by_person) == ("veteran", True)
-    assert "is removed." in _posted(operator, world, act="clear", resource="recall")
-    assert "is removed." in _posted(operator, world, **{**shared, "act": "clear"})
+    assert "is removed." in _post(operator, world, act="clear", resource="recall")
+    assert "is removed." in _post(operator, world, **{**shared, "act": "clear"})
     with tenant_transaction(world.tenant.id):
         profile = trust_of(world.agent.id)
     assert (profile.rules, profile.tenant_rules) == ((), ())
 
 
-def test_a_wrong_form_changes_nothing(operator: Client, world: World) -> None:
-    for wrong in (
+def test_an_invalid_form_changes_nothing(operator: Client, world: World) -> None:
+    for invalid in (
         {"act": "preset", "preset": "brave"},
         {"act": "tier", "tier": "king"},
         {"act": "rule", "resource": "recall", "mode": "perhaps"},
         {"act": "rule", "resource": "arbor://nothing/here", "mode": "ask"},
         {"act": "rule", "resource": "arbor://shell/**", "mode": "allow"},
     ):
-        assert "Nothing was done" in _posted(operator, world, **wrong)
+        assert "Nothing was done" in _post(operator, world, **invalid)
     assert operator.post(_address(world), {"act": "forge"}).status_code == 404

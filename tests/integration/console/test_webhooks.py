@@ -12,15 +12,9 @@ from django.urls import reverse
 from apps.contacts.models import SignalWebhook
 from apps.tenants.scope import tenant_transaction
 from tests.factories.contacts import SignalWebhookFactory
-from tests.support.console import World, page_of
+from tests.support.console import World, page_of, page_text
 
 LIST = "admin:contacts_signalwebhook_changelist"
-
-
-def text_of(client: Client, address: str) -> str:
-    response = client.get(address)
-    assert response.status_code == 200, address
-    return response.content.decode()
 
 
 def store_webhook(world: World, **values: object) -> SignalWebhook:
@@ -35,7 +29,7 @@ def test_pages_show_delivery_and_no_secret(viewer: Client, world: World) -> None
     webhook = store_webhook(world, failures=3, last_error="example.org answered 503")
     with CaptureQueriesContext(connection) as queries:
         for address in (reverse(LIST), page_of(webhook)):
-            shown = text_of(viewer, address)
+            shown = page_text(viewer, address)
             assert "https://example.org/…" in shown
             assert "example.org answered 503" in shown
             assert "s3cret" not in shown

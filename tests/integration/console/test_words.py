@@ -1,4 +1,4 @@
-"""Words on the console's pages: one for each thing, instead of ids and raw values."""
+"""Words on the console's pages: one word for one thing, and words instead of ids and raw values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.console import World, page_of
 
 
 def test_a_navigation_link_has_the_name_of_its_list(database: None) -> None:
-    reverse("admin:index")  # the pages are found with the addresses
+    reverse("admin:index")  # loading the addresses registers the pages
     models = {
         f"{model._meta.app_label}_{model._meta.model_name}_changelist": model
         for model in admin.site._registry
@@ -38,7 +38,7 @@ def test_a_navigation_link_has_the_name_of_its_list(database: None) -> None:
     assert named > 30
 
 
-def test_a_list_is_called_by_what_is_in_it(viewer: Client, world: World) -> None:
+def test_a_list_is_named_after_its_rows(viewer: Client, world: World) -> None:
     for page, name in (
         ("memories_edge", "relation"),
         ("calls_dailyusage", "daily usage"),
@@ -58,7 +58,7 @@ def test_relations_are_shown_by_their_ends_in_a_constant_query_count(viewer: Cli
             viewer.get(address)
         return len(queries)
 
-    count_queries()  # content types and the like are read once for a process
+    count_queries()  # some rows, such as content types, are read once for a process
     few = count_queries()
     with tenant_transaction(world.tenant.id):
         for number in range(9):
@@ -75,7 +75,7 @@ def test_relations_are_shown_by_their_ends_in_a_constant_query_count(viewer: Cli
     assert "Explain day 8" in viewer.get(page_of(edge)).content.decode()
 
 
-def test_a_relation_to_a_deleted_end_says_so(viewer: Client, world: World) -> None:
+def test_a_deleted_end_of_a_relation_is_shown_as_gone(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         edge = EdgeFactory(agent=world.agent, source_id=uuid7())
     assert ">gone<" in viewer.get(page_of(edge)).content.decode()
@@ -117,7 +117,7 @@ def test_evidence_and_changed_rows_are_shown_by_their_texts(viewer: Client, worl
         assert "The ferry stopped for nine days." in text, row
 
 
-def test_a_goals_memory_is_called_by_its_goal(viewer: Client, world: World) -> None:
+def test_a_memory_of_a_goal_is_named_after_the_goal(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         goal = GoalFactory(agent=world.agent, title="Chart the coast")
         link = GoalMemoryLinkFactory(goal=goal, memory=MemoryFactory(agent=world.agent))
@@ -177,7 +177,7 @@ def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
     assert "user message" in viewer.get(reverse("admin:agents_percept_changelist")).content.decode()
 
 
-def test_platform_events_hide_look_ups_by_name_unless_asked_for(root: Client) -> None:
+def test_platform_events_hide_look_ups_by_name_by_default(root: Client) -> None:
     with across_tenants(actor="cli:ann", reason="finding the agent 'Mira' by its name"):
         pass
     with across_tenants(actor="cli:ann", reason="list of agents"):
@@ -191,14 +191,14 @@ def test_platform_events_hide_look_ups_by_name_unless_asked_for(root: Client) ->
     assert "finding the agent" in root.get(address, {"look_ups": "shown"}).content.decode()
 
 
-def test_look_ups_are_asked_for_without_losing_the_other_filters(root: Client) -> None:
+def test_the_link_to_look_ups_keeps_the_other_filters(root: Client) -> None:
     address = reverse("admin:audit_platformevent_changelist")
-    narrowed = {"action__exact": "cross_tenant.view"}
+    query = {"action__exact": "cross_tenant.view"}
     filters = "?action__exact=cross_tenant.view"
-    assert f'href="{filters}&amp;look_ups=shown"' in root.get(address, narrowed).content.decode()
+    assert f'href="{filters}&amp;look_ups=shown"' in root.get(address, query).content.decode()
     assert (
         f'href="{filters}">Leave them out'
-        in root.get(address, narrowed | {"look_ups": "shown"}).content.decode()
+        in root.get(address, query | {"look_ups": "shown"}).content.decode()
     )
 
 

@@ -41,22 +41,22 @@ def test_an_operator_creates_changes_and_starts_a_workflow(tenant: Tenant, opera
 
     edit = reverse("admin:workflow-edit", args=[workflow.id])
     assert "Publish {input.topic}?" in operator.get(edit).content.decode()
-    wrong = operator.post(edit, {**FORM, "cron": "0 7 * * *"})
-    assert "the input needs topic" in wrong.content.decode()
+    refused = operator.post(edit, {**FORM, "cron": "0 7 * * *"})
+    assert "the input needs topic" in refused.content.decode()
     schedule = {"cron": "0 7 * * *", "scheduled_input": '{"topic": "rain"}'}
     operator.post(edit, {**FORM, **schedule, "source": SOURCE.replace("Publish", "Print")})
     workflow = workflow_of(tenant)
     assert (workflow.version, workflow.cron, workflow.next_run_at is not None) == (2, "0 7 * * *", True)
 
     act = reverse("admin:workflow-act", args=[workflow.id])
-    nothing = operator.post(act, {"act": "start", "values": ""}, follow=True)
-    assert "the input needs topic" in nothing.content.decode()
+    refused = operator.post(act, {"act": "start", "values": ""}, follow=True)
+    assert "the input needs topic" in refused.content.decode()
     started = operator.post(act, {"act": "start", "values": '{"topic": "rain"}'}, follow=True)
     assert "A run has started." in started.content.decode()
     operator.post(act, {"act": "disable"})
     assert not workflow_of(tenant).enabled
-    kept = operator.post(act, {"act": "delete"}, follow=True)
-    assert "has open runs" in kept.content.decode()
+    refused = operator.post(act, {"act": "delete"}, follow=True)
+    assert "has open runs" in refused.content.decode()
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_a_person_decides_a_waiting_step(
     assert "Publish the reef?" in operator.get(page).content.decode()
     decided = operator.post(decide, {"verdict": "approve", "reason": "fine"}, follow=True)
     assert "Approved." in decided.content.decode()
-    again = operator.post(decide, {"verdict": "deny"}, follow=True)
-    assert "cannot be decided any more" in again.content.decode()
+    repeated = operator.post(decide, {"verdict": "deny"}, follow=True)
+    assert "cannot be decided any more" in repeated.content.decode()
     advance_run(run_id=waiting.run_id, tenant_id=tenant.id)
     ended = operator.get(page).content.decode()
     assert "succeeded" in ended
@@ -102,7 +102,7 @@ def test_an_operator_cancels_a_run(tenant: Tenant, operator: Client, viewer: Cli
     assert run_of(tenant).status == "canceled"
 
 
-def test_lists_of_workflows_say_what_they_would_show(tenant: Tenant, viewer: Client) -> None:
+def test_lists_of_workflows_open_when_they_are_empty(tenant: Tenant, viewer: Client) -> None:
     for model in ("workflow", "workflowrun", "workflowstep", "workflowversion"):
         response = viewer.get(reverse(f"admin:workflows_{model}_changelist"))
         assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""Times of pages: each in an element that the script writes in the zone of the viewer, and in UTC without it."""
+"""Times of pages: each is in UTC, in an element that the script rewrites in the viewer's time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VOID = frozenset({"br", "img", "input", "link", "meta", "hr"})
 
 
 class _MomentCollector(HTMLParser):
-    """Collects texts with a time that is in no `time` element and without `data-utc`."""
+    """A parser that collects texts with a time outside `time` elements and elements with `data-utc`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,8 +46,8 @@ class _MomentCollector(HTMLParser):
 def test_every_time_is_written_in_the_viewers_zone(owner_crawl: OwnerCrawl) -> None:
     unmarked: dict[str, list[str]] = {}
     for page in owner_crawl.many:
-        watch = _MomentCollector()
-        watch.feed(page.text)
-        if watch.found:
-            unmarked[page.address] = watch.found[:4]
+        collector = _MomentCollector()
+        collector.feed(page.text)
+        if collector.found:
+            unmarked[page.address] = collector.found[:4]
     assert unmarked == {}, "\n".join(f"{address}: {found}" for address, found in unmarked.items())

@@ -1,4 +1,4 @@
-"""An agent with channels, and workers that the test runs."""
+"""An agent with channels, and the work of workers, which the test does."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.contacts.receivers import (
     MailReceiver,
     WebReceiver,
-    a_mail_receiver,
-    a_web_receiver,
+    run_mail_receiver,
+    run_web_receiver,
 )
 
 
@@ -59,14 +59,14 @@ def make_agent(tenant: Tenant, name: str = "Ada") -> Agent:
 def web(settings: Any) -> Iterator[WebReceiver]:
     """Return a receiver of webhooks on this machine, which the settings permit."""
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
-    with a_web_receiver() as receiver:
+    with run_web_receiver() as receiver:
         yield receiver
 
 
 @pytest.fixture
 def mail(settings: Any) -> Iterator[MailReceiver]:
     """Return the mail server that the settings name."""
-    with a_mail_receiver() as receiver:
+    with run_mail_receiver() as receiver:
         settings.ARBOR_EMAIL_FROM = "arbor@example.org"
         settings.MAILERS = {
             "default": {"OPTIONS": {"host": "127.0.0.1", "port": receiver.port, "timeout": 5}}
@@ -116,7 +116,7 @@ def reload(message: OutboxMessage) -> OutboxMessage:
 
 
 def make_due(message: OutboxMessage) -> None:
-    """Make the next try due, and let each lease expire."""
+    """Make the next try due, and let the lease expire."""
     with connections["ops"].cursor() as cursor:
         cursor.execute(
             "UPDATE contacts_outboxmessage SET due_at = now() - interval '1 second',"

@@ -23,7 +23,7 @@ class Request:
 
 @dataclass(kw_only=True)
 class WebReceiver:
-    """A webhook's receiver; it answers with the statuses in order, then with 204."""
+    """A receiver of webhooks, which answers with the statuses in order, then with 204."""
 
     url: str = ""
     statuses: list[int] = field(default_factory=list)
@@ -31,8 +31,8 @@ class WebReceiver:
 
 
 @contextmanager
-def a_web_receiver() -> Iterator[WebReceiver]:
-    """Run a web server."""
+def run_web_receiver() -> Iterator[WebReceiver]:
+    """Run a web server that records its requests."""
     receiver = WebReceiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,35 +67,35 @@ class MailReceiver:
 
 
 @contextmanager
-def a_mail_receiver() -> Iterator[MailReceiver]:
-    """Run a mail server."""
+def run_mail_receiver() -> Iterator[MailReceiver]:
+    """Run a mail server that records its mails."""
     receiver = MailReceiver()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            self._say(b"220 receiver")
+            self._answer(b"220 receiver")
             while line := self.rfile.readline():
                 verb = line[:4].upper()
                 if verb == b"QUIT":
-                    self._say(b"221 bye")
+                    self._answer(b"221 bye")
                     return
                 if verb == b"RCPT" and receiver.refuses:
-                    self._say(receiver.refuses)
+                    self._answer(receiver.refuses)
                 elif verb == b"DATA":
-                    self._say(b"354 go on")
-                    self._receive()
-                    self._say(b"250 taken")
+                    self._answer(b"354 go on")
+                    self._record_mail()
+                    self._answer(b"250 accepted")
                 else:
-                    self._say(b"250 fine")
+                    self._answer(b"250 fine")
 
-        def _receive(self) -> None:
+        def _record_mail(self) -> None:
             lines = []
             while (line := self.rfile.readline()).rstrip() != b".":
                 lines.append(line)
             mail = message_from_bytes(b"".join(lines), policy=policy.default)
             receiver.mails.append(mail)
 
-        def _say(self, line: bytes) -> None:
+        def _answer(self, line: bytes) -> None:
             self.wfile.write(line + b"\r\n")
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:

@@ -1,4 +1,4 @@
-"""Delivery by webhook and by mail: requests, and the meaning of the answers."""
+"""Delivery by webhook and by mail: the requests, and how the answers are interpreted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
 
 
 @pytest.mark.parametrize("status", [301, 400, 404, 429, 500, 503])
-def test_any_answer_but_2xx_is_not_sent_and_tried_again(
+def test_a_message_is_repeated_after_any_answer_but_2xx(
     status: int, agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
@@ -127,7 +127,7 @@ def test_webhooks_of_a_process_share_no_cookies(
         ("https://no-host.invalid", "leads to no address"),
     ],
 )
-def test_an_error_of_delivery_quotes_no_network(
+def test_an_error_of_delivery_quotes_no_system_error(
     host: str, reason: str, agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, host)
@@ -138,7 +138,7 @@ def test_an_error_of_delivery_quotes_no_network(
     assert "Errno" not in error
 
 
-def test_a_certificate_is_not_quoted_either(
+def test_an_error_of_delivery_quotes_no_certificate(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("http://", "https://"))
@@ -182,16 +182,16 @@ def test_a_mail_leaves_with_the_same_message_id_at_every_try(
     make_due(message)
     sweep_outbox()
     run_workers(messages)
-    (got,) = mail.mails
+    (received,) = mail.mails
     assert reload(message).status == DeliveryStatus.SENT
-    assert (got["To"], got["Subject"]) == ("ann@example.org", "The river froze")
-    assert got["From"] == '"Ada (Arbor)" <arbor@example.org>'
-    assert got["Message-ID"] == f"<{message.idempotency_key.replace(':', '.')}@example.org>"
-    assert got["Idempotency-Key"] == message.idempotency_key
-    assert got.get_content().split() == ["It", "froze.", "Walk", "with", "care."]
+    assert (received["To"], received["Subject"]) == ("ann@example.org", "The river froze")
+    assert received["From"] == '"Ada (Arbor)" <arbor@example.org>'
+    assert received["Message-ID"] == f"<{message.idempotency_key.replace(':', '.')}@example.org>"
+    assert received["Idempotency-Key"] == message.idempotency_key
+    assert received.get_content().split() == ["It", "froze.", "Walk", "with", "care."]
 
 
-def test_an_address_that_does_not_exist_has_failed_at_once(
+def test_a_mail_to_an_unknown_address_fails_at_once(
     agent: Agent, messages: list[TaskMessage], mail: MailReceiver
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "nobody@example.org")
@@ -201,7 +201,7 @@ def test_an_address_that_does_not_exist_has_failed_at_once(
     assert reload(message).status == DeliveryStatus.FAILED
 
 
-def test_without_a_mail_server_a_mail_fails_and_says_what_is_missing(
+def test_a_mail_without_a_mail_server_names_the_settings(
     agent: Agent, messages: list[TaskMessage], settings: Any
 ) -> None:
     settings.MAILERS = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ import structlog
 from django.db import connection
 
 from apps.agents.models import Agent, Percept, PerceptKind
-from apps.contacts.models import OutboxMessage
+from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services import delivery
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.delivery import deliver
@@ -36,6 +37,13 @@ from tests.integration.contacts.conftest import (
 )
 
 
+@pytest.fixture(autouse=True)
+def channel(agent: Agent) -> Channel:
+    """Open an email channel of the agent's tenant."""
+    channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    return channel
+
+
 @pytest.fixture
 def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
     """Replace all carriers by one that records messages."""
@@ -44,17 +52,23 @@ def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
     return fake
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def carry_after(monkeypatch: pytest.MonkeyPatch, act: Callable[[DeliverableMessage], None]) -> None:
+    """Replace all carriers by one that calls `act` before it carries a message."""
+    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=act))
+
+
+def fail_deliveries(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Replace all carriers by one that raises an error."""
+
     def fail(_: DeliverableMessage) -> None:
         raise error
 
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=fail))
+    carry_after(monkeypatch, fail)
 
 
 def test_a_doubled_hint_delivers_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     write_message(agent)
     messages *= 3
     assert run_workers(messages) == [True, False, False]
@@ -66,13 +80,12 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 ) -> None:
     observed: list[tuple[bool, str]] = []
 
-    def look(outgoing: DeliverableMessage) -> None:
+    def observe(outgoing: DeliverableMessage) -> None:
         with tenant_transaction(agent.tenant_id):
             status = OutboxMessage.objects.get(id=outgoing.id).status
         observed.append((connection.in_atomic_block, status))
 
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=look))
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    carry_after(monkeypatch, observe)
     write_message(agent)
     run_workers(messages)
     assert observed == [(False, DeliveryStatus.SENDING)]
@@ -81,7 +94,6 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 def test_a_killed_delivery_is_repeated_with_the_same_key(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
 
     def die(*_: Any, **__: Any) -> int:
@@ -106,17 +118,16 @@ def test_a_killed_delivery_is_repeated_with_the_same_key(
     assert reload(message).status == DeliveryStatus.SENT
 
 
-def test_a_receivers_word_counts_though_its_worker_was_given_up(
+def test_a_confirmation_counts_after_the_lease_expired(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
 
-    def be_slow(_: DeliverableMessage) -> None:
+    def outlast_the_lease(_: DeliverableMessage) -> None:
         make_due(message)
         sweep_outbox()
 
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=be_slow))
+    carry_after(monkeypatch, outlast_the_lease)
     run_workers(messages)
     assert reload(message).status == DeliveryStatus.SENT
 
@@ -124,7 +135,6 @@ def test_a_receivers_word_counts_though_its_worker_was_given_up(
 def test_a_lost_hint_is_repeated_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     messages.clear()
     assert sweep_outbox().enqueued == 0
@@ -137,8 +147,7 @@ def test_a_lost_hint_is_repeated_once(
 def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch, DeliveryFailed("the line is dead\0"))
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    fail_deliveries(monkeypatch, DeliveryFailed("the line is dead\0"))
     (message,) = write_message(agent, "Ice.", subject="Ice")
     waits = []
     for _ in range(MAX_TRIES):
@@ -156,11 +165,11 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
         assert percept.kind == PerceptKind.ERROR
         assert "Your message 'Ice' was not delivered by email: the line is dead" in percept.content
         retry_message(message_id=message.id, actor="test")
-    again = reload(message)
-    assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES, 0)
+    current = reload(message)
+    assert (current.status, current.attempts, current.tries) == (DeliveryStatus.PENDING, MAX_TRIES, 0)
     run_workers(messages)
-    again = reload(message)
-    assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES + 1, 1)
+    current = reload(message)
+    assert (current.status, current.attempts, current.tries) == (DeliveryStatus.PENDING, MAX_TRIES + 1, 1)
     assert WAITS[0] - timedelta(seconds=20) < time_until_due(message) <= WAITS[0]
     make_due(message)
     sweep_outbox()
@@ -172,11 +181,10 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
 def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent, "Ice.", subject="Ice")
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(attempts=MAX_TRIES - 1)
-    failing(monkeypatch, KeyboardInterrupt())
+    fail_deliveries(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         run_workers(messages)
     make_due(message)
@@ -193,15 +201,14 @@ def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
 def test_a_message_that_is_being_sent_cannot_be_tried_again(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def press_retry(_: DeliverableMessage) -> None:
+    def retry_meanwhile(_: DeliverableMessage) -> None:
         with (
             tenant_transaction(agent.tenant_id),
             pytest.raises(TransitionIllegal, match="only one that is failed"),
         ):
             retry_message(message_id=message.id, actor="test")
 
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=press_retry))
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    carry_after(monkeypatch, retry_meanwhile)
     (message,) = write_message(agent)
     assert run_workers(messages) == [True]
     assert reload(message).status == DeliveryStatus.SENT
@@ -210,15 +217,14 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
 def test_a_late_worker_does_not_end_the_try_of_another(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     observed: list[tuple[str, int, str]] = []
 
     stale = delivery._claim(message.id, agent.tenant_id)
     assert stale is not None
 
-    def while_the_second_sends(_: DeliverableMessage) -> None:
-        # Now the first worker returns, and reports its failure.
+    def report_the_first_failure(_: DeliverableMessage) -> None:
+        # The first worker returns only now, and reports its failure.
         assert not delivery._record_failure(stale, "the first worker's line is dead", final=True)
         current = reload(message)
         observed.append((current.status, current.attempts, current.last_error))
@@ -226,7 +232,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
         retry_message(message_id=message.id, actor="test")
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=while_the_second_sends))
+    carry_after(monkeypatch, report_the_first_failure)
     deliver(message_id=message.id, tenant_id=agent.tenant_id)
     assert observed == [(DeliveryStatus.SENDING, 2, "")]
     assert reload(message).status == DeliveryStatus.SENT
@@ -238,8 +244,7 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    failing(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    fail_deliveries(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
     (message,) = write_message(agent)
     run_workers(messages)
     current = reload(message)
@@ -251,16 +256,15 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     logged: Any = record.msg
     assert logged["event"] == "carrier_failed"
     written = structlog.processors.format_exc_info(None, "", logged)["exception"]
-    assert "raise error" in written, "where it came from is shown"
+    assert "raise error" in written, "the place of the error is logged"
     assert "RuntimeError: ValueError" in written
     assert "s3cret" not in written
 
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_a_message_whose_channel_is_removed_or_disabled_fails(
-    removed: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
+    removed: bool, channel: Channel, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     with tenant_transaction(agent.tenant_id):
         if removed:
@@ -277,7 +281,6 @@ def test_a_message_whose_channel_is_removed_or_disabled_fails(
 def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     with tenant_transaction(agent.tenant_id):
         cancel_message(message_id=message.id, actor="test")
@@ -294,24 +297,22 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
 
 
 def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list[TaskMessage]) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
 
-    def fail_after_posting() -> None:
+    def fail_after_writing() -> None:
         with tenant_transaction(agent.tenant_id):
             write_message(agent)
-            raise RuntimeError("the beat fails")
+            raise RuntimeError("the heartbeat fails")
 
-    with pytest.raises(RuntimeError, match="the beat fails"):
-        fail_after_posting()
+    with pytest.raises(RuntimeError, match="the heartbeat fails"):
+        fail_after_writing()
     assert messages == []
     with tenant_transaction(agent.tenant_id):
         assert not OutboxMessage.objects.exists()
 
 
-def test_the_same_decision_carried_out_twice_is_one_message(
+def test_an_action_executed_twice_writes_one_message(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     heartbeat = uuid7()
     for _ in range(2):
         write_message(agent, heartbeat_id=heartbeat)
@@ -324,7 +325,6 @@ def test_the_same_decision_carried_out_twice_is_one_message(
 def test_another_tenants_hint_finds_nothing(
     agent: Agent, other_tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     assert not deliver(message_id=message.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
@@ -336,13 +336,12 @@ def test_another_tenants_hint_finds_nothing(
     assert reload(message).status == DeliveryStatus.PENDING
 
 
-def test_a_suspended_tenants_messages_rest(
+def test_messages_of_a_suspended_tenant_wait(
     agent: Agent, tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent)
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
-    assert run_workers(messages) == [False], "nor is it sent by a hint that was on its way"
+    assert run_workers(messages) == [False], "a hint that was queued before sends no message"
     assert (reload(message).status, reload(message).attempts) == (DeliveryStatus.PENDING, 0)
     make_due(message)
     assert sweep_outbox().enqueued == 0
@@ -351,7 +350,6 @@ def test_a_suspended_tenants_messages_rest(
 
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:
-    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = write_message(agent, "secret words")
     (hint,) = messages
     assert hint.task is Task.DELIVER

@@ -93,6 +93,8 @@ def test_a_public_message_that_cannot_be_signed_fails(
         assert not Percept.objects.filter(agent=peer).exists()
 
 
-def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[TaskMessage]) -> None:
+def test_a_mention_in_a_private_message_reaches_nobody(
+    agent: Agent, tenant: Tenant, messages: list[TaskMessage]
+) -> None:
     make_agent(tenant, "Vega")
     assert [row.kind for row in write_message(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

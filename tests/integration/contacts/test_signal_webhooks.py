@@ -45,7 +45,7 @@ def create(agent: Agent, url: str, **options: Any) -> NewSignalWebhook:
         return create_webhook(**{"name": "ops", "url": url, "actor": "test", **options})
 
 
-def happen(agent: Agent, *titles: str) -> None:
+def emit_goals(agent: Agent, *titles: str) -> None:
     """Commit signals about goals of an agent, each in a transaction of its own."""
     for title in titles:
         with tenant_transaction(agent.tenant_id):
@@ -95,9 +95,9 @@ def titles_of(request: Request) -> list[str]:
 def test_a_webhook_gets_signals_signed_and_in_order(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    happen(agent, "before")
+    emit_goals(agent, "before")
     made = create(agent, f"{web.url}/hook?token=t")
-    happen(agent, "first", "second ☃")
+    emit_goals(agent, "first", "second ☃")
     assert run_posts(messages) == [2]
     (request,) = web.requests
     body = json.loads(request.body)
@@ -114,10 +114,10 @@ def test_a_webhook_gets_signals_signed_and_in_order(
     ).digest()
     assert request.headers["webhook-signature"] == f"v1,{base64.b64encode(mac).decode()}"
     assert reload(made.webhook).delivered_at is not None
-    # Nothing is posted twice, and nothing is leased without new signals.
+    # No signal is posted twice, and without new signals the webhook is not leased.
     assert run_posts(messages) in ([], [0])
     assert run_posts(messages) == []
-    happen(agent, "third")
+    emit_goals(agent, "third")
     assert run_posts(messages) == [1]
     assert titles_of(web.requests[-1]) == ["third"]
 
@@ -127,14 +127,14 @@ def test_a_failed_request_is_repeated_unchanged(
 ) -> None:
     webhook = create(agent, f"{web.url}/s3cret").webhook
     web.statuses = [503]
-    happen(agent, "first")
+    emit_goals(agent, "first")
     assert run_posts(messages) == [0]
     current = reload(webhook)
     assert (current.failures, current.active) == (1, True)
     assert "answered 503" in current.last_error
     assert "s3cret" not in current.last_error
-    happen(agent, "second")
-    # It waits before it tries again.
+    emit_goals(agent, "second")
+    # The webhook waits before it tries again.
     assert run_posts(messages) == []
     make_due(webhook)
     assert run_posts(messages) == [2]
@@ -151,20 +151,22 @@ def test_only_the_wanted_signals_are_posted(
 ) -> None:
     other = make_agent(tenant, "Bee")
     create(agent, web.url, signals=["memory.goal_*"], agent_id=agent.id)
-    happen(agent, "wanted")
+    emit_goals(agent, "wanted")
     with tenant_transaction(agent.tenant_id):
         emit(Signal(name=SignalName.AGENT_PAUSED, agent_id=agent.id, data={"name": "Ada", "actor": "test"}))
-    happen(other, "another agent")
+    emit_goals(other, "another agent")
     assert run_posts(messages) == [1]
     assert [titles_of(request) for request in web.requests] == [["wanted"]]
 
 
-def test_a_webhook_sees_no_other_tenant(agent: Agent, messages: list[TaskMessage], web: WebReceiver) -> None:
+def test_a_webhook_gets_no_signals_of_other_tenants(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
     foreign = make_agent(create_tenant(slug="foreign", name="Foreign"), "Eve")
     create(agent, web.url)
-    happen(foreign, "secret")
+    emit_goals(foreign, "secret")
     assert run_posts(messages) == []
-    happen(agent, "own")
+    emit_goals(agent, "own")
     assert run_posts(messages) == [1]
     assert [titles_of(request) for request in web.requests] == [["own"]]
 
@@ -174,7 +176,7 @@ def test_a_day_of_failures_pauses_a_webhook(
 ) -> None:
     webhook = create(agent, web.url).webhook
     web.statuses = [500, 500]
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
     with tenant_transaction(agent.tenant_id), connections["default"].cursor() as cursor:
         cursor.execute("UPDATE contacts_signalwebhook SET failing_since = now() - interval '25 hours'")
@@ -187,7 +189,7 @@ def test_a_day_of_failures_pauses_a_webhook(
         event = AuditEvent.objects.get(message__startswith="paused the webhook ops after 2 failed requests")
         assert event.actor == "system:outbox"
         switch_webhook(webhook_id=webhook.id, active=True, actor="test")
-    # What happened meanwhile is not lost.
+    # The signals of the pause are not lost.
     assert run_posts(messages) == [1]
     assert titles_of(web.requests[-1]) == ["first"]
 
@@ -197,7 +199,7 @@ def test_a_receiver_that_is_gone_pauses_its_webhook(
 ) -> None:
     webhook = create(agent, web.url).webhook
     web.statuses = [410]
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
     assert not reload(webhook).active
 
@@ -206,10 +208,10 @@ def test_a_worker_without_the_lease_posts_nothing(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     webhook = create(agent, web.url).webhook
-    happen(agent, "first")
+    emit_goals(agent, "first")
     messages.clear()
     assert sweep_webhooks() == 1
-    # While the lease lasts, no other sweep takes the webhook.
+    # While the lease lasts, no other sweep leases the webhook.
     assert sweep_webhooks() == 0
     make_due(webhook)
     assert sweep_webhooks() == 1
@@ -220,7 +222,7 @@ def test_a_worker_without_the_lease_posts_nothing(
 
 def test_a_suspended_tenant_gets_nothing(agent: Agent, messages: list[TaskMessage], web: WebReceiver) -> None:
     create(agent, web.url)
-    happen(agent, "first")
+    emit_goals(agent, "first")
     Tenant.objects.using(OPS).filter(id=agent.tenant_id).update(status=TenantStatus.SUSPENDED)
     assert run_posts(messages) == []
 
@@ -230,7 +232,7 @@ def test_an_unreadable_secret_is_a_failure(
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         webhook = SignalWebhookFactory.create(tenant_id=agent.tenant_id, url=web.url, signals=[])
-    happen(agent, "first")
+    emit_goals(agent, "first")
     assert run_posts(messages) == [0]
     assert "sealed" in reload(webhook).last_error
     assert web.requests == []
@@ -244,7 +246,7 @@ def test_an_unexpected_error_counts_as_a_failure(
 
     webhook = create(agent, web.url).webhook
     monkeypatch.setattr(Webhook, "post", fail)
-    happen(agent, "first")
+    emit_goals(agent, "first")
     assert run_posts(messages) == [0]
     current = reload(webhook)
     assert (current.failures, current.last_error) == (1, "an internal error of Arbor: RuntimeError")
@@ -254,14 +256,14 @@ def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebRecei
     create(agent, web.url)
     with pytest.raises(AlreadyExists, match="'ops'"):
         create(agent, web.url)
-    wrongs: list[dict[str, Any]] = [
+    invalid_options: list[dict[str, Any]] = [
         {"name": " "},
         {"url": "ftp://example.org"},
         {"signals": ["memory.nothing"]},
     ]
-    for wrong in wrongs:
+    for invalid in invalid_options:
         with pytest.raises(Invalid):
-            create(agent, **{"url": web.url, "name": "other", **wrong})
+            create(agent, **{"url": web.url, "name": "other", **invalid})
     with tenant_transaction(agent.tenant_id):
         for _ in range(MOST_WEBHOOKS - 1):
             SignalWebhookFactory.create(tenant_id=agent.tenant_id)
@@ -286,7 +288,7 @@ def deliveries_of(webhook: SignalWebhook) -> list[HookDelivery]:
 
 
 def resend(delivery: HookDelivery) -> None:
-    """Have the delivery sent again."""
+    """Request that the delivery is sent again."""
     with tenant_transaction(delivery.tenant_id):
         resend_delivery(delivery_id=delivery.id, actor="test")
 
@@ -296,14 +298,14 @@ def test_each_request_has_one_row_in_the_log(
 ) -> None:
     webhook = create(agent, web.url).webhook
     web.statuses = [503]
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
     (delivery,) = deliveries_of(webhook)
     assert (delivery.status, delivery.attempts) == ("retrying", 1)
     assert "answered 503" in delivery.error
     assert delivery.event == "memory.goal_achieved"
     make_due(webhook)
-    happen(agent, "second")
+    emit_goals(agent, "second")
     run_posts(messages)
     repeated, following = deliveries_of(webhook)
     assert (repeated.id, repeated.status, repeated.attempts, repeated.error) == (
@@ -320,9 +322,9 @@ def test_a_confirmed_delivery_is_sent_again_alone(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     webhook = create(agent, web.url).webhook
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
-    happen(agent, "second")
+    emit_goals(agent, "second")
     run_posts(messages)
     position = reload(webhook).position
     first, _ = deliveries_of(webhook)
@@ -352,7 +354,7 @@ def test_a_delivery_without_its_signals_fails(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     webhook = create(agent, web.url).webhook
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
     with tenant_transaction(agent.tenant_id):
         HookDelivery.objects.update(begin=f"{0:032x}.0", end=f"{1:032x}.0")
@@ -366,7 +368,7 @@ def test_a_paused_webhook_sends_nothing_again(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     webhook = create(agent, web.url).webhook
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
     with tenant_transaction(agent.tenant_id):
         switch_webhook(webhook_id=webhook.id, active=False, actor="test")
@@ -380,11 +382,11 @@ def test_a_rotated_secret_signs_beside_the_one_before(
     made = create(agent, web.url)
     with tenant_transaction(agent.tenant_id):
         rotated = rotate_webhook_secret(webhook_id=made.webhook.id, actor="test")
-    happen(agent, "first")
+    emit_goals(agent, "first")
     run_posts(messages)
     (request,) = web.requests
-    given = request.headers["webhook-signature"].split()
-    for secret, signature in zip((rotated.secret, made.secret), given, strict=True):
+    signatures = request.headers["webhook-signature"].split()
+    for secret, signature in zip((rotated.secret, made.secret), signatures, strict=True):
         expected = signed_headers(
             secret,
             message_id=request.headers["webhook-id"],

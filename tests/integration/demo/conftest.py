@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-from tests.integration.cli.conftest import _quick_passwords as _quick_passwords
 from tests.integration.cli.conftest import arbor as arbor

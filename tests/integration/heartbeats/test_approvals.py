@@ -16,7 +16,6 @@ from apps.authority.services.approvals import approve, deny, expire_approvals
 from apps.authority.services.explanations import explain_denial
 from apps.authority.services.modes import set_mode, suggestions_of, trust_of
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.services.legs import approvals as writing
 from apps.heartbeats.services.legs import committing
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
@@ -121,11 +120,11 @@ def test_killed_worker_does_not_execute_twice(
     class Killed(BaseException):
         """Simulates the end of a process."""
 
-    write = writing.write_approvals
+    write = committing.write_approvals
 
     def die(heartbeats: Any) -> None:
         write(heartbeats)
-        if any(effects.approvals_used for _, effects in heartbeats):
+        if any(heartbeat.effects.approvals_used for heartbeat in heartbeats):
             raise Killed
 
     monkeypatch.setattr(committing, "write_approvals", die)
@@ -150,10 +149,10 @@ def test_lost_approval_ends_in_no_execution(
 ) -> None:
     request = ask()
     decide(approve, request)
-    write = writing.write_approvals
+    write = committing.write_approvals
 
     def expire(heartbeats: Any) -> None:
-        if any(effects.approvals_used for _, effects in heartbeats):
+        if any(heartbeat.effects.approvals_used for heartbeat in heartbeats):
             late = datetime.now(UTC) - timedelta(hours=1)
             ActionApproval.objects.filter(id=request.id).update(expires_at=late)
         write(heartbeats)

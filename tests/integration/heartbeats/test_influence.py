@@ -32,7 +32,13 @@ from tests.integration.heartbeats.heartbeat_runner import (
     memory_of,
     reply_of,
 )
-from tests.integration.workflows.workflow_setup import defined, run_now, started, steps_now
+from tests.integration.workflows.workflow_setup import (
+    current_run,
+    current_steps,
+    define_workflow,
+    start_new_workflow,
+    start_workflow,
+)
 
 PERSON = "user:nora"
 ATTEMPTS = "## Earlier attempts at tasks like this"
@@ -165,7 +171,7 @@ def test_agents_that_did_a_like_step_are_named_with_their_results(
     with tenant_transaction(tenant.id):
         grant_capability(agent_id=agent.id, resource="arbor://workflows/execute/*", actor=PERSON)
     handler = new_agent(tenant, name="Bert")
-    workflow = defined(
+    workflow = define_workflow(
         tenant, 'a [type=delegate, task="Draw the map of {input.topic}"]; start -> a -> done', agent=handler
     )
     message("Have somebody draw a map of the south reef.")
@@ -174,7 +180,7 @@ def test_agents_that_did_a_like_step_are_named_with_their_results(
         ("the reef", "It is drawn.", False, "Bert: completed 1 of 1 steps, 1 tries each"),
         ("the sea", "The ink is gone.", True, "Bert: completed 1 of 2 steps, 1 tries each"),
     ):
-        run = started(workflow, topic=topic)
+        run = start_workflow(workflow, topic=topic)
         fleet.run()
         answer_step(HeartbeatRunner(fleet, handler, scripted), run, output=output, failed=failed)
         message("Have somebody draw a map of the east reef.")
@@ -192,12 +198,10 @@ def test_results_that_a_workflow_measured_reach_the_next_text(
         IntentFactory(
             agent=agent, goal=goal, action="reach_out_user", description="Write to them of the reef"
         )
-    run = started(
-        defined(
-            tenant,
-            'views [type=delegate, task="Count the views of the post on the reef"]; start -> views -> done',
-            agent=agent,
-        )
+    run = start_new_workflow(
+        tenant,
+        'views [type=delegate, task="Count the views of the post on the reef"]; start -> views -> done',
+        agent=agent,
     )
     fleet.run()
     assert PUBLICATIONS not in answer_step(heartbeats, run, output="90 views, most on Monday")
@@ -206,8 +210,8 @@ def test_results_that_a_workflow_measured_reach_the_next_text(
 
 def answer_step(heartbeats: HeartbeatRunner, run: WorkflowRun, *, output: str, failed: bool = False) -> str:
     """Let a heartbeat answer the run's waiting step; return its prompt."""
-    (step,) = steps_now(run)
+    (step,) = current_steps(run)
     action = action_of("complete_step", step=str(step.id), output=output, failed=failed)
     prompt = heartbeats.run(reply_of(actions=[action]))
-    assert run_now(run).status == ("failed" if failed else "succeeded")
+    assert current_run(run).status == ("failed" if failed else "succeeded")
     return prompt

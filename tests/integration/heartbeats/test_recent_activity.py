@@ -47,8 +47,10 @@ def record_heartbeats(agent: Agent, heartbeats: Sequence[dict[str, Any]]) -> Non
 
 
 def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
-    pulse = load_situation(agent.id)["pulse"]
-    notices = notices_of(RecentActivity(heartbeats=recent_heartbeats_of(pulse), energy=spending_of(pulse)))
+    activity = load_situation(agent.id)["activity"]
+    notices = notices_of(
+        RecentActivity(heartbeats=recent_heartbeats_of(activity), energy=spending_of(activity))
+    )
     return {notice.kind: notice.text for notice in notices}
 
 
@@ -64,7 +66,7 @@ RECEIPT: dict[str, Any] = {"status": "skipped", "number": 0, "energy_start": Non
     [
         ("recall", {"query": "the tides", "limit": 5}, "the tides"),
         ("synthesize", {"topic": "the tides", "content": "They turn."}, "the tides"),
-        ("inquire_shallow", {"question": "Why tides?", "queries": ["tides"]}, "tides"),
+        ("inquire_shallow", {"question": "Why tides?", "queries": ["tides"]}, "Why tides?"),
         ("inquire_deep", {"question": "Why tides?"}, "Why tides?"),
         ("reflect", {"insight": "They turn.", "focus": "the tides"}, "the tides"),
         ("maintain", {"target": "memory", "id": "abc", "verdict": None}, "abc"),
@@ -114,11 +116,11 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
     with tenant_transaction(agent.tenant_id):
         Episode.objects.filter(agent_id=agent.id).delete()
         Episode.objects.bulk_create(episodes_of(other, 210, days_ago=9))
-        assert load_situation(agent.id)["pulse"]["unsummarized"] == 0
+        assert load_situation(agent.id)["activity"]["unsummarized"] == 0
         # The old episodes have summaries.
         Episode.objects.bulk_create(episodes_of(agent, 60, days_ago=8, summarized=True))
         Episode.objects.bulk_create(episodes_of(agent, UNSUMMARIZED_EPISODES, days_ago=1))
-        assert load_situation(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
+        assert load_situation(agent.id)["activity"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
 def test_unused_energy_is_noticed_across_receipts(agent: Agent) -> None:
@@ -131,10 +133,10 @@ def test_unused_energy_is_noticed_across_receipts(agent: Agent) -> None:
 def test_another_budget_has_no_notices_about_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
         record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
-        assert exhausted_heartbeats_of(load_situation(agent.id)["pulse"]) == 3
+        assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 3
         assert NoticeKind.HOARDING in noticed_kinds(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
-        assert exhausted_heartbeats_of(load_situation(agent.id)["pulse"]) == 0
+        assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 0
         assert NoticeKind.HOARDING not in noticed_kinds(agent)
 
 
@@ -143,8 +145,8 @@ def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
         spent = {"energy_start": 20.0, "energy_end": 12.0}
         record_heartbeats(agent, [spent, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
         situation = load_situation(agent.id)
-        assert exhausted_heartbeats_of(situation["pulse"]) == 0
-        assert [spending[:2] for spending in spending_of(situation["pulse"])] == [(20.0, 12.0)] * 24
+        assert exhausted_heartbeats_of(situation["activity"]) == 0
+        assert [spending[:2] for spending in spending_of(situation["activity"])] == [(20.0, 12.0)] * 24
         assert NoticeKind.HOARDING not in noticed_kinds(agent)
 
 

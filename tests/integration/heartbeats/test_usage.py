@@ -44,7 +44,7 @@ from tests.integration.heartbeats.heartbeat_runner import Script
 @pytest.fixture(autouse=True)
 def no_cached_tenant_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each heartbeat sum up the usage of its tenant anew."""
-    monkeypatch.setattr(usage, "TENANT_SUM_KEPT_S", 0.0)
+    monkeypatch.setattr(usage, "TENANT_SUM_CACHED_S", 0.0)
 
 
 def set_usage(agent: Agent, **used: Any) -> None:

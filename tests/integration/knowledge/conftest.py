@@ -1,4 +1,4 @@
-"""Documents of a tenant, and a call that indexes."""
+"""Documents of a tenant, and the functions that add and index them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ type Index = Callable[[Document], IndexedDocument | None]
 
 @pytest.fixture(autouse=True)
 def messages(database: None) -> Iterator[list[TaskMessage]]:
-    """Return the list of messages to the workers, of whom there is none."""
+    """Return the list of messages to workers; no worker runs."""
     with captured() as published:
         yield published
 
@@ -46,14 +46,18 @@ def agent(tenant: Tenant) -> Agent:
 
 @pytest.fixture
 def add(tenant: Tenant) -> Add:
-    """Return a call that adds a file to the tenant's documents."""
+    """Return a function that adds a file to the tenant's documents."""
 
     def run(
-        name: str = "handbook.md", content: bytes = HANDBOOK, *, publish: bool = True, **parts: str
+        name: str = "handbook.md",
+        content: bytes = HANDBOOK,
+        *,
+        publish: bool = True,
+        category: str | None = None,
     ) -> AddedDocument:
         with tenant_transaction(tenant.id):
             return add_document(
-                new=NewDocument(name=name, content=content, publish=publish, category=parts.get("category")),
+                new=NewDocument(name=name, content=content, publish=publish, category=category),
                 actor=ACTOR,
             )
 
@@ -62,7 +66,7 @@ def add(tenant: Tenant) -> Add:
 
 @pytest.fixture
 def index(tenant: Tenant) -> Index:
-    """Return a call that indexes a document of the tenant."""
+    """Return a function that indexes a document of the tenant."""
     return lambda document: index_document(document_id=document.id, tenant_id=tenant.id)
 
 

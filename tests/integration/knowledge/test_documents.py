@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -135,11 +136,11 @@ def test_a_category_is_written_to_the_passages(add: Add, index: Index, tenant: T
         assert Passage.objects.get().category == "staff"
     assert reread(document).category == "staff"
     assert acts_of(tenant).count(AuditAction.DOCUMENT_CHANGED) == 1
-    # A file without a category keeps the document's.
+    # A new version without a category keeps the category of the document.
     assert add(content=b"new text").document.category == "staff"
 
 
-def test_deleting_takes_versions_passages_and_counts(add: Add, index: Index, tenant: Tenant) -> None:
+def test_a_deletion_removes_versions_passages_and_counts(add: Add, index: Index, tenant: Tenant) -> None:
     document, other = add().document, add(name="other.txt", content=b"An other text.").document
     index(document)
     index(other)
@@ -172,7 +173,7 @@ def test_another_tenants_document_does_not_exist(add: Add, other_tenant: Tenant)
         for text in (document.name, str(document.id)):
             with pytest.raises(NotFound):
                 document_by_name(text)
-        # The name is free there.
+        # The name is free in the other tenant.
         added = add_document(new=NewDocument(name=document.name, content=HANDBOOK), actor=ACTOR)
         assert added.is_new
         assert Document.objects.count() == 1
@@ -187,10 +188,10 @@ def test_another_tenants_document_does_not_exist(add: Add, other_tenant: Tenant)
         ("a.md", b"x" * (2**20 + 1), DocumentUnreadable, r"at most 1 MB \(ARBOR_DOCUMENT_MB\), got 1.0 MB"),
     ],
 )
-def test_impossible_files_are_refused(
-    name: str, content: bytes, error: type[Exception], reason: str, in_tenant: None, settings: object
+def test_invalid_files_are_refused(
+    name: str, content: bytes, error: type[Exception], reason: str, in_tenant: None, settings: Any
 ) -> None:
-    settings.ARBOR_DOCUMENT_MB = 1  # type: ignore[attr-defined]
+    settings.ARBOR_DOCUMENT_MB = 1
     with pytest.raises(error, match=reason):
         add_document(new=NewDocument(name=name, content=content), actor=ACTOR)
     assert not Document.objects.exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -56,14 +56,14 @@ def test_passages_have_places_and_vectors(add: Add, index: Index) -> None:
     )
     with tenant_transaction(document.tenant_id):
         version = DocumentVersion.objects.get(document=document)
-        wanted = embed_texts(tenant_id=document.tenant_id, texts=[passage.context for passage in passages])
+        expected = embed_texts(tenant_id=document.tenant_id, texts=[passage.context for passage in passages])
     assert version.indexed_at is not None
     for position, passage in enumerate(passages):
         assert passage.position == position
         assert passage.text == version.text[passage.start : passage.end]
         assert passage.place.startswith(passage.headings[0])
         assert passage.searchable
-        assert np.allclose(np.asarray(passage.embedding), wanted[position], atol=0.01)
+        assert np.allclose(np.asarray(passage.embedding), expected[position], atol=0.01)
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,14 @@ def test_passages_have_places_and_vectors(add: Add, index: Index) -> None:
         ("a.txt", b"Thirty days.", "characters 0 to 12"),
     ],
 )
-def test_each_kind_is_indexed(name: str, content: bytes, place: str, add: Add, index: Index) -> None:
+def test_each_kind_of_file_is_indexed(name: str, content: bytes, place: str, add: Add, index: Index) -> None:
     document = add(name=name, content=content).document
     index(document)
     (passage,) = passages_of(document)
     assert passage.place.startswith(place)
 
 
-def test_an_unreadable_file_says_why_and_the_version_before_stays(
-    add: Add, index: Index, tenant: Tenant
-) -> None:
+def test_an_unreadable_file_leaves_the_version_before_it(add: Add, index: Index, tenant: Tenant) -> None:
     document = add(name="a.pdf", content=pdf(["Good."])).document
     index(document)
     add(name="a.pdf", content=b"%PDF-1.4 broken")
@@ -101,11 +99,11 @@ def test_an_unreadable_file_says_why_and_the_version_before_stays(
         signal = read_latest_signals(limit=1).signals[0]
     assert (signal.name, signal.agent_id) == ("document.failed", None)
     assert signal.data["error"] in failed.error
-    # It is not tried again before it changes.
+    # The document is not indexed again before it changes.
     assert index(document) is None
 
 
-def test_a_leased_document_is_left_to_its_worker(add: Add, index: Index, tenant: Tenant) -> None:
+def test_a_leased_document_is_skipped_until_the_lease_expires(add: Add, index: Index, tenant: Tenant) -> None:
     document = add().document
     now = datetime.now(UTC)
     with tenant_transaction(tenant.id):
@@ -122,14 +120,13 @@ def test_a_new_version_supersedes_the_work_on_the_old(
     add: Add, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = add().document
-    split = split_document
 
-    def meanwhile(*args: Any) -> Any:
-        monkeypatch.setattr(indexing, "split_document", split)
+    def add_meanwhile(*args: Any) -> Any:
+        monkeypatch.setattr(indexing, "split_document", split_document)
         add(content=HANDBOOK.replace(b"thirty", b"forty"))
-        return split(*args)
+        return split_document(*args)
 
-    monkeypatch.setattr(indexing, "split_document", meanwhile)
+    monkeypatch.setattr(indexing, "split_document", add_meanwhile)
     assert index(document) is None
     assert passages_of(document) == []
     assert index(document) is not None
@@ -140,18 +137,17 @@ def test_a_document_deleted_meanwhile_is_no_error(
     add: Add, index: Index, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = add().document
-    split = split_document
 
-    def meanwhile(*args: Any) -> Any:
+    def delete_meanwhile(*args: Any) -> Any:
         with tenant_transaction(tenant.id):
             Document.objects.all().delete()
-        return split(*args)
+        return split_document(*args)
 
-    monkeypatch.setattr(indexing, "split_document", meanwhile)
+    monkeypatch.setattr(indexing, "split_document", delete_meanwhile)
     assert index(document) is None
 
 
-def test_workers_that_die_are_counted(add: Add, index: Index, tenant: Tenant) -> None:
+def test_dead_workers_count_as_failed_attempts(add: Add, index: Index, tenant: Tenant) -> None:
     document = add().document
     with tenant_transaction(tenant.id):
         Document.objects.update(
@@ -166,7 +162,7 @@ def test_workers_that_die_are_counted(add: Add, index: Index, tenant: Tenant) ->
     assert "5 workers ended" in stored.error
 
 
-def test_an_error_of_our_own_is_tried_again_later(
+def test_an_internal_error_is_tried_again_later(
     add: Add, index: Index, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = add().document
@@ -183,11 +179,11 @@ def test_an_error_of_our_own_is_tried_again_later(
             IndexingStatus.FAILED if attempt == MAX_ATTEMPTS else IndexingStatus.PENDING
         )
         if attempt == 1:
-            # It waits for its time.
+            # The document waits until the next attempt is due.
             assert index(document) is None
 
 
-def test_a_killed_reader_is_no_refusal(
+def test_a_killed_reader_does_not_make_a_file_unreadable(
     add: Add, index: Index, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = add().document
@@ -224,16 +220,16 @@ def test_unchanged_passages_keep_their_vectors(add: Add, index: Index, remote: R
     assert "theme 7" in passages_of(document)[-1].text
 
 
-def test_words_are_weighed_before_the_transaction(
+def test_words_are_weighted_before_the_transaction(
     add: Add, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_transactions = []
 
-    def watched(text: str) -> Any:
+    def record_transaction(text: str) -> Any:
         open_transactions.append(connections[APP].in_atomic_block)
         return document_vector(text)
 
-    monkeypatch.setattr(passages, "document_vector", watched)
+    monkeypatch.setattr(passages, "document_vector", record_transaction)
     document = add(content=LONG).document
     index(document)
     assert open_transactions == [False] * len(passages_of(document))
@@ -253,7 +249,7 @@ def test_the_job_locks_a_document_before_its_passages(add: Add, index: Index, re
     assert lock < write
 
 
-def test_a_failing_embedder_leaves_words(
+def test_passages_are_found_by_words_while_the_embedder_fails(
     add: Add, index: Index, remote: RemoteEmbedder, tenant: Tenant
 ) -> None:
     document = add(content=LONG).document
@@ -274,7 +270,7 @@ def test_a_failing_embedder_leaves_words(
     assert (stored.embedded, stored.error) == (stored.passages, "")
 
 
-def test_a_text_that_no_embedder_takes_is_marked(add: Add, index: Index, remote: RemoteEmbedder) -> None:
+def test_a_text_that_the_embedder_refuses_is_marked(add: Add, index: Index, remote: RemoteEmbedder) -> None:
     document = add(content=LONG).document
     remote.away = True
     index(document)
@@ -299,7 +295,7 @@ def test_a_text_that_no_embedder_takes_is_marked(add: Add, index: Index, remote:
     assert (stored.embedded, stored.refused, stored.error) == (stored.passages, 0, "")
 
 
-def test_vectors_of_the_version_before_leave_the_counts_of_the_next(
+def test_vectors_of_an_old_version_do_not_count_for_the_new(
     add: Add, index: Index, remote: RemoteEmbedder
 ) -> None:
     document = add(name="a.pdf", content=pdf(["Good."])).document
@@ -352,6 +348,5 @@ def test_documents_of_a_suspended_tenant_wait(add: Add, tenant: Tenant) -> None:
 
 def test_a_document_of_another_tenant_is_not_found(add: Add, other_tenant: Tenant) -> None:
     document = add().document
-    other_id: UUID = other_tenant.id
-    assert index_document(document_id=document.id, tenant_id=other_id) is None
+    assert index_document(document_id=document.id, tenant_id=other_tenant.id) is None
     assert reread(document).indexing == IndexingStatus.PENDING

@@ -1,4 +1,4 @@
-"""No search finds a row of another tenant, or one of its own tenant that the agent may not read."""
+"""Searches, which find no row of another tenant and none that the agent may not read."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ class Searcher:
     visible: dict[SearchSource, frozenset[str]]
 
 
-def random_texts(chance: random.Random) -> list[str]:
-    """Return texts of few words, so that those of several owners are alike or equal."""
-    return [" ".join(chance.sample(WORDS, chance.randint(2, 5))) for _ in range(ROWS)]
+def random_texts(rng: random.Random) -> list[str]:
+    """Return texts of a few words, so that texts of different owners are alike or equal."""
+    return [" ".join(rng.sample(WORDS, rng.randint(2, 5))) for _ in range(ROWS)]
 
 
 def ids_of(rows: Sequence[Any]) -> frozenset[str]:
     return frozenset(str(row.id) for row in rows)
 
 
-def populate(tenant: Tenant, chance: random.Random) -> list[Searcher]:
+def populate(tenant: Tenant, rng: random.Random) -> list[Searcher]:
     """Store random rows of a tenant with two agents; the second reads neither the audit log nor policies."""
     with tenant_transaction(tenant.id):
         reader, other = (
@@ -84,10 +84,10 @@ def populate(tenant: Tenant, chance: random.Random) -> list[Searcher]:
         )
         grant_capability(agent_id=reader.id, resource=AUDIT_RESOURCE, actor=ACTOR)
         AgentKnowledgeFactory.create(agent=other, categories=["travel"])
-        memories = {agent.id: _memories(agent, chance) for agent in (reader, other)}
-        passages = {category: _passages(tenant, category, chance) for category in ("policies", "travel")}
+        memories = {agent.id: _memories(agent, rng) for agent in (reader, other)}
+        passages = {category: _passages(tenant, category, rng) for category in ("policies", "travel")}
         run = WorkflowRunFactory.create()
-        texts = enumerate(random_texts(chance), start=1)
+        texts = enumerate(random_texts(rng), start=1)
         steps = [
             WorkflowStepFactory.create(
                 run=run,
@@ -99,7 +99,7 @@ def populate(tenant: Tenant, chance: random.Random) -> list[Searcher]:
             )
             for number, text in texts
         ]
-        for text in random_texts(chance):
+        for text in random_texts(rng):
             record(action=AuditAction.OPERATOR_ACT, actor=ACTOR, message=text)
         acts = list(AuditEvent.objects.all())
     return [
@@ -119,10 +119,10 @@ def populate(tenant: Tenant, chance: random.Random) -> list[Searcher]:
     ]
 
 
-def _memories(agent: Agent, chance: random.Random) -> list[Any]:
-    """Store memories of an agent, and return its first ones and those that are neither expired nor archived."""
+def _memories(agent: Agent, rng: random.Random) -> list[Any]:
+    """Store memories of an agent; return its memories that are neither expired nor archived."""
     first = list(Memory.objects.filter(agent=agent))
-    texts = random_texts(chance)
+    texts = random_texts(rng)
     vectors = embed_texts(tenant_id=agent.tenant_id, texts=texts)
     expired, archived, *visible = (
         MemoryFactory.create(agent=agent, content=text, embedding=HalfVector(vector))
@@ -133,9 +133,9 @@ def _memories(agent: Agent, chance: random.Random) -> list[Any]:
     return [*first, *visible]
 
 
-def _passages(tenant: Tenant, category: str, chance: random.Random) -> list[Any]:
-    """Store passages of a category with their words counted, and return those that are searchable."""
-    texts = random_texts(chance)
+def _passages(tenant: Tenant, category: str, rng: random.Random) -> list[Any]:
+    """Store passages of a category, with their words counted; return the searchable passages."""
+    texts = random_texts(rng)
     vectors = embed_texts(tenant_id=tenant.id, texts=texts)
     version = DocumentVersionFactory.create(document=DocumentFactory.create(category=category))
     hidden, *visible = (
@@ -157,8 +157,8 @@ def _passages(tenant: Tenant, category: str, chance: random.Random) -> list[Any]
 @pytest.fixture
 def searchers(tenant: Tenant, other_tenant: Tenant) -> list[Searcher]:
     seed_builtin_templates()
-    chance = random.Random(42)
-    return [searcher for place in (tenant, other_tenant) for searcher in populate(place, chance)]
+    rng = random.Random(42)
+    return [searcher for owner in (tenant, other_tenant) for searcher in populate(owner, rng)]
 
 
 QUERIES = st.one_of(
@@ -185,10 +185,10 @@ def test_no_query_finds_a_foreign_row(searchers: list[Searcher], settings: Any) 
             assert result.id in searcher.visible[result.source]
             found[result.source].add(result.id)
         # The tenant's first agent finds documents of all categories, like its people.
-        for agent_id, finds in ((searcher.agent.id, searcher), (None, first_of[tenant_id])):
+        for agent_id, reader in ((searcher.agent.id, searcher), (None, first_of[tenant_id])):
             query = PassageQuery(text=text, agent_id=agent_id, limit=50)
             passages = search_passages(tenant_id=tenant_id, query=query).passages
-            assert ids_of(passages) <= finds.visible[SearchSource.KNOWLEDGE]
+            assert ids_of(passages) <= reader.visible[SearchSource.KNOWLEDGE]
 
     search()
     assert all(found.values())

@@ -1,4 +1,4 @@
-"""Searches of passages: ranked by meaning and words, cited, of the agent's categories, exact or by HNSW."""
+"""Searches of passages: ranking, citations, categories of the agent, exact and by HNSW."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ FILES = {
 def library(add: Add, index: Index) -> dict[str, Any]:
     documents = {}
     for name, (content, category) in FILES.items():
-        parts = {} if category is None else {"category": category}
-        documents[name] = add(name, content, **parts).document
+        documents[name] = add(name, content, category=category).document
         index(documents[name])
     return documents
 
 
-def names(tenant: Tenant, text: str, **parts: Any) -> list[str]:
+def names_found(tenant: Tenant, text: str, **parts: Any) -> list[str]:
     found = search_passages(tenant_id=tenant.id, query=PassageQuery(text=text, **parts))
     return [passage.name for passage in found.passages]
 
@@ -87,17 +86,19 @@ def test_every_answer_cites_document_version_headings_and_page(
         assert (passage.version, passage.citation.endswith(place)) == (2, True)
     assert found[0].citation.startswith(citation)
     assert "Flights need a permit." in found[0].text
-    # The search over all sources of an agent cites the same.
+    # The search of all sources of an agent has the same citations.
     results = search_my_memories(tenant_id=tenant.id, agent_id=agent.id, text=asked).results
     assert {result.citation for result in results} <= {passage.citation for passage in found}
     assert results[0].citation == found[0].citation
 
 
 def test_a_number_is_found_by_its_word(tenant: Tenant, library: Any) -> None:
-    assert names(tenant, "ZX-4711")[0] == "orders.md"
+    assert names_found(tenant, "ZX-4711")[0] == "orders.md"
 
 
-def test_without_an_embedder_words_find(tenant: Tenant, library: Any, remote: RemoteEmbedder) -> None:
+def test_without_an_embedder_passages_are_found_by_words(
+    tenant: Tenant, library: Any, remote: RemoteEmbedder
+) -> None:
     remote.away = True
     found = search_passages(tenant_id=tenant.id, query=PassageQuery(text="thirty days"))
     assert not found.by_meaning
@@ -118,18 +119,18 @@ def test_a_slow_search_ends_and_says_so(
 
 def test_agents_find_documents_of_their_categories(tenant: Tenant, library: Any, agent: Agent) -> None:
     asked = "flights, leave and orders"
-    assert set(names(tenant, asked, agent_id=agent.id)) == FILES.keys()
-    for categories, found in (({"people"}, {"leave.md"}), ({""}, {"orders.md"}), ((), set())):
+    assert set(names_found(tenant, asked, agent_id=agent.id)) == FILES.keys()
+    for categories, expected in (({"people"}, {"leave.md"}), ({""}, {"orders.md"}), ((), set())):
         with tenant_transaction(tenant.id):
             set_categories(agent_id=agent.id, categories=categories, actor=ACTOR)
-        assert set(names(tenant, asked, agent_id=agent.id)) == found
-    assert names(tenant, asked, category="policies") == ["travel.md"]
+        assert set(names_found(tenant, asked, agent_id=agent.id)) == expected
+    assert names_found(tenant, asked, category="policies") == ["travel.md"]
 
 
 def test_withdrawn_documents_are_not_found(tenant: Tenant, library: Any) -> None:
     with tenant_transaction(tenant.id):
         withdraw_document(document_id=library["travel.md"].id, actor=ACTOR)
-    assert "travel.md" not in names(tenant, "Who approves flights?")
+    assert "travel.md" not in names_found(tenant, "Who approves flights?")
 
 
 @pytest.mark.parametrize("exact", [0, 8_000])
@@ -137,7 +138,7 @@ def test_hnsw_finds_what_the_exact_search_finds(
     tenant: Tenant, library: Any, settings: Any, exact: int
 ) -> None:
     settings.ARBOR_SEARCH_EXACT_PASSAGES = exact
-    assert names(tenant, "Who approves flights?")[0] == "travel.md"
+    assert names_found(tenant, "Who approves flights?")[0] == "travel.md"
 
 
 def test_words_weigh_as_in_a_recall(tenant: Tenant, library: Any) -> None:
@@ -156,7 +157,7 @@ def test_words_weigh_as_in_a_recall(tenant: Tenant, library: Any) -> None:
         assert passage.words == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("wrong", [{"text": " "}, {"limit": 0}, {"limit": 51}])
-def test_impossible_searches_are_refused(wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("invalid", [{"text": " "}, {"limit": 0}, {"limit": 51}])
+def test_invalid_searches_are_refused(invalid: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match=r"characters|1 to 50"):
-        PassageQuery(**{"text": "leave", **wrong})
+        PassageQuery(**{"text": "leave", **invalid})

@@ -1,4 +1,4 @@
-"""Searches of all sources: ranked by the formula, isolated by tenant and agent, degraded where a source fails."""
+"""Searches of all sources: ranking by the formula, isolation by tenant and agent, sources that fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from django.db import connections
 from pgvector import HalfVector
 
 from apps.agents.models import Agent
@@ -25,7 +24,7 @@ from apps.knowledge.services.search_sources import read_of
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.tenants import round_trip
 from apps.tenants.models import Tenant
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.needs import SourceSearch
@@ -34,7 +33,10 @@ from tests.factories.knowledge import DocumentFactory, DocumentVersionFactory, P
 from tests.factories.memories import MemoryFactory
 from tests.factories.workflows import WorkflowStepFactory
 from tests.integration.knowledge.conftest import ACTOR
+from tests.integration.memories.conftest import statements
 from tests.support.embedders import RemoteEmbedder
+
+__all__ = ["statements"]
 
 MEMORY = "Nora told me that the quay is closed for repairs until May."
 PASSAGE = "Quay repairs: the quay is closed to ships while the harbour office repairs it."
@@ -45,7 +47,7 @@ SILENT = "its embedder did not answer, or could not be waited for"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Populated:
+class PopulatedTenant:
     """A tenant with all sources, and the ids that belong to its agent or to all of its agents."""
 
     tenant: Tenant
@@ -57,7 +59,7 @@ def vector(tenant: Tenant, text: str) -> Any:
     return embed_texts(tenant_id=tenant.id, texts=[text])[0]
 
 
-def populate(tenant: Tenant, *, mark: str = "") -> Populated:
+def populate(tenant: Tenant, *, mark: str = "") -> PopulatedTenant:
     """Store the same texts in all sources of a tenant, each with a mark."""
     with tenant_transaction(tenant.id):
         agent, other = (
@@ -88,7 +90,7 @@ def populate(tenant: Tenant, *, mark: str = "") -> Populated:
         act = AuditEvent.objects.get(message=ACT + mark)
         grant_capability(agent_id=agent.id, resource=AUDIT_RESOURCE, actor=ACTOR)
     own = frozenset(str(row.id) for row in (memories[0], passage, step, act))
-    return Populated(tenant=tenant, agent=agent, own=own)
+    return PopulatedTenant(tenant=tenant, agent=agent, own=own)
 
 
 @pytest.fixture(autouse=True)
@@ -97,21 +99,21 @@ def _templates(database: None) -> None:
 
 
 @pytest.fixture
-def acme(tenant: Tenant) -> Populated:
+def acme(tenant: Tenant) -> PopulatedTenant:
     return populate(tenant)
 
 
 @pytest.fixture
-def rival(other_tenant: Tenant, acme: Populated) -> Populated:
+def rival(other_tenant: Tenant, acme: PopulatedTenant) -> PopulatedTenant:
     return populate(other_tenant, mark=" Of the rival.")
 
 
-def search(place: Populated, text: str = QUERY, **parts: Any) -> MemorySearch:
-    return search_my_memories(tenant_id=place.tenant.id, agent_id=place.agent.id, text=text, **parts)
+def search(populated: PopulatedTenant, text: str = QUERY, **parts: Any) -> MemorySearch:
+    return search_my_memories(tenant_id=populated.tenant.id, agent_id=populated.agent.id, text=text, **parts)
 
 
 @pytest.mark.usefixtures("rival")
-def test_the_ranking_is_the_formula_by_hand(acme: Populated) -> None:
+def test_results_are_ranked_by_the_formula(acme: PopulatedTenant) -> None:
     found = search(acme, limit=25)
     assert not found.faults
     assert not found.forbidden
@@ -129,13 +131,13 @@ def test_the_ranking_is_the_formula_by_hand(acme: Populated) -> None:
             assert result.source is SearchSource.AUDIT
             continue
         recency = recency_of(result.at, now=result.at + timedelta(minutes=1))
-        by_hand = (
+        expected = (
             0.5 * similarity[result.content]
             + 0.2 * recency
             + 0.2 * importance[result.content]
             + 0.1 * priority[result.content]
         )
-        assert result.score == pytest.approx(by_hand, abs=2e-3)
+        assert result.score == pytest.approx(expected, abs=2e-3)
     assert [result.score for result in found.results] == sorted(
         (result.score for result in found.results), reverse=True
     )
@@ -144,12 +146,12 @@ def test_the_ranking_is_the_formula_by_hand(acme: Populated) -> None:
     assert "step estimate" in citations[STEP]
 
 
-def test_an_agent_of_another_tenant_is_unknown(acme: Populated, rival: Populated) -> None:
+def test_an_agent_of_another_tenant_is_unknown(acme: PopulatedTenant, rival: PopulatedTenant) -> None:
     with pytest.raises(NotFound):
         search_my_memories(tenant_id=acme.tenant.id, agent_id=rival.agent.id, text=QUERY)
 
 
-def test_the_audit_log_is_searched_only_with_the_capability(acme: Populated) -> None:
+def test_the_audit_log_is_searched_only_with_the_capability(acme: PopulatedTenant) -> None:
     with tenant_transaction(acme.tenant.id):
         (other,) = create_agents(new_agents=[NewAgent(name="Caro", template_name="Researcher")], actor=ACTOR)
     found = search_my_memories(tenant_id=acme.tenant.id, agent_id=other.id, text=QUERY)
@@ -158,16 +160,16 @@ def test_the_audit_log_is_searched_only_with_the_capability(acme: Populated) -> 
 
 
 def test_a_slow_and_a_failed_source_are_named(
-    acme: Populated, monkeypatch: pytest.MonkeyPatch, settings: Any
+    acme: PopulatedTenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARBOR_SEARCH_SOURCE_MS = 100
     spoiled = {SearchSource.WORKFLOW: "SELECT pg_sleep(5)", SearchSource.AUDIT: "SELECT 1 / 0"}
 
     def spoil(source: SearchSource, query: Any) -> Any:
-        one = read_of(source, query)
+        source_read = read_of(source, query)
         if source not in spoiled:
-            return one
-        return replace(one, read=replace(one.read, statement=spoiled[source], values=[]))
+            return source_read
+        return replace(source_read, read=replace(source_read.read, statement=spoiled[source], values=[]))
 
     monkeypatch.setattr(searches, "read_of", spoil)
     found = search(acme)
@@ -178,8 +180,8 @@ def test_a_slow_and_a_failed_source_are_named(
     assert {result.source for result in found.results} == {SearchSource.MEMORY, SearchSource.KNOWLEDGE}
 
 
-def test_without_an_embedder_words_find_and_sources_are_named(
-    acme: Populated, remote: RemoteEmbedder
+def test_sources_searched_without_an_embedder_are_named(
+    acme: PopulatedTenant, remote: RemoteEmbedder
 ) -> None:
     remote.away = True
     found = search(acme)
@@ -190,8 +192,8 @@ def test_without_an_embedder_words_find_and_sources_are_named(
     assert PASSAGE in {result.content for result in found.results}
 
 
-def test_an_exact_scan_that_fails_leaves_what_the_index_found(
-    acme: Populated, monkeypatch: pytest.MonkeyPatch, settings: Any
+def test_a_failed_exact_scan_leaves_the_results_of_the_index(
+    acme: PopulatedTenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARBOR_SEARCH_SOURCE_MS = 250
     settings.ARBOR_SEARCH_EXACT_PASSAGES = 0
@@ -210,7 +212,7 @@ def test_an_exact_scan_that_fails_leaves_what_the_index_found(
 
 
 def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
-    acme: Populated, cleaner: psycopg.Connection[Any], settings: Any
+    acme: PopulatedTenant, cleaner: psycopg.Connection[Any], settings: Any
 ) -> None:
     need = SourceSearch(
         agent_id=acme.agent.id,
@@ -231,7 +233,9 @@ def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
     assert (found.notes, list(found.results)) == (["kb was not searched: it took longer than 50 ms"], [])
 
 
-def test_sources_are_read_in_one_round_trip(acme: Populated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_are_read_in_one_round_trip(
+    acme: PopulatedTenant, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+) -> None:
     calls: list[int] = []
     read = round_trip._read
 
@@ -240,26 +244,21 @@ def test_sources_are_read_in_one_round_trip(acme: Populated, monkeypatch: pytest
         return read(reads, setup)
 
     monkeypatch.setattr(round_trip, "_read", count)
-    sent: list[str] = []
-
-    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        sent.append(sql)
-        return execute(sql, params, many, context)
-
-    with connections[APP].execute_wrapper(watch):
-        search(acme)
+    statements.clear()
+    search(acme)
     assert calls == [4]
-    # Setup, and limit and statement of each source; before them the agent, its embedder, identity, grants and trust.
-    assert len([sql for sql in sent if not sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))]) <= 18, sent
+    # The agent, its embedder, identity, grants and trust; then the setup, and the limit and the statement of each source.
+    executed = [sql for sql in statements if not sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))]
+    assert len(executed) <= 18, executed
 
 
-def test_the_least_similarity_hides_what_is_far(acme: Populated, settings: Any) -> None:
+def test_results_below_the_minimum_similarity_are_hidden(acme: PopulatedTenant, settings: Any) -> None:
     settings.ARBOR_SEARCH_MIN_SIMILARITY = 0.99
-    # Words of the query still find the passage.
+    # The passage is still found by words of the query.
     assert {result.source for result in search(acme).results} == set(SearchSource) - {SearchSource.MEMORY}
 
 
-@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 26}, {"text": " "}])
-def test_impossible_searches_are_refused(acme: Populated, wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("invalid", [{"limit": 0}, {"limit": 26}, {"text": " "}])
+def test_invalid_searches_are_refused(acme: PopulatedTenant, invalid: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match=r"1 to|characters"):
-        search(acme, **{"text": QUERY, **wrong})
+        search(acme, **{"text": QUERY, **invalid})

@@ -1,4 +1,4 @@
-"""The HNSW index of passages: there for the dimension of the settings, created with the policies, used under row-level security."""
+"""The HNSW index of passages: its dimension, its creation with the policies, its use under row-level security."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_index_is_used_under_row_level_security(tenant: Tenant) -> None:
         version = DocumentVersionFactory()
         PassageFactory(version=version, embedding=vector, embedding_model="wordllama 256")
         with connection.cursor() as cursor:
-            # The planner would rather sort one row.
+            # For one row the planner would sort.
             cursor.execute("SET LOCAL enable_sort = off")
             cursor.execute(_NEAREST, [tenant.id, vector.to_text()])
             plan = "\n".join(line for (line,) in cursor.fetchall())

@@ -43,7 +43,7 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCalls:
-    """The calls of one client session, each of which returns plain values."""
+    """Calls by one client session; each returns plain values."""
 
     client: Client
 
@@ -71,7 +71,7 @@ type Use = Callable[[SessionCalls], Awaitable[Any]]
 
 
 def in_session(target: Any, use: Use) -> Any:
-    """Connect to a server object or a transport, and return what `use` returns for the session."""
+    """Connect to a server object or a transport; return the result of `use` for the session."""
 
     async def run() -> Any:
         async with Client(target) as client:
@@ -88,8 +88,8 @@ def in_session(target: Any, use: Use) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryClient:
-    """A client of a server in this process, as a role of one tenant."""
+class InProcessClient:
+    """A client of a server in this process, with a role in one tenant."""
 
     tenant: Tenant
     role: Role = Role.OPERATOR
@@ -97,7 +97,7 @@ class MemoryClient:
     calls_models: bool = True
 
     def run(self, use: Use) -> Any:
-        """Return what `use` returns for a session."""
+        """Return the result of `use` for a session."""
         caller = McpCaller(
             tenant_id=self.tenant.id,
             actor=ACTOR,
@@ -113,14 +113,14 @@ class MemoryClient:
 
 
 @pytest.fixture
-def client(tenant: Tenant, agent: Agent) -> MemoryClient:
+def client(tenant: Tenant, agent: Agent) -> InProcessClient:
     """Return an operator's client of a tenant with one agent."""
-    return MemoryClient(tenant=tenant)
+    return InProcessClient(tenant=tenant)
 
 
 @pytest.fixture
 def process_client(postgres: EmbeddedPostgres, tmp_path: Path) -> Callable[..., Any]:
-    """Return a function that starts a command and returns what a use of its session returns."""
+    """Return a function that starts a command and returns the result of a use of its session."""
 
     def run(arguments: Sequence[str], use: Use) -> Any:
         urls = {

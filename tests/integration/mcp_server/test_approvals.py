@@ -6,10 +6,10 @@ from apps.agents.models import Agent
 from apps.tenants.scope import tenant_transaction
 from tests.factories.approvals import PARAMS, ActionApprovalFactory
 from tests.factories.rows import minutes_ago
-from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.mcp_server.conftest import InProcessClient
 
 
-def test_requests_are_listed(client: MemoryClient, agent: Agent) -> None:
+def test_requests_are_listed(client: InProcessClient, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         ActionApprovalFactory(agent=agent)
         ActionApprovalFactory(agent=agent, status="denied", reason="no", decided_at=minutes_ago(2))

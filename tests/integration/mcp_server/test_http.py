@@ -1,4 +1,4 @@
-"""`/mcp`: the official client, a real server and tokens."""
+"""`/mcp` with the official client, a real server and tokens."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ async def http_transport(server: str, token: str) -> AsyncIterator[Any]:
 
 
 def in_http_session(server: str, token: str, use: Use) -> Any:
-    """Return what a use of a session with a token returns."""
+    """Return the result of a use of a session with a token."""
     return in_session(http_transport(server, token), use)
 
 
-def test_tokens_decide_about_tenants_and_tools(
+def test_tokens_determine_tenants_agents_and_tools(
     server: str, agent: Agent, tenant: Tenant, other_tenant: Tenant, new_agent: Any
 ) -> None:
     bea = new_agent(tenant, name="Bea")
@@ -70,7 +70,7 @@ def test_tokens_decide_about_tenants_and_tools(
         found = await session.tool("recall", agent="Ada", query="When does the ferry leave?")
         return stored["id"], found["memories"][0]["id"]
 
-    async def look(session: SessionCalls) -> Any:
+    async def read_lists(session: SessionCalls) -> Any:
         tools = [tool.name for tool in (await session.client.list_tools()).tools]
         resources = [resource.name for resource in (await session.client.list_resources()).resources]
         agents = [line["name"] for line in (await session.tool("list_agents"))["agents"]]
@@ -80,10 +80,10 @@ def test_tokens_decide_about_tenants_and_tools(
 
     stored, recalled = in_http_session(server, caller_of(tenant, Role.OPERATOR).token, remember)
     assert stored == recalled
-    foreign = in_http_session(server, caller_of(other_tenant, Role.VIEWER).token, look)
+    foreign = in_http_session(server, caller_of(other_tenant, Role.VIEWER).token, read_lists)
     assert foreign == (False, ["Eve"], ["Eve: identity", "Eve: goals", "Eve: self"])
-    one = caller_of(tenant, Role.OPERATOR, agent_id=bea.id).token
-    assert in_http_session(server, one, look)[:2] == (True, ["Bea"])
+    token_for_bea = caller_of(tenant, Role.OPERATOR, agent_id=bea.id).token
+    assert in_http_session(server, token_for_bea, read_lists)[:2] == (True, ["Bea"])
 
 
 def test_requests_without_rights_are_refused(server: str, agent: Agent, tenant: Tenant) -> None:
@@ -106,7 +106,7 @@ def test_requests_without_rights_are_refused(server: str, agent: Agent, tenant: 
 
 
 def logged_mcp_requests(log: Path, *, count: int) -> list[tuple[str, int, str]]:
-    """Return the logged requests with the test's id, once there are so many: a request is logged after its answer."""
+    """Return the logged requests with the test's id; wait until there are `count`, as a request is logged after its answer."""
     deadline = time.monotonic() + 30
     while True:
         lines = [json.loads(line) for line in log.read_text().splitlines() if "mine-7" in line]

@@ -1,4 +1,4 @@
-"""The servers of `/mcp` are loaded by the first request; one that fails to load them neither hangs nor ends the process."""
+"""The loading of the servers of `/mcp` by the first request; a failure neither hangs nor ends the process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACCESS = TokenAccess(
 
 
 class Manager:
-    """Answers each request with 200."""
+    """A session manager that answers each request with 200."""
 
     async def handle_request(self, _scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -54,7 +54,7 @@ async def status_of(endpoint: http.McpEndpoint) -> int:
 
 
 @pytest.mark.timeout(20)
-def test_waiting_requests_are_answered_when_the_servers_do_not_load(
+def test_waiting_requests_are_answered_when_loading_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     loads = iter([ImportError("no module named mcp"), SimpleNamespace(run_servers=run_servers)])
@@ -72,12 +72,12 @@ def test_waiting_requests_are_answered_when_the_servers_do_not_load(
     monkeypatch.setattr(http, "in_thread", in_thread)
     monkeypatch.setattr(http, "count_request", lambda _: None)
 
-    async def use() -> tuple[tuple[int, int], int]:
+    async def use() -> tuple[list[int], int]:
         endpoint = http.McpEndpoint()
         async with endpoint.running():
-            one, other = await asyncio.gather(status_of(endpoint), status_of(endpoint))
-            return (one, other), await status_of(endpoint)
+            waiting = list(await asyncio.gather(status_of(endpoint), status_of(endpoint)))
+            return waiting, await status_of(endpoint)
 
-    # Both that wait are refused; the next request loads the servers.
-    assert asyncio.run(use()) == ((503, 503), 200)
+    # Both waiting requests are refused; the next request loads the servers.
+    assert asyncio.run(use()) == ([503, 503], 200)
     assert "mcp_servers_failed" in caplog.text

@@ -1,4 +1,4 @@
-"""The same act leaves the same line in the audit log, whether it comes by command line, API, MCP or console."""
+"""The audit log, which has the same line for an act by command line, API, MCP or console."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apps.tenants.scope import tenant_transaction
 from tests.factories.memories import MemoryFactory
 from tests.factories.selves import ProposalFactory
 from tests.integration.cli.conftest import Arbor
-from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.mcp_server.conftest import InProcessClient
 from tests.support.api import API_SETTINGS, Caller, caller_of
 
 
@@ -29,13 +29,13 @@ def api(tenant: Tenant) -> Iterator[Caller]:
 
 @pytest.fixture
 def acts(tenant: Tenant) -> Callable[[], list[tuple[str, str, dict[str, Any]]]]:
-    """Return a function that returns the audited acts since its last call: actor's kind, message, other details than ids."""
-    seen: set[Any] = set()
+    """Return a function that returns the acts audited since its last call: kind of actor, message, action and keys."""
+    returned: set[Any] = set()
 
     def read() -> list[tuple[str, str, dict[str, Any]]]:
         with tenant_transaction(tenant.id):
-            rows = [row for row in AuditEvent.objects.order_by("id") if row.id not in seen]
-        seen.update(row.id for row in rows)
+            rows = [row for row in AuditEvent.objects.order_by("id") if row.id not in returned]
+        returned.update(row.id for row in rows)
         return [
             (row.actor.split(":")[0], row.message, {"action": row.action, "keys": sorted(row.detail)})
             for row in rows
@@ -45,7 +45,7 @@ def acts(tenant: Tenant) -> Callable[[], list[tuple[str, str, dict[str, Any]]]]:
     return read
 
 
-def same(read: Callable[[], list[tuple[str, str, dict[str, Any]]]], *actors: str) -> list[str]:
+def assert_same(read: Callable[[], list[tuple[str, str, dict[str, Any]]]], *actors: str) -> list[str]:
     """Assert that the acts since the last call are the same by each actor, and return their messages."""
     rows = read()
     by_actor = {actor: [row[1:] for row in rows if row[0] == actor] for actor in actors}
@@ -56,7 +56,7 @@ def same(read: Callable[[], list[tuple[str, str, dict[str, Any]]]], *actors: str
 
 
 def test_goals_are_audited_alike(
-    arbor: Arbor, api: Caller, client: MemoryClient, agent: Agent, acts: Callable[..., Any]
+    arbor: Arbor, api: Caller, client: InProcessClient, agent: Agent, acts: Callable[..., Any]
 ) -> None:
     path = f"/agents/{agent.id}/goals"
     acts()
@@ -69,7 +69,7 @@ def test_goals_are_audited_alike(
     by_mcp = client.tool("add_goal", title="Find the ford", state="queued")["id"]
     client.tool("update_goal", goal=by_mcp, note="Half.", progress=0.5)
     client.tool("update_goal", goal=by_mcp, state="abandoned", reason="Dry.")
-    assert same(acts, "cli", "token", "mcp") == [
+    assert assert_same(acts, "cli", "token", "mcp") == [
         "added goal 'Find the ford', queued",
         "noted on goal 'Find the ford': Half. (50% done)",
         "moved goal 'Find the ford' from queued to abandoned",
@@ -91,7 +91,7 @@ def test_plans_are_audited_alike(arbor: Arbor, api: Caller, agent: Agent, acts: 
     assert api.post(f"{path}/start").json()["status"] == "active"
     assert api.post(f"{path}/met", {"dependency": "a boat"}).json()["met"] == ["a boat"]
     assert api.post(f"{path}/abandon", {"reason": "No boat."}).json()["status"] == "abandoned"
-    assert len(same(acts, "cli", "token")) == 4
+    assert len(assert_same(acts, "cli", "token")) == 4
 
 
 def test_pins_are_audited_alike(
@@ -105,13 +105,16 @@ def test_pins_are_audited_alike(
     arbor("memory", "unpin", agent.name, rain, "--reason", "House rule.")
     assert api.post(f"/agents/{agent.id}/memories/pin", change).json() == {"changed": 1}
     assert api.post(f"/agents/{agent.id}/memories/unpin", change).json() == {"changed": 1}
-    assert same(acts, "cli", "token") == ["pinned 1 memory: House rule.", "unpinned 1 memory: House rule."]
+    assert assert_same(acts, "cli", "token") == [
+        "pinned 1 memory: House rule.",
+        "unpinned 1 memory: House rule.",
+    ]
 
 
 def test_relations_are_audited_alike(
     arbor: Arbor,
     api: Caller,
-    client: MemoryClient,
+    client: InProcessClient,
     tenant: Tenant,
     agent: Agent,
     acts: Callable[..., Any],
@@ -124,40 +127,42 @@ def test_relations_are_audited_alike(
     arbor("memory", "graph", "unrelate", agent.name, rain, flood)
     api.post(f"/agents/{agent.id}/relations", {**ends, "relation": "causes"})
     assert api.post(f"/agents/{agent.id}/relations/remove", ends).json() == {"removed": 1}
-    assert same(acts, "cli", "token") == [
+    assert assert_same(acts, "cli", "token") == [
         f"related two things of {agent.name}: memory:{rain} causes memory:{flood}",
         f"removed 1 relations of {agent.name}",
     ]
     client.tool("connect", source=rain, relation="causes", target=flood)
-    assert same(acts, "mcp") == [f"related two things of {agent.name}: memory:{rain} causes memory:{flood}"]
+    assert assert_same(acts, "mcp") == [
+        f"related two things of {agent.name}: memory:{rain} causes memory:{flood}"
+    ]
 
 
 def test_decisions_are_audited_alike(
     arbor: Arbor,
     api: Caller,
-    client: MemoryClient,
+    client: InProcessClient,
     tenant: Tenant,
     agent: Agent,
     acts: Callable[..., Any],
 ) -> None:
     with tenant_transaction(tenant.id):
-        cli, program, model, person = (
+        by_cli, by_api, by_mcp, by_console = (
             ProposalFactory(agent=agent, kind="fact", change={}, content="Ben plays.", status="pending")
             for _ in range(4)
         )
     acts()
-    arbor("self", "proposal", "reject", agent.name, str(cli.id), "--reason", "No.")
-    api.post(f"/agents/{agent.id}/proposals/{program.id}/reject", {"reason": "No."})
-    client.tool("decide_proposal", proposal=str(model.id), decision="reject", reason="No.")
+    arbor("self", "proposal", "reject", agent.name, str(by_cli.id), "--reason", "No.")
+    api.post(f"/agents/{agent.id}/proposals/{by_api.id}/reject", {"reason": "No."})
+    client.tool("decide_proposal", proposal=str(by_mcp.id), decision="reject", reason="No.")
     with tenant_transaction(tenant.id):
         decide_proposals(
-            proposal_ids=[person.id],
+            proposal_ids=[by_console.id],
             decision=ProposalVerdict.REJECT,
             decided_by="user:pat",
             reason="No.",
         )
         assert set(Proposal.objects.values_list("status", flat=True)) == {"rejected"}
-    assert len(same(acts, "cli", "token", "mcp", "user")) == 1
+    assert len(assert_same(acts, "cli", "token", "mcp", "user")) == 1
 
 
 def test_a_repeated_acceptance_is_audited_once(
@@ -170,4 +175,4 @@ def test_a_repeated_acceptance_is_audited_once(
     acts()
     for _ in range(2):
         assert arbor("self", "proposal", "accept", agent.name, str(proposal.id)).code == 0
-    assert same(acts, "cli") == ["accepted the proposal fact: Ben plays."]
+    assert assert_same(acts, "cli") == ["accepted the proposal fact: Ben plays."]

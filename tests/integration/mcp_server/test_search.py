@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from apps.agents.models import Agent
 from tests.factories.knowledge import published_passage
-from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.mcp_server.conftest import InProcessClient
 from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
 
 
-def test_sources_and_documents_are_searched(client: MemoryClient, agent: Agent) -> None:
+def test_sources_and_documents_are_searched(client: InProcessClient, agent: Agent) -> None:
     passage = published_passage(agent.tenant_id, PASSAGE)
     found = client.tool("search_my_memories", query="flights")
     assert [(row["source"], row["content"]) for row in found["results"]] == [("kb", PASSAGE)]
@@ -22,7 +22,9 @@ def test_sources_and_documents_are_searched(client: MemoryClient, agent: Agent) 
     assert cited["citation"].startswith("Travel, version 1")
 
 
-def test_a_search_by_words_alone_says_so(client: MemoryClient, agent: Agent, remote: RemoteEmbedder) -> None:
+def test_a_search_by_words_alone_says_so(
+    client: InProcessClient, agent: Agent, remote: RemoteEmbedder
+) -> None:
     passage = published_passage(agent.tenant_id, PASSAGE)
     remote.away = True
     found = client.tool("search_my_memories", query="flights")

@@ -6,10 +6,10 @@ from apps.agents.models import Agent
 from apps.selves.services.aspects import add_aspect
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.values import AspectKind, NewAspect
-from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.mcp_server.conftest import InProcessClient
 
 
-def test_a_self_is_shown_with_its_versions(client: MemoryClient, agent: Agent) -> None:
+def test_a_self_is_shown_with_its_versions(client: InProcessClient, agent: Agent) -> None:
     before = client.tool("show_self")
     trait = NewAspect(content="stubborn", kind=AspectKind.TRAIT, strength=0.8)
     with tenant_transaction(agent.tenant_id):

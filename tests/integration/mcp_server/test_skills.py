@@ -6,11 +6,11 @@ from apps.agents.models import Agent
 from apps.knowledge.services.active_skills import choose_skills
 from apps.knowledge.services.skills import add_skill
 from apps.tenants.scope import tenant_transaction
-from tests.integration.mcp_server.conftest import MemoryClient
+from tests.integration.mcp_server.conftest import InProcessClient
 from tests.integration.skills.conftest import skill_text
 
 
-def test_skills_are_listed_and_read(client: MemoryClient, agent: Agent) -> None:
+def test_skills_are_listed_and_read(client: InProcessClient, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for name in ("lamps", "ropes"):
             add_skill(text=skill_text(name), actor="user:nora")

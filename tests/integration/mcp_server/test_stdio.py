@@ -1,4 +1,4 @@
-"""`arbor mcp`: the official client and a real process."""
+"""`arbor mcp` with the official client and a real process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.tenants.scope import APP
 from arbor.version import VERSION
-from tests.integration.mcp_server.conftest import MemoryClient, SessionCalls
+from tests.integration.mcp_server.conftest import InProcessClient, SessionCalls
 
 
 def test_a_memory_is_stored_and_recalled(agent: Agent, process_client: Callable[..., Any]) -> None:
@@ -40,7 +40,7 @@ def test_a_viewer_gets_tools_that_read(agent: Agent, process_client: Callable[..
 def test_an_unknown_tenant_ends_the_process(
     arbor: Any, database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The command sets it for its own process.
+    # The command sets this variable in its process, which is that of the test.
     monkeypatch.setenv("ARBOR_DB_POOL_SIZE", "0")
     ran = arbor("mcp", "--tenant", "nowhere")
     assert (ran.code, ran.out) == (1, "")
@@ -58,7 +58,7 @@ def test_a_refusal_of_the_database_is_named(
     assert 'password authentication failed for user "nobody"' in ran.err
 
 
-def test_the_server_has_the_version_of_arbor(client: MemoryClient) -> None:
+def test_the_server_has_the_version_of_arbor(client: InProcessClient) -> None:
     async def use(session: SessionCalls) -> Any:
         info = session.client.server_info
         return info.version if info else ""

@@ -33,18 +33,18 @@ from tests.integration.chat.conftest import model_answer
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
-from tests.integration.mcp_server.conftest import ACTOR, MemoryClient, SessionCalls, ToolFailed
+from tests.integration.mcp_server.conftest import ACTOR, InProcessClient, SessionCalls, ToolFailed
 from tests.support.cluster import ROOT
 
 
-def messages(tenant: Tenant) -> list[str]:
-    """Return the messages of the audit log about acts of the client."""
+def audited_messages(tenant: Tenant) -> list[str]:
+    """Return the messages that the audit log has about the client's acts."""
     with tenant_transaction(tenant.id):
         return list(AuditEvent.objects.filter(actor=ACTOR).order_by("id").values_list("message", flat=True))
 
 
 class TestMemories:
-    def test_a_memory_is_stored_once(self, client: MemoryClient, tenant: Tenant, agent: Agent) -> None:
+    def test_a_memory_is_stored_once(self, client: InProcessClient, tenant: Tenant, agent: Agent) -> None:
         first = client.tool("remember", content="The ferry leaves at noon.", concepts=["harbour"])
         again = client.tool("remember", content="The ferry leaves at noon.")
         assert (first["new"], again["new"]) == (True, False)
@@ -52,16 +52,16 @@ class TestMemories:
         with tenant_transaction(tenant.id):
             memory = Memory.objects.get(id=first["id"])
             assert (memory.type, memory.retention, memory.source) == ("semantic", "lasting", ACTOR)
-        assert messages(tenant) == ["added a memory to Ada"] * 2
+        assert audited_messages(tenant) == ["added a memory to Ada"] * 2
 
-    def test_a_recall_is_filtered(self, client: MemoryClient) -> None:
+    def test_a_recall_is_filtered(self, client: InProcessClient) -> None:
         for kind in ("semantic", "episodic"):
             client.tool("remember", content=f"A {kind} word about the quince tree.", type=kind)
         found = client.tool("recall", query="the quince tree", types=["episodic"])["memories"]
         assert [memory["type"] for memory in found] == ["episodic"]
         assert client.tool("recall", query="the quince tree", until="2001-01-01T00:00:00")["memories"] == []
 
-    def test_times_of_any_offset_are_read_as_utc(self, client: MemoryClient, tenant: Tenant) -> None:
+    def test_times_of_any_offset_are_read_as_utc(self, client: InProcessClient, tenant: Tenant) -> None:
         # PostgreSQL itself refuses offsets of 16 hours or more.
         stored = client.tool(
             "remember", content="The quince tree blooms.", occurred_at="2026-05-01T12:00:00+20:43"
@@ -75,13 +75,13 @@ class TestMemories:
         with pytest.raises(ToolFailed, match="years 1 to 9999 in UTC"):
             client.tool("recall", query="the quince tree", until="9999-12-31T23:59:59-10:00")
 
-    def test_a_recall_changes_nothing(self, client: MemoryClient, tenant: Tenant) -> None:
+    def test_a_recall_changes_nothing(self, client: InProcessClient, tenant: Tenant) -> None:
         client.tool("remember", content="The ferry leaves at noon.")
         assert client.tool("recall", query="When does the ferry leave?")["memories"]
         with tenant_transaction(tenant.id):
             assert not MemoryAccess.objects.exists()
 
-    def test_a_recall_is_explained(self, client: MemoryClient, other_tenant: Tenant) -> None:
+    def test_a_recall_is_explained(self, client: InProcessClient, other_tenant: Tenant) -> None:
         stored = [
             client.tool("remember", content=f"The quince of {name} blooms.")["id"] for name in ("Ada", "Ben")
         ]
@@ -96,7 +96,7 @@ class TestMemories:
             unknown = client.tool("explain_recall", memory_id=str(memory_id), **asked)
             assert (unknown["reasons"], unknown["terms"]) == (["this agent has no memory with that id"], None)
 
-    def test_a_procedure_has_steps(self, client: MemoryClient) -> None:
+    def test_a_procedure_has_steps(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="a procedure has steps: give them in order"):
             client.tool("remember", content="Moor a boat.", type="procedural")
         client.tool(
@@ -105,21 +105,21 @@ class TestMemories:
         (memory,) = client.tool("recall", query="moor a boat", types=["procedural"])["memories"]
         assert "Throw the line." in " ".join(memory["details"])
 
-    def test_memories_are_connected(self, client: MemoryClient, tenant: Tenant) -> None:
+    def test_memories_are_connected(self, client: InProcessClient, tenant: Tenant) -> None:
         rain = client.tool("remember", content="It rained all week.")["id"]
         flood = client.tool("remember", content="The cellar is under water.")["id"]
         made = client.tool("connect", source=rain, relation="causes", target=flood, weight=0.8)
         assert (made["source"], made["target"]) == (f"memory:{rain}", f"memory:{flood}")
         (node,) = client.tool("show_connections", node=flood, relations=["causes"])["nodes"]
         assert (node["id"], node["hops"]) == (rain, 1)
-        assert messages(tenant)[-1].startswith("related two things of Ada: memory:")
+        assert audited_messages(tenant)[-1].startswith("related two things of Ada: memory:")
 
-    def test_a_text_that_cannot_be_stored_is_explained(self, client: MemoryClient) -> None:
+    def test_a_text_that_cannot_be_stored_is_explained(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="a character that cannot be stored, such as NUL"):
             client.tool("list_agents", name="Ada\0")
 
     def test_a_statement_that_takes_too_long_is_explained(
-        self, client: MemoryClient, agent: Agent, monkeypatch: pytest.MonkeyPatch
+        self, client: InProcessClient, agent: Agent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def sleep(_reference: str) -> None:
             with connections[APP].cursor() as cursor:
@@ -136,13 +136,13 @@ class TestMemories:
             client.tool("list_goals", agent="Ada")
         assert "the database needed too long for it" in client.run(read)
 
-    def test_an_unknown_node_is_explained(self, client: MemoryClient) -> None:
+    def test_an_unknown_node_is_explained(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="Ada has nothing with the id"):
             client.tool("show_connections", node=str(uuid4()))
 
 
 class TestGoals:
-    def test_a_goal_is_added_and_completed(self, client: MemoryClient, tenant: Tenant) -> None:
+    def test_a_goal_is_added_and_completed(self, client: InProcessClient, tenant: Tenant) -> None:
         goal = client.tool("add_goal", title="Find the ford", state="active")
         assert client.tool("update_goal", goal="find the ford", note="Half.", progress=0.5)["fraction"] == 0.5
         done = client.tool("update_goal", goal=goal["id"], progress=1.0)
@@ -150,9 +150,9 @@ class TestGoals:
         assert "Find the ford" not in [line["title"] for line in client.tool("list_goals")["goals"]]
         closed = client.tool("list_goals", closed=True)["goals"]
         assert ("Find the ford", "completed") in [(line["title"], line["state"]) for line in closed]
-        assert messages(tenant)[0] == "added goal 'Find the ford', queued"
+        assert audited_messages(tenant)[0] == "added goal 'Find the ford', queued"
 
-    def test_an_abandoned_goal_needs_a_reason(self, client: MemoryClient) -> None:
+    def test_an_abandoned_goal_needs_a_reason(self, client: InProcessClient) -> None:
         client.tool("add_goal", title="Find the ford")
         with pytest.raises(ToolFailed, match="reason"):
             client.tool("update_goal", goal="Find the ford", state="abandoned")
@@ -161,7 +161,7 @@ class TestGoals:
 
 
 class TestContacts:
-    def test_a_conversation_goes_on(self, client: MemoryClient, scripted: Script) -> None:
+    def test_a_conversation_goes_on(self, client: InProcessClient, scripted: Script) -> None:
         scripted(model_answer("Good morning."), model_answer("At noon."))
 
         async def use(session: SessionCalls) -> Any:
@@ -175,7 +175,7 @@ class TestContacts:
         assert (first["reply"], second["reply"]) == ("Good morning.", "At noon.")
         assert first["conversation"] == second["conversation"] == ended["conversation"]
 
-    def test_a_worker_answers_where_no_model_is_called(
+    def test_a_worker_answers_when_the_server_calls_no_model(
         self, tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
     ) -> None:
         scripted(model_answer("At noon."))
@@ -197,9 +197,9 @@ class TestContacts:
                 tasks.start_soon(answer_when_enqueued)
                 return await session.tool("chat", message="When does the ferry leave?")
 
-        assert MemoryClient(tenant=tenant, calls_models=False).run(use)["reply"] == "At noon."
+        assert InProcessClient(tenant=tenant, calls_models=False).run(use)["reply"] == "At noon."
 
-    def test_an_event_waits_for_the_next_heartbeat(self, client: MemoryClient, tenant: Tenant) -> None:
+    def test_an_event_waits_for_the_next_heartbeat(self, client: InProcessClient, tenant: Tenant) -> None:
         event = client.tool("notify_agent", event="The build failed.", kind="error", detail={"job": 7})
         message = client.tool("message_agent", text="Please look at the build.")
         assert (event["due_now"], message["due_now"]) == (False, True)
@@ -207,13 +207,13 @@ class TestContacts:
             kinds = list(Percept.objects.order_by("id").values_list("kind", flat=True))
         assert kinds == ["error", "user_message"]
 
-    def test_a_message_of_a_user_is_no_event(self, client: MemoryClient) -> None:
+    def test_an_event_cannot_be_a_message_of_a_user(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="environment, interrupt, error"):
             client.tool("notify_agent", event="Hello.", kind="user_message")
 
 
 class TestHeartbeats:
-    def test_a_heartbeat_is_traced(self, client: MemoryClient, agent: Agent, scripted: Script) -> None:
+    def test_a_heartbeat_is_traced(self, client: InProcessClient, agent: Agent, scripted: Script) -> None:
         with pytest.raises(ToolFailed, match="Ada has no heartbeat yet"):
             client.tool("trace_heartbeat")
         scripted(REST)
@@ -224,13 +224,13 @@ class TestHeartbeats:
         assert trace["reasoning"] == "All is well."
         assert trace["steps"][0]["node"]
 
-    def test_health_counts_agents(self, client: MemoryClient) -> None:
+    def test_health_counts_agents(self, client: InProcessClient) -> None:
         health = client.tool("show_health")
         assert (health["agents"]["active"], health["workers_alive"]) == (1, False)
 
 
 class TestProposals:
-    def test_a_proposal_is_rejected(self, client: MemoryClient, agent: Agent) -> None:
+    def test_a_proposal_is_rejected(self, client: InProcessClient, agent: Agent) -> None:
         with tenant_transaction(agent.tenant_id):
             propose(
                 agent_id=agent.id,
@@ -247,47 +247,51 @@ class TestProposals:
         with pytest.raises(ToolFailed, match="rejected"):
             client.tool("decide_proposal", proposal=proposal["id"], decision="accept")
         with tenant_transaction(agent.tenant_id):
-            # The decision that was refused is not in the audit log.
+            # The refused decision is not in the audit log.
             (event,) = AuditEvent.objects.filter(action=AuditAction.OPERATOR_ACT, agent_id=agent.id)
         assert (event.actor, event.detail["decision"]) == (ACTOR, "reject")
 
 
 class TestAccess:
-    def test_a_role_decides_about_tools(self, tenant: Tenant, agent: Agent) -> None:
+    def test_a_role_determines_the_tools(self, tenant: Tenant, agent: Agent) -> None:
         async def use(session: SessionCalls) -> Any:
             tools = (await session.client.list_tools()).tools
             with pytest.raises(ToolFailed, match="Unknown tool: remember"):
                 await session.tool("remember", content="x")
             return tools
 
-        tools = MemoryClient(tenant=tenant, role=Role.VIEWER).run(use)
+        tools = InProcessClient(tenant=tenant, role=Role.VIEWER).run(use)
         assert all(tool.annotations.read_only_hint for tool in tools)
         assert "recall" in [tool.name for tool in tools]
 
-    def test_one_agent_is_served_alone(self, tenant: Tenant, agent: Agent, new_agent: Any) -> None:
+    def test_a_server_of_one_agent_serves_no_other(
+        self, tenant: Tenant, agent: Agent, new_agent: Any
+    ) -> None:
         bea = new_agent(tenant, name="Bea")
-        client = MemoryClient(tenant=tenant, only_agent=bea.id)
+        client = InProcessClient(tenant=tenant, only_agent=bea.id)
         assert [line["name"] for line in client.tool("list_agents")["agents"]] == ["Bea"]
         assert client.tool("show_health")["agents"]["active"] == 1
         assert client.tool("remember", content="Mine.")["agent"] == "Bea"
         with pytest.raises(ToolFailed, match="this server serves Bea alone, not Ada"):
             client.tool("recall", query="x", agent="Ada")
         with pytest.raises(ToolFailed, match="say which agent is meant: agent is one of Ada, Bea"):
-            MemoryClient(tenant=tenant).tool("recall", query="x")
+            InProcessClient(tenant=tenant).tool("recall", query="x")
 
     def test_agents_of_other_tenants_do_not_exist(
-        self, client: MemoryClient, other_tenant: Tenant, new_agent: Any
+        self, client: InProcessClient, other_tenant: Tenant, new_agent: Any
     ) -> None:
         foreign = new_agent(other_tenant, name="Eve")
         for name in ("Eve", str(foreign.id)):
             with pytest.raises(ToolFailed, match="there is no agent"):
                 client.tool("recall", query="x", agent=name)
 
-    def test_wrong_arguments_are_named(self, client: MemoryClient) -> None:
+    def test_wrong_arguments_are_named(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="limit"):
             client.tool("recall", query="x", limit=1_000)
 
-    def test_lists_of_agents_are_bounded(self, tenant: Tenant, client: MemoryClient, new_agent: Any) -> None:
+    def test_lists_of_agents_are_bounded(
+        self, tenant: Tenant, client: InProcessClient, new_agent: Any
+    ) -> None:
         new_agent(tenant, name="Bea")
         first = client.tool("list_agents", limit=1)
         assert ([line["name"] for line in first["agents"]], first["more"]) == (["Ada"], True)
@@ -296,7 +300,7 @@ class TestAccess:
 
 
 class TestResources:
-    def test_the_core_of_an_agent_is_read(self, client: MemoryClient, agent: Agent) -> None:
+    def test_the_core_of_an_agent_is_read(self, client: InProcessClient, agent: Agent) -> None:
         async def use(session: SessionCalls) -> Any:
             listed = (await session.client.list_resources()).resources
             return {resource.name: await session.resource(str(resource.uri)) for resource in listed}
@@ -316,7 +320,7 @@ class TestResources:
         assert core["Ada: goals"]["goals"]
 
     def test_names_are_quoted_in_addresses(
-        self, tenant: Tenant, client: MemoryClient, new_agent: Any
+        self, tenant: Tenant, client: InProcessClient, new_agent: Any
     ) -> None:
         new_agent(tenant, name="Old Tom's cat")
 
@@ -328,7 +332,7 @@ class TestResources:
         assert [core["agent"] for core in client.run(use)] == ["Old Tom's cat"] * 3
 
 
-def test_every_tool_describes_itself(client: MemoryClient) -> None:
+def test_every_tool_describes_itself(client: InProcessClient) -> None:
     async def use(session: SessionCalls) -> Any:
         return (await session.client.list_tools()).tools
 
@@ -343,7 +347,7 @@ def test_every_tool_describes_itself(client: MemoryClient) -> None:
 
 class TestDocuments:
     def test_an_agent_finds_published_documents_of_its_categories(
-        self, client: MemoryClient, tenant: Tenant, agent: Agent
+        self, client: InProcessClient, tenant: Tenant, agent: Agent
     ) -> None:
         with tenant_transaction(tenant.id):
             for category, status in (("hr", "published"), ("it", "published"), ("hr", "draft")):

@@ -1,4 +1,4 @@
-"""Workflows over MCP: listed, started once by a key, and looked at."""
+"""Workflows over MCP: listed, started once by a key, and shown."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from apps.tenants.scope import tenant_transaction
 from apps.workflows.services.definitions import WorkflowRequest, create_workflow
 from apps.workflows.services.legs import advance_run
 from tests.factories.workflows import SOURCE
-from tests.integration.mcp_server.conftest import MemoryClient, ToolFailed
+from tests.integration.mcp_server.conftest import InProcessClient, ToolFailed
 
 
-def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Agent) -> None:
+def test_a_workflow_is_listed_started_and_shown(client: InProcessClient, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
     (listed,) = client.tool("list_workflows")["workflows"]
@@ -27,11 +27,11 @@ def test_a_workflow_is_listed_started_and_shown(client: MemoryClient, agent: Age
     assert (shown["status"], shown["steps"][0]["status"]) == ("waiting", "waiting")
 
 
-def test_a_caller_of_one_agent_reaches_no_workflow(client: MemoryClient, agent: Agent) -> None:
+def test_a_caller_of_one_agent_reaches_no_workflow(client: InProcessClient, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
     run = client.tool("start_workflow", workflow="review", values={"topic": "rain"})
-    bound = MemoryClient(tenant=client.tenant, only_agent=agent.id)
+    bound = InProcessClient(tenant=client.tenant, only_agent=agent.id)
     for tool, arguments in (
         ("list_workflows", {}),
         ("start_workflow", {"workflow": "review", "values": {"topic": "rain"}}),

@@ -62,7 +62,7 @@ from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 from tests.integration.skills.conftest import skill_text
-from tests.integration.workflows.workflow_setup import defined, started, step_now
+from tests.integration.workflows.workflow_setup import latest_step, start_new_workflow
 from tests.support.document_files import pdf
 
 ACTOR = "cli:nora"
@@ -244,10 +244,10 @@ def summarize(agent: Agent) -> None:
 
 
 def run_workflow(fleet: Fleet, tenant: Tenant) -> None:
-    run = started(defined(tenant, 'ask [type=approval, question="?"]; start -> ask -> done'))
+    run = start_new_workflow(tenant, 'ask [type=approval, question="?"]; start -> ask -> done')
     fleet.run()
     with tenant_transaction(tenant.id):
-        decide_step(step_id=step_now(run, "ask").id, approved=True, actor=ACTOR)
+        decide_step(step_id=latest_step(run, "ask").id, approved=True, actor=ACTOR)
     fleet.run()
 
 

@@ -34,7 +34,7 @@ from tests.integration.heartbeats.conftest import REST, run_at_once, run_heartbe
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.integration.skills.conftest import ACTOR
-from tests.integration.workflows.workflow_setup import defined, started
+from tests.integration.workflows.workflow_setup import start_new_workflow
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_the_runs_of_a_workflow_reach_subscribers(
     wanted = NewSubscription(names=["workflow.started"], source=SignalSource.SHARED)
     with tenant_transaction(tenant.id):
         subscribe(agent_id=agent.id, wanted=wanted, actor=ACTOR)
-    started(defined(tenant, 'a [type=note, text="x"]; start -> a -> done', agent=peer))
+    start_new_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done', agent=peer)
     heartbeat = run_at_once(fleet, agent)
     assert signals_of(heartbeat) == [("workflow.started", "", 1)]
     assert heartbeat.situation["signals"][0]["subjects"] == ["report"]

@@ -30,7 +30,7 @@ def valkey() -> Iterator[EmbeddedValkey]:
 
 
 def _reset_connections() -> None:
-    """Discard the connections and producers that Celery caches, which may lead to the broker of another test."""
+    """Discard the connections and producers that Celery caches, which may belong to the broker of another test."""
     pools.reset()
     app.amqp._producer_pool = None  # type: ignore[attr-defined]  # private to Celery
     app._pool = None  # type: ignore[attr-defined]  # private to Celery
@@ -38,7 +38,7 @@ def _reset_connections() -> None:
 
 @pytest.fixture
 def broker(valkey: EmbeddedValkey) -> Iterator[redis.Redis]:
-    """Return the empty broker."""
+    """Return a client of the emptied broker."""
     with redis.Redis.from_url(valkey.url) as client:
         client.flushall()
         yield client

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import batched
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -36,22 +37,22 @@ CALLS, POOL = 20, 2
 def test_no_transaction_is_open_while_a_model_is_asked(
     fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    open_ones: list[bool] = []
+    open_transactions: list[bool] = []
 
-    def look(_: ModelRequest) -> str:
-        open_ones.extend(connections[alias].in_atomic_block for alias in (APP, OPS))
+    def record_transactions(_: ModelRequest) -> str:
+        open_transactions.extend(connections[alias].in_atomic_block for alias in (APP, OPS))
         return REST
 
-    scripted(look)
+    scripted(record_transactions)
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    assert open_ones == [False, False]
+    assert open_transactions == [False, False]
     assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]
 
 
 @pytest.fixture
-def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
+def pooled(settings: Any) -> Iterator[None]:
     """Let the threads of this process share few connections, as workers of the queue llm do."""
     connections[APP].close()
     database = connections.settings[APP]
@@ -59,7 +60,7 @@ def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
     database["CONN_MAX_AGE"] = 0
     database["CONN_HEALTH_CHECKS"] = False
     database["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
-    settings.ARBOR_DB_POOL_SIZE = POOL  # type: ignore[attr-defined]
+    settings.ARBOR_DB_POOL_SIZE = POOL
     yield
     connection = connections[APP]
     assert isinstance(connection, DatabaseWrapper)
@@ -77,7 +78,7 @@ def enqueue_calls_that_wait_for_all(
     together = threading.Barrier(CALLS, timeout=30)
 
     def wait_for_all(_: ModelRequest) -> str:
-        # Passes only when all calls are here: none may occupy a connection that another call needs.
+        # All calls must arrive here, so none may occupy a connection that another call needs.
         together.wait()
         return REST
 
@@ -98,14 +99,14 @@ def test_many_calls_wait_at_once_on_few_connections(
     assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     connections[APP].close()
 
-    def execute(call_id: str) -> bool:
+    def execute(call_id: UUID) -> bool:
         with captured():
-            results = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
+            executed = execute_call(call_id=call_id, tenant_id=tenant.id)
         connections[APP].close()
-        return results
+        return executed
 
     with ThreadPoolExecutor(CALLS) as threads:
-        results = list(threads.map(execute, [message.arguments["call_id"] for message in messages]))
+        results = list(threads.map(execute, [UUID(message.arguments["call_id"]) for message in messages]))
     assert results == [True] * CALLS
 
 
@@ -124,28 +125,28 @@ def test_messages_of_several_calls_share_a_few_connections(
 
         def execute(calls: Sequence[UUID]) -> int:
             with captured():
-                results = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
+                executed = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
             connections[APP].close()
-            return results
+            return executed
 
         # Each message waits for its calls, without a connection meanwhile.
         results = list(messages.map(execute, batched(call_ids, 4, strict=True)))
     assert results == [4] * (CALLS // 4)
 
 
-def _backend(tenant: Tenant) -> int:
+def _backend_pid(tenant: Tenant) -> int:
     with tenant_transaction(tenant.id), connections[APP].cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return int(cursor.fetchone()[0])
 
 
 def test_a_childs_connection_lasts_from_task_to_task(tenant: Tenant) -> None:
-    first = _backend(tenant)
+    first = _backend_pid(tenant)
     task_postrun.send(sender=None)
-    assert _backend(tenant) == first
+    assert _backend_pid(tenant) == first
 
 
-def _end_backend(postgres: EmbeddedPostgres, pid: int) -> None:
+def _terminate_backend(postgres: EmbeddedPostgres, pid: int) -> None:
     with psycopg.connect(postgres.superuser_url, autocommit=True) as database:
         assert database.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)
 
@@ -153,25 +154,25 @@ def _end_backend(postgres: EmbeddedPostgres, pid: int) -> None:
 def test_a_closed_connection_is_replaced_before_the_next_task(
     tenant: Tenant, postgres: EmbeddedPostgres
 ) -> None:
-    first = _backend(tenant)
+    first = _backend_pid(tenant)
     task_postrun.send(sender=None)
-    _end_backend(postgres, first)
-    assert _backend(tenant) != first
+    _terminate_backend(postgres, first)
+    assert _backend_pid(tenant) != first
 
 
 def test_a_connection_closed_during_a_task_fails_that_task_only(
     tenant: Tenant, postgres: EmbeddedPostgres
 ) -> None:
-    first = _backend(tenant)
-    _end_backend(postgres, first)
+    first = _backend_pid(tenant)
+    _terminate_backend(postgres, first)
     with pytest.raises(OperationalError):
-        _backend(tenant)
+        _backend_pid(tenant)
     task_postrun.send(sender=None)
-    assert _backend(tenant) != first
+    assert _backend_pid(tenant) != first
 
 
 def test_a_new_child_forgets_inherited_connections_without_closing(tenant: Tenant) -> None:
-    first = _backend(tenant)
+    first = _backend_pid(tenant)
     parents = {
         connection.alias: connection.connection for connection in connections.all(initialized_only=True)
     }
@@ -182,4 +183,4 @@ def test_a_new_child_forgets_inherited_connections_without_closing(tenant: Tenan
     for alias, connection in parents.items():
         assert connection is None or not connection.closed
         connections[alias].connection = connection
-    assert _backend(tenant) == first
+    assert _backend_pid(tenant) == first

@@ -26,7 +26,7 @@ from tests.integration.heartbeats.fleet import Fleet
 from workers.schedule import entries
 
 
-def test_every_name_has_a_task_and_every_task_a_name(celery: Celery) -> None:
+def test_every_task_name_has_a_task_and_every_task_a_name(celery: Celery) -> None:
     known = {name for name in celery.tasks if not name.startswith("celery.")}
     assert known == {task.value for task in Task}
 
@@ -76,7 +76,7 @@ def test_an_unsent_message_does_not_block_the_next_one(
     assert "OOM command not allowed" in caplog.text
 
 
-def _in_broker(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
+def _queued_envelope(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
     (raw,) = broker.lrange(f"arbor:{queue}", 0, -1)
     message: dict[str, Any] = json.loads(raw)
     return message
@@ -93,7 +93,7 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
     messages.append(fleet.pop_message())
     for message in messages:
         publish(message)
-        envelope = _in_broker(broker, QUEUE_OF[message.task])
+        envelope = _queued_envelope(broker, QUEUE_OF[message.task])
         assert envelope["headers"]["argsrepr"].startswith(f"agent={agent.name} ")
         assert envelope["headers"]["kwargsrepr"] == envelope["headers"]["argsrepr"]
         assert envelope["headers"][TENANT_HEADER] == str(agent.tenant_id)

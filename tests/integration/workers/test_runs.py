@@ -17,7 +17,7 @@ from workers.schedule import entries
 
 JOBS = [Task(name) for name in entries() if name != Task.DISPATCH]
 
-#: The connection for which a process needs each secret.
+#: The connection that needs each secret.
 CONNECTIONS = {
     "ARBOR_APP_DATABASE_URL": APP,
     "ARBOR_OPS_DATABASE_URL": OPS,
@@ -49,7 +49,7 @@ def test_a_job_without_work_records_its_run(
     assert run.period_s == entries()[task.value]["schedule"].total_seconds()
 
 
-def test_a_job_run_is_recorded_and_a_fault_by_its_kind(
+def test_a_failed_job_run_records_the_class_of_its_error(
     celery: Celery, database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "fade_memories", lambda: JobRunResult(steps=4, done=3, failed=1))

@@ -14,10 +14,10 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from tests.integration.heartbeats.conftest import heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 
-#: The statements of dispatch, both legs and the call, for a heartbeat that recalls twice, stores a memory and moves a goal:
-#: the last recall has no clear memory, and a partial recall follows. Without the model an agent carries out several steps in one
-#: heartbeat. Without BEGIN and COMMIT.
-MOST = 47
+#: The statements of dispatch, both legs and the call, without BEGIN and COMMIT, for a heartbeat that stores a memory, moves a goal
+#: and recalls twice: the last recall has no clear memory, so a partial recall follows. By the reflex policy an agent carries out
+#: several steps in one heartbeat.
+MAX_STATEMENTS = 47
 
 
 def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
@@ -27,7 +27,7 @@ def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> 
         sent.append(sql)
         return execute(sql, params, many, context)
 
-    most = 0
+    largest = 0
     for _ in range(6):  # each mode once, with the consolidation of the fifth heartbeat
         sent.clear()
         with ExitStack() as stack:
@@ -37,8 +37,8 @@ def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> 
             with tenant_transaction(agent.tenant_id):
                 claim_now(agent_id=agent.id)
             fleet.run()
-        most = max(most, len(sent))
+        largest = max(largest, len(sent))
     assert {heartbeat.status for heartbeat in heartbeats_of(agent)} == {HeartbeatStatus.DONE}
-    assert most <= MOST, f"{most} statements:\n" + "\n".join(
+    assert largest <= MAX_STATEMENTS, f"{largest} statements:\n" + "\n".join(
         " ".join(statement.split())[:120] for statement in sent
     )

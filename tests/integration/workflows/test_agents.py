@@ -25,12 +25,13 @@ from tests.integration.heartbeats.conftest import run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.workflows.workflow_setup import (
-    defined,
+    current_run,
+    define_workflow,
+    latest_step,
     make_due,
-    outputs,
-    run_now,
-    started,
-    step_now,
+    outputs_of,
+    start_new_workflow,
+    start_workflow,
 )
 
 NOTE = 'a [type=note, text="About {input.topic}"]; start -> a -> done'
@@ -50,8 +51,8 @@ def last_heartbeat_of(agent: Agent) -> Heartbeat:
 def test_an_agent_starts_the_workflow_of_its_capability_and_no_other(
     tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
 ) -> None:
-    defined(tenant, NOTE, name="report")
-    defined(tenant, NOTE, name="secret")
+    define_workflow(tenant, NOTE, name="report")
+    define_workflow(tenant, NOTE, name="secret")
     assert "start_workflow" not in heartbeats.run(reply_of())
     grant(agent, "arbor://workflows/execute/report")
     actions = [
@@ -62,7 +63,7 @@ def test_an_agent_starts_the_workflow_of_its_capability_and_no_other(
     prompt = heartbeats.run(reply_of(actions=actions))
     assert "its name: report" in prompt
     with tenant_transaction(tenant.id):
-        # A new agent is little trusted: a person approves what it starts.
+        # A new agent has a low trust tier, so a person approves the start.
         assert not WorkflowRun.objects.exists()
         (asked,) = approvals(agent_id=agent.id)
         assert asked.resource == "arbor://workflows/execute/report"
@@ -77,13 +78,13 @@ def test_an_agent_starts_the_workflow_of_its_capability_and_no_other(
             "arbor://workflows/execute/secret",
             "arbor://workflows/execute/*",
         ]
-    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "About rain"})
+    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "About rain"})
 
 
 def test_a_workflow_is_not_offered_before_its_grant_begins(
     tenant: Tenant, agent: Agent, heartbeats: HeartbeatRunner
 ) -> None:
-    defined(tenant, NOTE, name="report")
+    define_workflow(tenant, NOTE, name="report")
     grant(agent, "arbor://workflows/execute/report", not_before=datetime.now(UTC) + timedelta(days=1))
     assert "start_workflow" not in heartbeats.run(reply_of())
 
@@ -91,101 +92,101 @@ def test_a_workflow_is_not_offered_before_its_grant_begins(
 def test_an_agent_reads_its_step_and_answers_it(
     tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
 ) -> None:
-    workflow = defined(
+    workflow = define_workflow(
         tenant, 'a [type=delegate, task="Draw {input.topic}"]; start -> a -> done', agent=agent
     )
-    run = started(workflow, topic="a cloud")
+    run = start_workflow(workflow, topic="a cloud")
     fleet.run()
-    step = step_now(run, "a")
+    step = latest_step(run, "a")
     answer = action_of("complete_step", step=str(step.id), output="It is drawn.")
     prompt = heartbeats.run(reply_of(actions=[answer]))
     assert f"complete_step, step {step.id}" in prompt
     assert "Draw a cloud" in prompt
     fleet.run()
-    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "It is drawn."})
-    assert step_now(run, "a").decided_by == f"agent:{agent.public_id}"
+    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "It is drawn."})
+    assert latest_step(run, "a").decided_by == f"agent:{agent.public_id}"
 
 
 def test_an_answer_to_a_step_of_somebody_else_changes_nothing(
     tenant: Tenant, agent: Agent, fleet: Fleet, heartbeats: HeartbeatRunner
 ) -> None:
-    run = started(defined(tenant, 'a [type=approval, question="x"]; start -> a -> done'))
+    run = start_new_workflow(tenant, 'a [type=approval, question="x"]; start -> a -> done')
     fleet.run()
-    step = step_now(run, "a")
+    step = latest_step(run, "a")
     grant(agent, "arbor://actions/execute/complete_step")
     heartbeats.run(reply_of(actions=[action_of("complete_step", step=str(step.id), output="approved")]))
-    assert step_now(run, "a").status == "waiting"
+    assert latest_step(run, "a").status == "waiting"
     assert "is delegated to you" in json.dumps(last_heartbeat_of(agent).actions)
 
 
-def test_the_rules_answer_a_delegated_step_where_no_model_is_in_use(
-    tenant: Tenant, agent: Agent, fleet: Fleet
-) -> None:
-    run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
+def test_the_reflex_policy_answers_a_delegated_step(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
+    run = start_new_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
     fleet.run()
     run_heartbeat(fleet, agent)
     fleet.run()
-    assert run_now(run).status == "succeeded"
-    assert outputs(run)["a"].startswith("Draw\nWhat I know:")
+    assert current_run(run).status == "succeeded"
+    assert outputs_of(run)["a"].startswith("Draw\nWhat I know:")
 
 
 def test_a_revoked_right_to_answer_fails_the_step(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
     grant(agent, "arbor://actions/execute/complete_step")
     with tenant_transaction(tenant.id):
         revoke_actions(action="complete_step", agent_ids=[agent.id], reason="no", actor="cli:eve")
-    run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
+    run = start_new_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
     fleet.run()
-    assert "may not complete_step any more" in run_now(run).error
+    assert "may not complete_step any more" in current_run(run).error
 
 
-def rest(agent: Agent, how: str) -> None:
-    """Pause, stop, … the agent, or suspend or revoke its identity; `active` ends that."""
+def set_status(agent: Agent, status: str) -> None:
+    """Set the status of the agent, or suspend or revoke its identity; `active` undoes a suspension too."""
     with tenant_transaction(agent.tenant_id):
-        if how in EndorsementStatus and how != "active":
-            change = suspend_identity if how == "suspended" else revoke_identity
+        if status in EndorsementStatus and status != "active":
+            change = suspend_identity if status == "suspended" else revoke_identity
             change(agent_id=agent.id, reason="a test", actor="cli:eve")
         elif (
-            how == "active"
+            status == "active"
             and AgentEndorsement.objects.get(agent_id=agent.id).status == EndorsementStatus.SUSPENDED
         ):
             reinstate_identity(agent_id=agent.id, actor="cli:eve")
         else:
-            Agent.objects.filter(id=agent.id).update(status=how)
+            Agent.objects.filter(id=agent.id).update(status=status)
 
 
-@pytest.mark.parametrize("how", ["paused", "dormant", "suspended"])
+@pytest.mark.parametrize("status", ["paused", "dormant", "suspended"])
 @pytest.mark.parametrize("step", ['prompt, prompt="x"', 'delegate, task="x"'])
-def test_a_step_waits_while_its_agent_rests(
-    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], how: str, step: str
+def test_a_step_waits_while_its_agent_may_not_act(
+    tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], status: str, step: str
 ) -> None:
     model = scripted("fine")
-    run = started(defined(tenant, f"a [type={step}]; start -> a -> done", agent=agent))
-    rest(agent, how)
+    run = start_new_workflow(tenant, f"a [type={step}]; start -> a -> done", agent=agent)
+    set_status(agent, status)
     fleet.run()
-    waiting = step_now(run, "a")
+    waiting = latest_step(run, "a")
     assert (waiting.status, waiting.attempts, model.requests) == ("retrying", 0, [])
     assert "Ada" in waiting.error
-    assert how in waiting.error
-    rest(agent, "active")
+    assert status in waiting.error
+    set_status(agent, "active")
     make_due(run, waiting.id)
     assert advance_due_runs(tenant.id) == 1
-    asked = step_now(run, "a")
+    asked = latest_step(run, "a")
     assert (asked.status, asked.attempts) == ("waiting", 1)
 
 
 @pytest.mark.parametrize(
-    ("how", "why"),
+    ("status", "reason"),
     [("stopped", "Ada is stopped"), ("created", "Ada is created"), ("revoked", "revoked"), ("", "no agent")],
 )
 def test_a_step_of_an_agent_that_has_ended_fails(
-    tenant: Tenant, agent: Agent, fleet: Fleet, how: str, why: str
+    tenant: Tenant, agent: Agent, fleet: Fleet, status: str, reason: str
 ) -> None:
-    run = started(defined(tenant, 'a [type=prompt, prompt="x", agent="Ada", retries=0]; start -> a -> done'))
-    if how:
-        rest(agent, how)
+    run = start_new_workflow(
+        tenant, 'a [type=prompt, prompt="x", agent="Ada", retries=0]; start -> a -> done'
+    )
+    if status:
+        set_status(agent, status)
     else:
         with tenant_transaction(tenant.id):
             Agent.objects.filter(id=agent.id).update(name="Bob")
     fleet.run()
-    assert (run_now(run).status, step_now(run, "a").status) == ("failed", "failed")
-    assert why in run_now(run).error
+    assert (current_run(run).status, latest_step(run, "a").status) == ("failed", "failed")
+    assert reason in current_run(run).error

@@ -18,13 +18,12 @@ from apps.workflows.services.sweep import advance_due_runs
 from arbor.workflows.traversal import answer_after_timeout
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
-    defined,
+    current_run,
+    current_steps,
+    latest_step,
     make_due,
-    outputs,
-    run_now,
-    started,
-    step_now,
-    steps_now,
+    outputs_of,
+    start_new_workflow,
 )
 from tests.support.threads import in_own_connection
 
@@ -44,32 +43,32 @@ def approve_elsewhere(step_id: Any, tenant: Tenant) -> None:
 def test_an_approval_that_commits_within_a_leg_counts(
     tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = started(defined(tenant, APPROVAL))
+    run = start_new_workflow(tenant, APPROVAL)
     fleet.run()
-    step = step_now(run, "ask")
+    step = latest_step(run, "ask")
     make_due(run, step.id)
 
-    def approved_meanwhile(*args: Any) -> Any:
+    def approve_meanwhile(*args: Any) -> Any:
         # The leg has read that the time is over, and has not written it yet.
         approve_elsewhere(step.id, tenant)
         return answer_after_timeout(*args)
 
-    monkeypatch.setattr(legs, "answer_after_timeout", approved_meanwhile)
+    monkeypatch.setattr(legs, "answer_after_timeout", approve_meanwhile)
     assert advance_due_runs(tenant.id) == 1
-    assert (run_now(run).status, outputs(run)) == ("succeeded", {"ask": "in time"})
-    assert step_now(run, "ask").decided_by == "user:eve"
+    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"ask": "in time"})
+    assert latest_step(run, "ask").decided_by == "user:eve"
 
 
 def test_a_leg_writes_what_it_changes_in_few_statements(
     tenant: Tenant, fleet: Fleet, statements: list[str]
 ) -> None:
-    run = started(defined(tenant, APPROVAL))
+    run = start_new_workflow(tenant, APPROVAL)
     fleet.run()
-    make_due(run, step_now(run, "ask").id)
+    make_due(run, latest_step(run, "ask").id)
     statements.clear()
     advance_due_runs(tenant.id)
     (written,) = (text for text in statements if text.startswith('UPDATE "workflows_workflowstep"'))
-    # Those of the sweep among them.
+    # The statements of the sweep included.
     assert len(statements) == 10
     assert '"status"' in written
     assert not any(f'"{name}" =' in written for name in ("number", "kind", "input", "started_at"))
@@ -81,29 +80,27 @@ def test_a_leg_locks_all_agents_that_it_may_hand_a_step(
     fleet: Fleet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A step that cannot be handed over leads on to one of another agent, in the same leg."""
-    first, second = sorted((new_agent(tenant, name) for name in ("Bob", "Cleo")), key=lambda one: one.id)
+    """A step that cannot be handed over leads to a step of another agent in the same leg."""
+    first, second = sorted((new_agent(tenant, name) for name in ("Bob", "Cleo")), key=lambda agent: agent.id)
     with tenant_transaction(tenant.id):
         Agent.objects.filter(id=second.id).update(status="stopped")
-    run = started(
-        defined(
-            tenant,
-            f'a [type=delegate, task="x", agent="{second.name}"]; b [type=delegate, task="y", agent="{first.name}"];'
-            'start -> a -> done; a -> b [condition="outcome=failure"]; b -> done',
-        )
+    run = start_new_workflow(
+        tenant,
+        f'a [type=delegate, task="x", agent="{second.name}"]; b [type=delegate, task="y", agent="{first.name}"];'
+        'start -> a -> done; a -> b [condition="outcome=failure"]; b -> done',
     )
     events: list[Any] = []
 
-    def locked(agent_id: Any) -> None:
+    def record_lock(agent_id: Any) -> None:
         events.append(agent_id)
         lock_schedule(agent_id)
 
-    def asked(*args: Any, **options: Any) -> Any:
+    def record_ask(*args: Any, **options: Any) -> Any:
         events.append("ask")
         return request_answer(*args, **options)
 
-    monkeypatch.setattr(legs, "lock_schedule", locked)
-    monkeypatch.setattr(legs, "request_answer", asked)
+    monkeypatch.setattr(legs, "lock_schedule", record_lock)
+    monkeypatch.setattr(legs, "request_answer", record_ask)
     fleet.step()
-    assert [(step.name, step.status) for step in steps_now(run)] == [("a", "failed"), ("b", "waiting")]
+    assert [(step.name, step.status) for step in current_steps(run)] == [("a", "failed"), ("b", "waiting")]
     assert events == [first.id, second.id, "ask", "ask"]

@@ -1,4 +1,4 @@
-"""Runs of workflows: each ends once, whatever dies on the way."""
+"""Runs of workflows, each of which ends once, whichever process dies meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from apps.queues import Task
 from apps.signals.services.reading import read_latest_signals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from apps.workflows.models import WorkflowRun
 from apps.workflows.services import legs
 from apps.workflows.services.answers import complete_delegated_step, decide_step, waiting_approvals
 from apps.workflows.services.legs import advance_run
@@ -37,19 +36,21 @@ from arbor.models.ports import ScriptedModel
 from arbor.workflows.values import OUTPUT_LENGTH, WorkflowTrigger
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
-    defined,
+    current_run,
+    current_steps,
+    define_workflow,
+    latest_step,
     make_due,
-    outputs,
-    run_now,
-    started,
-    step_now,
-    steps_now,
+    make_run_due,
+    outputs_of,
+    start_new_workflow,
+    start_workflow,
 )
 
 type Script = Callable[..., ScriptedModel]
 
-#: A prompt that is tried again, an approval, a delegated step, and a note of all.
-WHOLE = (
+#: A prompt that is tried again, an approval, a delegated step, and a note that quotes their outputs.
+ALL_KINDS = (
     'draft [type=prompt, prompt="Write about {input.topic}", retries=2];'
     'review [type=approval, question="Publish {steps.draft}?"];'
     'illustrate [type=delegate, task="Draw {input.topic}", agent="Ada"];'
@@ -63,7 +64,7 @@ def test_a_workflow_ends_once_with_all_outputs(
 ) -> None:
     """An approval, a killed worker, a retry and a delegated step."""
     model = scripted(ModelUnavailable("busy"), "It rains.", repeat=False)
-    run = started(defined(tenant, WHOLE, agent=agent), topic="rain")
+    run = start_workflow(define_workflow(tenant, ALL_KINDS, agent=agent), topic="rain")
     fleet.step()
     # A worker takes the call and dies: nobody settles it, and the recovery counts a failed try.
     dying = fleet.pop_message()
@@ -71,10 +72,10 @@ def test_a_workflow_ends_once_with_all_outputs(
     with tenant_transaction(tenant.id):
         call_id = ExternalCall.objects.get(subject_key__startswith="step:").id
     assert lease_calls([call_id], tenant_id=tenant.id)
-    lose_lease(call_id)
+    expire_lease(call_id)
     recover_maintenance_calls()
     fleet.run()
-    draft = step_now(run, "draft")
+    draft = latest_step(run, "draft")
     assert (draft.status, draft.attempts) == ("retrying", 1)
     assert "did not come back" in draft.error
 
@@ -83,7 +84,7 @@ def test_a_workflow_ends_once_with_all_outputs(
         make_due(run, draft.id)
         assert advance_due_runs(tenant.id) == 1
         fleet.run()
-        assert step_now(run, "draft").attempts == attempt
+        assert latest_step(run, "draft").attempts == attempt
     assert len(model.requests) == 2
 
     with tenant_transaction(tenant.id):
@@ -92,7 +93,7 @@ def test_a_workflow_ends_once_with_all_outputs(
         decide_step(step_id=review.id, approved=True, actor="user:eve", reason="good")
     fleet.run()
 
-    illustrate = step_now(run, "illustrate")
+    illustrate = latest_step(run, "illustrate")
     with tenant_transaction(tenant.id):
         complete_delegated_step(
             step_id=illustrate.id,
@@ -101,15 +102,15 @@ def test_a_workflow_ends_once_with_all_outputs(
             failed=False,
             actor=f"agent:{agent.public_id}",
         )
-    # The message is lost, and a double of an old one comes late; the sweep walks the run.
+    # The message is lost, and a duplicate of an earlier message comes late; the sweep advances the run.
     fleet.messages.clear()
     assert advance_due_runs(tenant.id) == 1
     assert not advance_run(run_id=run.id, tenant_id=tenant.id)
     assert advance_due_runs(tenant.id) == 0
 
-    ended = run_now(run)
+    ended = current_run(run)
     assert (ended.status, ended.exit, ended.error) == ("succeeded", "done", "")
-    assert outputs(run) == {
+    assert outputs_of(run) == {
         "draft": "It rains.",
         "review": "good",
         "illustrate": "A cloud.",
@@ -118,7 +119,9 @@ def test_a_workflow_ends_once_with_all_outputs(
     with tenant_transaction(tenant.id):
         ends = AuditEvent.objects.filter(action=AuditAction.WORKFLOW_ENDED)
         assert [event.message for event in ends] == ["the run of report succeeded"]
-        names = [one.name for one in read_latest_signals().signals if one.name.startswith("workflow.")]
+        names = [
+            signal.name for signal in read_latest_signals().signals if signal.name.startswith("workflow.")
+        ]
         assert names[::-1] == [
             "workflow.started",
             "workflow.step_completed",
@@ -128,88 +131,88 @@ def test_a_workflow_ends_once_with_all_outputs(
         ]
         assert LedgerEntry.objects.filter(purpose="workflow", error_kind="").count() == 1
         goal = Goal.objects.get(title__startswith="Do the step illustrate")
-        # It waited behind three active goals.
+        # The goal waited behind three active goals.
         assert (goal.state, goal.abandonment_reason) == (
             GoalState.ABANDONED,
             "the step was done before its turn came",
         )
 
 
-def lose_lease(call_id: UUID) -> None:
+def expire_lease(call_id: UUID) -> None:
     with connections["owner"].cursor() as cursor:
         cursor.execute(
             "UPDATE calls_externalcall SET lease_until = now() - interval '1 second' WHERE id = %s", [call_id]
         )
 
 
-def test_a_note_is_enough_for_a_run(tenant: Tenant, fleet: Fleet) -> None:
-    workflow = defined(tenant, 'a [type=note, text="{input.word}!"]; start -> a -> done')
-    run = started(workflow, word="Rain")
+def test_a_workflow_may_consist_of_one_note(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = define_workflow(tenant, 'a [type=note, text="{input.word}!"]; start -> a -> done')
+    run = start_workflow(workflow, word="Rain")
     fleet.run()
-    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "Rain!"})
+    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "Rain!"})
     with tenant_transaction(tenant.id):
         (found,) = found_steps(steps_with("rAiN!"))
         assert (found.workflow, found.step, found.output) == ("report", "a", "Rain!")
         assert not steps_with("%")
 
 
-def test_the_rules_answer_prompts_where_no_model_is_in_use(
+def test_the_reflex_policy_answers_prompts_without_a_model(
     tenant: Tenant, agent: Agent, fleet: Fleet
 ) -> None:
-    workflow = defined(
+    workflow = define_workflow(
         tenant, 'a [type=prompt, prompt="Sum up {input.text}"]; start -> a -> done', agent=agent
     )
-    run = started(workflow, text="It rains in Lisbon.")
+    run = start_workflow(workflow, text="It rains in Lisbon.")
     fleet.run()
-    assert outputs(run) == {"a": "It rains in Lisbon."}
+    assert outputs_of(run) == {"a": "It rains in Lisbon."}
 
 
 def test_a_denied_step_takes_the_edge_of_failures(tenant: Tenant, fleet: Fleet) -> None:
-    workflow = defined(
+    workflow = define_workflow(
         tenant,
         'ask [type=approval, question="May I?"]; sorry [type=note, text="{steps.ask.error}"];'
         'start -> ask -> done; ask -> sorry [condition="outcome=failure"]; sorry -> lost',
     )
-    run = started(workflow)
+    run = start_workflow(workflow)
     fleet.run()
-    step = step_now(run, "ask")
+    step = latest_step(run, "ask")
     with tenant_transaction(tenant.id):
         decide_step(step_id=step.id, approved=False, actor="user:eve", reason="too late")
         with pytest.raises(TransitionIllegal, match="answered, so it cannot be decided"):
             decide_step(step_id=step.id, approved=True, actor="user:bob")
     fleet.run()
-    ended = run_now(run)
+    ended = current_run(run)
     assert (ended.status, ended.error) == ("failed", "ask: denied by user:eve: too late")
-    assert outputs(run)["sorry"] == "denied by user:eve: too late"
+    assert outputs_of(run)["sorry"] == "denied by user:eve: too late"
 
 
 def test_a_step_that_nobody_answers_in_time_fails(tenant: Tenant, fleet: Fleet) -> None:
-    run = started(defined(tenant, 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done'))
+    run = start_new_workflow(tenant, 'ask [type=approval, question="?", timeout="2d"]; start -> ask -> done')
     fleet.run()
     assert not advance_run(run_id=run.id, tenant_id=tenant.id)
-    make_due(run, step_now(run, "ask").id)
+    make_due(run, latest_step(run, "ask").id)
     advance_due_runs(tenant.id)
-    assert run_now(run).error.startswith("ask: no answer within 2d")
+    assert current_run(run).error.startswith("ask: no answer within 2d")
 
 
 def test_a_late_reply_of_a_repeated_try_is_not_used(
     tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted("late", "in time")
-    workflow = defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
-    run = started(workflow)
+    workflow = define_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
+    run = start_workflow(workflow)
     fleet.step()
     slow = fleet.pop_message()
     for _ in range(2):
         # First the time for the answer is over, then the delay before the next try.
-        make_due(run, step_now(run, "a").id)
+        make_due(run, latest_step(run, "a").id)
         advance_due_runs(tenant.id)
     fleet.deliver(slow)
     with tenant_transaction(tenant.id):
         dropped = ExternalCall.objects.get(subject__attempt=1).dropped
     assert dropped == ["the step does not wait for this try any more"]
     fleet.run()
-    assert outputs(run) == {"a": "in time"}
+    assert outputs_of(run) == {"a": "in time"}
 
 
 # The child ends before it could use a lock of another thread.
@@ -217,8 +220,10 @@ def test_a_late_reply_of_a_repeated_try_is_not_used(
 def test_a_worker_killed_within_a_leg_leaves_the_run_as_it_was(
     tenant: Tenant, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workflow = defined(tenant, 'a [type=note, text="x"]; b [type=note, text="y"]; start -> a -> b -> done')
-    run = started(workflow)
+    workflow = define_workflow(
+        tenant, 'a [type=note, text="x"]; b [type=note, text="y"]; start -> a -> b -> done'
+    )
+    run = start_workflow(workflow)
     with monkeypatch.context() as patch:
         # After all rows are written, before the commit.
         patch.setattr(legs, "report_end", _kill_this_process)
@@ -231,22 +236,17 @@ def test_a_worker_killed_within_a_leg_leaves_the_run_as_it_was(
         _, status = os.waitpid(worker, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
     fleet.messages.clear()
-    assert (steps_now(run), run_now(run).leg) == ([], 0)
+    assert (current_steps(run), current_run(run).leg) == ([], 0)
     make_run_due(run)
     assert advance_due_runs(tenant.id) == 1
-    assert (run_now(run).status, outputs(run)) == ("succeeded", {"a": "x", "b": "y"})
+    assert (current_run(run).status, outputs_of(run)) == ("succeeded", {"a": "x", "b": "y"})
 
 
 def _kill_this_process(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def make_run_due(run: WorkflowRun) -> None:
-    with tenant_transaction(run.tenant_id):
-        WorkflowRun.objects.filter(id=run.id).update(due_at="2020-01-01T00:00:00+00:00")
-
-
-def test_a_used_up_day_puts_a_prompt_off_without_counting_a_try(
+def test_a_used_up_daily_limit_delays_a_prompt_without_a_try(
     tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted("fine")
@@ -255,11 +255,11 @@ def test_a_used_up_day_puts_a_prompt_off_without_counting_a_try(
             agent=agent, tenant_id=tenant.id, defaults={"daily_tokens": 10}
         )
         DailyUsage.objects.update_or_create(
-            tenant_id=tenant.id, agent=agent, day=_today(), defaults={"tokens": 10}
+            tenant_id=tenant.id, agent=agent, day=datetime.now(UTC).date(), defaults={"tokens": 10}
         )
-    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    run = start_new_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
     fleet.run()
-    step = step_now(run, "a")
+    step = latest_step(run, "a")
     assert (step.status, step.attempts, step.error) == ("retrying", 0, "the daily limit of Ada is used up")
     with tenant_transaction(tenant.id):
         policy.daily_tokens = None
@@ -267,20 +267,16 @@ def test_a_used_up_day_puts_a_prompt_off_without_counting_a_try(
     make_due(run, step.id)
     advance_due_runs(tenant.id)
     fleet.run()
-    assert (outputs(run), step_now(run, "a").attempts) == ({"a": "fine"}, 1)
-
-
-def _today() -> Any:
-    return datetime.now(UTC).date()
+    assert (outputs_of(run), latest_step(run, "a").attempts) == ({"a": "fine"}, 1)
 
 
 def test_a_delegated_step_reaches_its_agent_and_no_other(
     tenant: Tenant, agent: Agent, new_agent: Callable[..., Agent], fleet: Fleet
 ) -> None:
     other = new_agent(tenant, "Bob")
-    run = started(defined(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent))
+    run = start_new_workflow(tenant, 'a [type=delegate, task="Draw"]; start -> a -> done', agent=agent)
     fleet.run()
-    step = step_now(run, "a")
+    step = latest_step(run, "a")
     with tenant_transaction(tenant.id):
         percept = agent.percepts.get(detail__workflow_step=str(step.id))
         assert "complete_step" in percept.content
@@ -293,7 +289,7 @@ def test_a_delegated_step_reaches_its_agent_and_no_other(
             step_id=step.id, agent_id=agent.id, output="I have no pencil", failed=True, actor="agent:x"
         )
     fleet.run()
-    assert run_now(run).error.startswith("a: I have no pencil")
+    assert current_run(run).error.startswith("a: I have no pencil")
     with tenant_transaction(tenant.id):
         assert step.goal_id
         assert Goal.objects.get(id=step.goal_id).state == GoalState.ABANDONED
@@ -303,7 +299,7 @@ def test_a_canceled_run_ends_with_its_step_and_its_call(
     tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted("never used")
-    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    run = start_new_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
     fleet.step()
     with tenant_transaction(tenant.id):
         cancel_run(run_id=run.id, actor="user:eve", reason="wrong topic")
@@ -311,12 +307,12 @@ def test_a_canceled_run_ends_with_its_step_and_its_call(
             cancel_run(run_id=run.id, actor="user:eve")
         assert ExternalCall.objects.get(subject__attempt=1).status == CallStatus.FAILED
     fleet.run()
-    assert (run_now(run).status, step_now(run, "a").status) == ("canceled", "canceled")
-    assert run_now(run).error == "canceled by user:eve: wrong topic"
+    assert (current_run(run).status, latest_step(run, "a").status) == ("canceled", "canceled")
+    assert current_run(run).error == "canceled by user:eve: wrong topic"
 
 
 def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, agent: Agent, fleet: Fleet) -> None:
-    workflow = defined(tenant, 'a [type=note, text="x"]; start -> a -> done')
+    workflow = define_workflow(tenant, 'a [type=note, text="x"]; start -> a -> done')
     first = RunRequest(workflow=workflow, actor="cli:eve", key="order-7", input={"a": 1})
     with tenant_transaction(tenant.id):
         run = start_run(request=first)
@@ -325,7 +321,7 @@ def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, agent: Age
             start_run(request=replace(first, input={"a": 2}))
         with pytest.raises(Invalid, match="at most 200 characters"):
             start_run(request=replace(first, key="k" * 201))
-        # Nobody takes the key of somebody else, least of all that of a schedule.
+        # A key belongs to its actor and trigger: nobody else gets the run, least of all a schedule.
         others = [
             replace(first, actor="user:bob"),
             replace(first, trigger=WorkflowTrigger.SCHEDULE),
@@ -336,18 +332,20 @@ def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, agent: Age
 
 
 def test_a_start_names_what_is_missing(tenant: Tenant) -> None:
-    workflow = defined(tenant, 'a [type=prompt, prompt="{input.topic}"]; start -> a -> done')
+    workflow = define_workflow(tenant, 'a [type=prompt, prompt="{input.topic}"]; start -> a -> done')
     with tenant_transaction(tenant.id), pytest.raises(Invalid, match="the steps a name no agent"):
         start_run(request=RunRequest(workflow=workflow, actor="cli:eve"))
-    workflow = defined(tenant, 'a [type=note, text="{input.topic}"]; start -> a -> done', name="other")
+    workflow = define_workflow(
+        tenant, 'a [type=note, text="{input.topic}"]; start -> a -> done', name="other"
+    )
     with tenant_transaction(tenant.id), pytest.raises(Invalid, match="the input needs topic"):
         start_run(request=RunRequest(workflow=workflow, actor="cli:eve"))
 
 
 def test_rows_of_another_tenant_are_not_found(tenant: Tenant, other_tenant: Tenant, fleet: Fleet) -> None:
-    run = started(defined(tenant, 'a [type=approval, question="x"]; start -> a -> done'))
+    run = start_new_workflow(tenant, 'a [type=approval, question="x"]; start -> a -> done')
     fleet.run()
-    step = step_now(run, "a")
+    step = latest_step(run, "a")
     assert not advance_run(run_id=run.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
         assert not waiting_approvals().exists()
@@ -362,23 +360,23 @@ def test_json_outputs_are_stored_as_data(
     tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(json.dumps({"points": 5}))
-    workflow = defined(
+    workflow = define_workflow(
         tenant,
         "a [type=prompt, prompt=x, format=json]; choice [shape=diamond]; start -> a -> choice;"
         'choice -> done [condition="context.steps.a.data.points >= 3"]; choice -> lost',
         agent=agent,
     )
-    run = started(workflow)
+    run = start_workflow(workflow)
     fleet.run()
-    assert (run_now(run).exit, step_now(run, "a").data) == ("done", {"points": 5})
+    assert (current_run(run).exit, latest_step(run, "a").data) == ("done", {"points": 5})
 
 
 def test_a_cut_output_is_audited(tenant: Tenant, agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted("x" * (OUTPUT_LENGTH + 7))
-    run = started(defined(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent))
+    run = start_new_workflow(tenant, 'a [type=prompt, prompt="x"]; start -> a -> done', agent=agent)
     fleet.run()
-    step = step_now(run, "a")
-    assert (run_now(run).status, len(step.output)) == ("succeeded", OUTPUT_LENGTH)
+    step = latest_step(run, "a")
+    assert (current_run(run).status, len(step.output)) == ("succeeded", OUTPUT_LENGTH)
     with tenant_transaction(tenant.id):
         event = AuditEvent.objects.get(action=AuditAction.TRUNCATED, detail__step_id=str(step.id))
     assert event.message == "cut 7 characters of the step a of report"

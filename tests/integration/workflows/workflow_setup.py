@@ -1,4 +1,4 @@
-"""Workflows of tests: defined, started and looked at."""
+"""Define, start and read workflows of tests."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from apps.workflows.services.definitions import WorkflowRequest, create_workflow
 from apps.workflows.services.runs import RunRequest, start_run
 
 HEAD = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; "
+PAST = "2020-01-01T00:00:00+00:00"
 _LOST = "lost [shape=Msquare, outcome=failure]; "
 
 
 def graph_of(body: str) -> str:
-    """Return a definition with a start, an exit, and another for failures if the body has a way to it."""
+    """Return a definition with a start and an exit, and with the exit `lost` for failures if the body names it."""
     return f"{HEAD}{_LOST if 'lost' in body else ''}{body} }}"
 
 
-def defined(
+def define_workflow(
     tenant: Tenant, body: str, *, name: str = "report", agent: Agent | None = None, **options: Any
 ) -> Workflow:
     with tenant_transaction(tenant.id):
@@ -31,33 +32,42 @@ def defined(
         return create_workflow(request=request, actor="cli:eve")
 
 
-def started(workflow: Workflow, **given: Any) -> WorkflowRun:
+def start_workflow(workflow: Workflow, **values: Any) -> WorkflowRun:
     with tenant_transaction(workflow.tenant_id):
-        return start_run(request=RunRequest(workflow=workflow, input=given, actor="cli:eve"))
+        return start_run(request=RunRequest(workflow=workflow, input=values, actor="cli:eve"))
 
 
-def run_now(run: WorkflowRun) -> WorkflowRun:
+def start_new_workflow(tenant: Tenant, body: str, **options: Any) -> WorkflowRun:
+    """Define a workflow, and start a run of it without an input."""
+    return start_workflow(define_workflow(tenant, body, **options))
+
+
+def current_run(run: WorkflowRun) -> WorkflowRun:
     with tenant_transaction(run.tenant_id):
         return WorkflowRun.objects.get(id=run.id)
 
 
-def steps_now(run: WorkflowRun) -> list[WorkflowStep]:
+def current_steps(run: WorkflowRun) -> list[WorkflowStep]:
     with tenant_transaction(run.tenant_id):
         return list(WorkflowStep.objects.filter(run_id=run.id).order_by("number"))
 
 
-def step_now(run: WorkflowRun, name: str) -> WorkflowStep:
+def latest_step(run: WorkflowRun, name: str) -> WorkflowStep:
     with tenant_transaction(run.tenant_id):
         return WorkflowStep.objects.filter(run_id=run.id, name=name).latest("number")
 
 
-def outputs(run: WorkflowRun) -> dict[str, str]:
-    return {step.name: step.output for step in steps_now(run)}
+def outputs_of(run: WorkflowRun) -> dict[str, str]:
+    return {step.name: step.output for step in current_steps(run)}
 
 
 def make_due(run: WorkflowRun, step_id: UUID) -> None:
     """Let the time of a waiting step be over."""
     with tenant_transaction(run.tenant_id):
-        past = "2020-01-01T00:00:00+00:00"
-        WorkflowStep.objects.filter(id=step_id).update(due_at=past)
-        WorkflowRun.objects.filter(id=run.id).update(due_at=past)
+        WorkflowStep.objects.filter(id=step_id).update(due_at=PAST)
+    make_run_due(run)
+
+
+def make_run_due(run: WorkflowRun) -> None:
+    with tenant_transaction(run.tenant_id):
+        WorkflowRun.objects.filter(id=run.id).update(due_at=PAST)

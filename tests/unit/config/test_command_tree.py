@@ -134,7 +134,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
 def _command_path(node: ast.AST, path: Path) -> tuple[str, ...]:
     """Return the path of the command that a call, a tuple or a list begins with; `remembering` is `arbor`, prepared."""
     match node:
-        case ast.Call(func=ast.Name(id="added")):
+        case ast.Call(func=ast.Name(id="add_memory")):
             return ("memory", "add")
         case ast.Call(func=ast.Attribute(attr="start")) if path.name == "test_up.py":
             return ("up",)

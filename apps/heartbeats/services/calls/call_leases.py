@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 
 from apps.calls.services.leased_calls import LeasedCall
 from apps.calls.services.provider_lookup import PROVIDER_OF_MODEL, read_provider
 from apps.tenants.encoding import from_json
 from apps.tenants.packing import unpack
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import release_connection, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.heartbeat.prompts.questions import request_of
+
+log = structlog.get_logger(__name__)
 
 #: Time to store a reply after the model's deadline; a summary is embedded first.
 _TIME_TO_STORE = timedelta(seconds=10)
 _TIME_TO_STORE_MAINTENANCE = timedelta(seconds=60)
-#: Seconds of waiting for a thread after which a call renews its lease.
+#: Seconds since its lease after which a call that waited renews it.
 RENEWED_AFTER_S = 5.0
 
 # The heartbeat's lease must outlast the model's deadline, so it is extended where it is too short. Schedules are locked
@@ -68,6 +71,9 @@ def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall
     """Lease the calls that are pending and due, in one transaction of one statement; skip all others."""
     with tenant_transaction(tenant_id, generic_plans=True):
         rows = fetch(_LEASE_PENDING, calls=list(call_ids), **_durations())
+    release_connection()
+    for call_id in set(call_ids) - {row[0] for row in rows}:
+        log.info("call_skipped", call_id=str(call_id))
     return [
         LeasedCall(
             call_id=call_id,
@@ -85,11 +91,15 @@ def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall
 
 
 def renew_lease(call: LeasedCall) -> bool:
-    """Renew the lease of a call that waited long for a thread; return False if the lease was lost."""
+    """Renew the lease of a call that waited long for a thread or its provider; return False if the lease was lost."""
     if time.monotonic() - call.leased_at < RENEWED_AFTER_S:
         return True
     with tenant_transaction(call.tenant_id):
-        return bool(fetch(_RENEW, calls=[call.call_id], attempt=call.attempt, **_durations()))
+        is_renewed = bool(fetch(_RENEW, calls=[call.call_id], attempt=call.attempt, **_durations()))
+    release_connection()
+    if not is_renewed:
+        log.warning("call_lease_lost", call_id=str(call.call_id))
+    return is_renewed
 
 
 def _durations() -> dict[str, timedelta]:

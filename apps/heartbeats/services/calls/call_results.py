@@ -69,11 +69,11 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
 
     If storing a batch fails, its results are stored one by one; the last error is raised when all are done.
     """
-    if len(results) == 1:
-        return _store(results, tenant_id)
     try:
         return _store(results, tenant_id)
     except Exception:
+        if len(results) == 1:
+            raise
         # One bad result must not prevent the others from being stored, so each is stored in a transaction of its own.
         log.exception("result_batch_failed", calls=[str(result.call.call_id) for result in results])
     stored: set[UUID] = set()

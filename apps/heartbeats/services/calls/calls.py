@@ -47,8 +47,11 @@ def execute_call(*, call_id: UUID, tenant_id: UUID) -> bool:
 
     Returns False if the call is leased by another worker, done or not due, or its lease was lost in the meantime.
     """
-    calls = _lease([call_id], tenant_id)
-    return bool(calls and _execute(calls[0]))
+    calls = lease_calls([call_id], tenant_id=tenant_id)
+    outcome = _outcome(calls[0]) if calls else False
+    if isinstance(outcome, CallResult):
+        return bool(store_results([outcome], tenant_id=tenant_id))
+    return outcome
 
 
 def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -> int:
@@ -57,7 +60,7 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
     Results that arrive at about the same time are stored together. An error of one call does not affect others; the last
     error is raised when all are done.
     """
-    calls = _lease(call_ids, tenant_id)
+    calls = lease_calls(call_ids, tenant_id=tenant_id)
     done: SimpleQueue[_Outcome] = SimpleQueue()
     for call in calls:
         work = partial(_report, call, done)
@@ -89,31 +92,10 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
 type _Outcome = CallResult | bool | BaseException
 
 
-def _lease(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
-    calls = lease_calls(call_ids, tenant_id=tenant_id)
-    release_connection()
-    missing = set(call_ids) - {call.call_id for call in calls}
-    for call_id in missing:
-        log.info("call_skipped", call_id=str(call_id))
-    return calls
-
-
-def _execute(call: LeasedCall) -> bool:
-    outcome = _outcome(call)
-    if isinstance(outcome, CallResult):
-        return bool(store_results([outcome], tenant_id=call.tenant_id))
-    return outcome
-
-
 def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
     """Execute a call without storing its result, and report its outcome, also an error."""
     try:
-        if renew_lease(call):
-            release_connection()
-            done.put(_outcome(call))
-        else:
-            log.warning("call_lease_lost", call_id=str(call.call_id))
-            done.put(False)
+        done.put(renew_lease(call) and _outcome(call))
     except BaseException as fault:
         # The caller waits for an outcome of each thread, and raises this one when all are done.
         log.exception("call_execution_failed", call_id=str(call.call_id))
@@ -141,20 +123,9 @@ def _outcome(call: LeasedCall) -> CallResult | bool:
         return _answered(call)
     # A person waits for the answer in a conversation.
     is_chat = call.request.purpose is CallPurpose.CHAT
-    with slots.slot(
-        may_wait=partial(_renew_while_waiting, call), every_s=LEASE_RENEWAL_S, first=is_chat
-    ) as may_send:
-        if not may_send:
-            log.warning("call_lease_lost", call_id=str(call.call_id))
-            return False
-        return _answered(call)
-
-
-def _renew_while_waiting(call: LeasedCall) -> bool:
-    """Renew the lease of a call that waits for a provider slot, so that its heartbeat does not fail; return False if it was lost."""
-    renewed = renew_lease(call)
-    release_connection()
-    return renewed
+    # The lease is renewed while the call waits, so that its heartbeat does not fail.
+    with slots.slot(may_wait=partial(renew_lease, call), every_s=LEASE_RENEWAL_S, first=is_chat) as may_send:
+        return may_send and _answered(call)
 
 
 def _answered(call: LeasedCall) -> CallResult | bool:
@@ -162,11 +133,10 @@ def _answered(call: LeasedCall) -> CallResult | bool:
     started = time.perf_counter()
     try:
         reply = _ask(call)
-    except (ModelError, ToolFailed, WebFailed) as error:
-        return _failed(call, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
-        # Fail the heartbeat at once: otherwise its agent would be blocked until the lease expires.
-        log.exception("model_adapter_failed", model=call.model)
+        # An unknown error fails the heartbeat at once too: otherwise its agent would be blocked until the lease expires.
+        if not isinstance(error, (ModelError, ToolFailed, WebFailed)):
+            log.exception("model_adapter_failed", model=call.model)
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
 

@@ -45,7 +45,10 @@ def lock_states(members: Sequence[LeasedHeartbeat]) -> dict[UUID, Sequence[Any]]
 
     Call it before daily usage is counted: conversations lock in this order.
     """
-    writing = sorted(member.agent.id for member in members if _writes_state(member))
+    # A suspended heartbeat without actions writes the state when it ends.
+    writing = sorted(
+        member.agent.id for member in members if member.ended_as is not None or member.heartbeat.has_acted
+    )
     return {agent_id: now for agent_id, *now in fetch(_STATES, agents=writing)} if writing else {}
 
 
@@ -58,16 +61,8 @@ def write_agent_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID,
     write_states(columns)
     for member in writing.values():
         _rebase_state(member, columns[member.agent.id])
-        if member.heartbeat is not None and member.heartbeat.effects.nop:
+        if member.heartbeat.effects.nop:
             _count_nop(member, member.heartbeat)
-
-
-def _writes_state(member: LeasedHeartbeat) -> bool:
-    heartbeat = member.heartbeat
-    if heartbeat is None:
-        return False
-    # A suspended heartbeat without actions writes the state when it ends.
-    return member.ended_as is not None or heartbeat.has_acted
 
 
 def _columns(
@@ -82,7 +77,6 @@ def _columns(
 ) -> dict[str, Any]:
     """Return the columns of the agent's state to write, merged with their current values."""
     heartbeat = member.heartbeat
-    assert heartbeat is not None
     state, found, moved = heartbeat.state, heartbeat.found, heartbeat.moved
     failed = member.ended_as == HeartbeatStatus.FAILED
     ticks = merged_amount(
@@ -139,10 +133,7 @@ def _columns(
 
 def _rebase_state(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
     """Set the values just written as the base of the next merge: later differences are changes by others."""
-    progress = member.progress
-    assert progress is not None
-    heartbeat = progress.checkpoint.state
-    left = heartbeat.state
+    progress, heartbeat, left = member.progress, member.heartbeat, member.heartbeat.state
     mood = written.get("mood")
     found = after_writing(
         heartbeat.found,

@@ -32,7 +32,7 @@ from arbor.signals import Signal
 log = structlog.get_logger(__name__)
 
 #: Added to the reason of a heartbeat that failed after its actions.
-ACTIONS_COMMITTED = "what it did before stands"
+ACTIONS_COMMITTED = "its earlier actions remain"
 
 _COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch bigint, status text, step int, number bigint,
     mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,
@@ -122,6 +122,8 @@ class _Ending:
 
     member: LeasedHeartbeat
     status: HeartbeatStatus
+    #: None for a heartbeat that was not loaded.
+    heartbeat: HeartbeatState | None
     reason: str = ""
 
 
@@ -135,7 +137,6 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     signaled = signal_values(members, signals, last=[step_signal(member) for member in members])
     calls, requests, sections, messages = [], [], [], []
     for member in members:
-        assert member.progress is not None
         suspension = member.progress.suspension
         assert suspension is not None
         question: Question = suspension.payload
@@ -155,7 +156,7 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
         messages.append(
             execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
-    rows = _rows([_Ending(member=member, status=HeartbeatStatus.WAITING) for member in members])
+    rows = _rows([_ending(member) for member in members])
     values = {
         "agents": [member.agent.id for member in members],
         "calls": to_json(calls),
@@ -168,18 +169,15 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     enqueue(*messages)
 
 
-def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]], signals: list[Signal]) -> None:
+def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     """End heartbeats with all pending signals, and release their schedules. One statement for all.
 
     Raises StaleLease when another worker has one of the leases.
     """
-    if not ended:
+    if not members:
         return
-    endings = [
-        _Ending(member=member, status=status, reason=_reason(member, status)) for member, status in ended
-    ]
-    signaled = _signals_of_end(endings, signals)
-    _release(endings, signaled, rows=_rows(endings), written=len(endings))
+    endings = [_ending(member) for member in members]
+    _release(endings, _signals_of_end(endings, signals), rows=_rows(endings), written=len(endings))
 
 
 def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
@@ -209,7 +207,7 @@ def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
         heartbeat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
         if not heartbeat.update(step=member.step + 1, epoch=member.epoch, **values):
             raise StaleLease
-    ending = _Ending(member=member, status=HeartbeatStatus.FAILED, reason=why)
+    ending = _Ending(member=member, status=HeartbeatStatus.FAILED, heartbeat=None, reason=why)
     _release([ending], _signals_of_end([ending], []), rows=_NO_ROWS, written=0)
 
 
@@ -227,7 +225,7 @@ def _release(
             "trigger": after.trigger if after else "timer",
         }
         for ending in endings
-        for after in [ending.member.heartbeat.next if ending.member.heartbeat else None]
+        for after in [ending.heartbeat.next if ending.heartbeat else None]
     ]
     values = {
         "agents": agents,
@@ -244,28 +242,26 @@ def _release(
             agent=member.agent.name,
             status=str(ending.status),
             heartbeat_id=str(member.heartbeat_id),
-            mode=member.heartbeat.mode if member.heartbeat else "",
+            mode=ending.heartbeat.mode if ending.heartbeat else "",
             own_ms=round(member.own_ms, 1),
             **({"reason": ending.reason} if ending.reason else {}),
         )
 
 
 def _signals_of_end(endings: Sequence[_Ending], signals: list[Signal]) -> dict[str, Any]:
-    ends = [end_signal(ending.member, ending.status) for ending in endings]
+    ends = [end_signal(ending.member, ending.status, ending.heartbeat) for ending in endings]
     skipped = {ending.member.agent.id for ending in endings if ending.status is HeartbeatStatus.SKIPPED}
     return signal_values([ending.member for ending in endings], signals, last=ends, without_start=skipped)
 
 
-def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
-    heartbeat, progress = member.heartbeat, member.progress
-    assert heartbeat is not None
-    assert progress is not None
-    if status == HeartbeatStatus.DONE:
-        return ""
+def _ending(member: LeasedHeartbeat) -> _Ending:
+    heartbeat, status, reason = member.heartbeat, member.ended_as or HeartbeatStatus.WAITING, ""
     if status == HeartbeatStatus.SKIPPED:
-        return heartbeat.idle
-    why = progress.fault or heartbeat.failure
-    return f"{why} ({ACTIONS_COMMITTED})" if heartbeat.has_acted else why
+        reason = heartbeat.idle
+    elif status == HeartbeatStatus.FAILED:
+        why = member.progress.fault or heartbeat.failure
+        reason = f"{why} ({ACTIONS_COMMITTED})" if heartbeat.has_acted else why
+    return _Ending(member=member, status=status, heartbeat=heartbeat, reason=reason)
 
 
 def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -> None:
@@ -281,10 +277,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     for ending in endings:
         member = ending.member
         over = ending.status is not HeartbeatStatus.WAITING
-        heartbeat, progress = member.heartbeat, member.progress
-        assert heartbeat is not None
-        assert progress is not None
-        known = member.step is not None
+        heartbeat, step = member.heartbeat, 0 if member.step is None else member.step + 1
         whole = heartbeat.whole
         rows.append(
             {
@@ -293,9 +286,9 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
                 "slot_at": member.slot_at,
                 "trigger": member.trigger,
                 "epoch": member.epoch,
-                "known": known,
+                "known": member.step is not None,
                 "status": ending.status.value,
-                "step": 0 if member.step is None else member.step + 1,
+                "step": step,
                 "reason": ending.reason,
                 "own_ms": member.own_ms,
                 "elapsed_ms": member.elapsed_ms,
@@ -305,7 +298,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
             }
         )
         columns = {
-            "checkpoint": _NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)),
+            "checkpoint": _NOTHING if over else pack_text(checkpoint_json(member.progress.checkpoint)),
             # The situation of a skipped heartbeat is not stored.
             "situation": _NOTHING if heartbeat.idle else _situation(member, heartbeat),
             "trace": pack([step_json(step) for step in member.steps]),
@@ -315,7 +308,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
         for name, column in columns.items():
             packed[name].append(column)
         member.steps.clear()
-        member.step = 0 if member.step is None else member.step + 1
+        member.step = step
     return {
         "rows": to_json(rows),
         "ids": [ending.member.heartbeat_id for ending in endings],

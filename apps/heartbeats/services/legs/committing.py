@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import zip_longest
 from uuid import UUID
@@ -11,13 +12,12 @@ import structlog
 
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.services import build_event
-from apps.authority.models import CapabilityUse
+from apps.authority.models import ActionApproval, CapabilityUse
 from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.legs.agent_states import lock_states, write_agent_states
-from apps.heartbeats.services.legs.approvals import write_approvals
 from apps.heartbeats.services.legs.causes import outcome_relations
 from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.legs.fetching import Fetcher
@@ -30,11 +30,12 @@ from apps.memories.services.store.provenance import ProvenanceRelation, count_ou
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import Experience
 from apps.signals.services.emission import write_signals
-from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, insert_rows
+from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.grants import CAPABILITY_PREFIX
+from arbor.errors import ApprovalLost
 from arbor.goals.plans import GoalLink
-from arbor.heartbeat.effects import AuditNote, Effects
+from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.state import HeartbeatState
 from arbor.ids import uuid7
 from arbor.memory.relations import Relation
@@ -51,6 +52,19 @@ UPDATE heartbeats_percept p SET heartbeat_id = r.heartbeat, content = coalesce(r
 FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[], %(contents)s::text[]) AS r (id, heartbeat, content)
 WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
+# The count of the rows makes the use exactly one: a request that was withdrawn, used or has expired is not updated. Of a pending
+# request the same action runs because a rule has come to allow it.
+_USE_APPROVALS = """
+UPDATE authority_actionapproval r SET status = 'executed', executed_by = used.heartbeat, executed_at = now()
+FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[]) AS used (id, heartbeat)
+WHERE r.tenant_id = %(tenant)s AND r.id = used.id AND r.id = ANY(%(ids)s::uuid[])
+    AND r.status IN ('approved', 'pending') AND r.expires_at > now()
+"""
+_WITHDRAW_APPROVALS = """
+UPDATE authority_actionapproval r SET status = 'withdrawn', reason = refused.reason
+FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS refused (id, reason)
+WHERE r.tenant_id = %(tenant)s AND r.id = refused.id AND r.id = ANY(%(ids)s::uuid[]) AND r.status = 'approved'
+"""
 
 
 def commit(
@@ -65,21 +79,21 @@ def commit(
     Foreign keys fix the order: memories, new heartbeats, rows that refer to heartbeats. `charge` is called once, before the first
     progress is written, and charges the heartbeats for the time so far. Raises StaleLease when another worker has one of the leases.
     """
-    effects = [(member, member.heartbeat.effects) for member in members if member.heartbeat is not None]
-    _write_memories(effects, fetcher)
+    heartbeats = [member.heartbeat for member in members]
+    _write_memories(heartbeats, fetcher)
     states = lock_states(members)
     ran = (HeartbeatStatus.DONE, HeartbeatStatus.FAILED)
     # Heartbeats without a row that rows written below refer to.
     rowless = [
         member
         for member in members
-        if member.step is None and (member.ended_as in ran or _has_percepts(member))
+        if member.step is None and (member.ended_as in ran or member.heartbeat.effects.received_percepts)
     ]
     if rowless:
         charge()
         _write_progress(rowless, signals)
-    save_backlogs([effect_set.backlog for _, effect_set in effects if effect_set.backlog is not None])
-    levels = _write_references(effects)
+    save_backlogs([backlog for heartbeat in heartbeats if (backlog := heartbeat.effects.backlog) is not None])
+    levels = _write_references(heartbeats)
     signals += effect_signals(members, levels=levels)
     write_agent_states(members, states)
     if not rowless:
@@ -90,35 +104,21 @@ def commit(
     signals.clear()
 
 
-def _has_percepts(member: LeasedHeartbeat) -> bool:
-    return member.heartbeat is not None and bool(member.heartbeat.effects.received_percepts)
-
-
-def _opened_contents(heartbeat: HeartbeatState) -> dict[UUID, str]:
-    """Return the contents of the messages that the heartbeat opened, by the ids of their percepts."""
-    return {
-        UUID(percept.id): percept.content for percept in heartbeat.situation.percepts if percept.was_sealed
-    }
-
-
 def _write_progress(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     suspend([member for member in members if member.ended_as is None], signals)
-    finish([(member, status) for member in members if (status := member.ended_as) is not None], signals)
+    finish([member for member in members if member.ended_as is not None], signals)
 
 
-def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher: Fetcher) -> None:
+def _write_memories(heartbeats: Sequence[HeartbeatState], fetcher: Fetcher) -> None:
     fetcher.writer.write()
     relations = []
-    for member, effect_set in effects:
-        heartbeat = member.heartbeat
-        assert heartbeat is not None
+    for heartbeat in heartbeats:
+        effects = heartbeat.effects
         pairs = [
-            (made, source, Relation.DERIVED_FROM)
-            for made, sources in effect_set.derived
-            for source in sources
+            (made, source, Relation.DERIVED_FROM) for made, sources in effects.derived for source in sources
         ]
         if heartbeat.memory_id is not None:
-            pairs += [(learned, heartbeat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
+            pairs += [(learned, heartbeat.memory_id, Relation.LEARNED_FROM) for learned in effects.learned]
         relations += [
             ProvenanceRelation(
                 agent_id=heartbeat.agent_id,
@@ -129,75 +129,72 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
             )
             for made, source, relation in pairs
         ]
-    relations += outcome_relations(
-        [member.heartbeat for member, _ in effects if member.heartbeat is not None]
-    )
-    store_provenance(relations)
+    store_provenance([*relations, *outcome_relations(heartbeats)])
     count_outcomes(
         [
-            (member.agent.id, procedure_id, success)
-            for member, effect_set in effects
-            for procedure_id, success in effect_set.practised
+            (heartbeat.agent_id, procedure_id, success)
+            for heartbeat in heartbeats
+            for procedure_id, success in heartbeat.effects.practised
         ]
     )
     # Each recall counts once, so the first of each agent are written together, then the second.
-    recalls = [[(member.agent.id, scores) for scores in effect_set.recalls] for member, effect_set in effects]
+    recalls = [
+        [(heartbeat.agent_id, scores) for scores in heartbeat.effects.recalls] for heartbeat in heartbeats
+    ]
     for round_ in zip_longest(*recalls):
         record_recalls(dict(filter(None, round_)))
 
 
-def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> set[UUID]:
+def _write_references(heartbeats: Sequence[HeartbeatState]) -> set[UUID]:
     """Write the rows that refer to heartbeats; return the agents whose budget level has changed."""
-    heartbeats = [
-        (member.heartbeat, effect_set) for member, effect_set in effects if member.heartbeat is not None
-    ]
     link_memories(
         [
             GoalLink(goal_id=UUID(goal_id), memory_id=heartbeat.memory_id, kind=kind)
-            for heartbeat, effect_set in heartbeats
+            for heartbeat in heartbeats
             if heartbeat.memory_id is not None
-            for goal_id, kind in dict.fromkeys(effect_set.goal_links)
+            for goal_id, kind in dict.fromkeys(heartbeat.effects.goal_links)
         ]
     )
-    insert_rows([row for heartbeat, effect_set in heartbeats for row in _experiences(heartbeat, effect_set)])
+    insert_rows([row for heartbeat in heartbeats for row in _experiences(heartbeat)])
     levels = write_levels(
         {
-            heartbeat.agent_id: effect_set.level.after
-            for heartbeat, effect_set in heartbeats
-            if effect_set.level
+            heartbeat.agent_id: heartbeat.effects.level.after
+            for heartbeat in heartbeats
+            if heartbeat.effects.level
         }
     )
-    insert_rows(
-        [row for heartbeat, effect_set in heartbeats for row in _audit(heartbeat, effect_set, levels)]
-    )
+    insert_rows([row for heartbeat in heartbeats for row in _audit(heartbeat, levels)])
     write_approvals(heartbeats)
-    insert_rows([row for heartbeat, effect_set in heartbeats for row in _uses(heartbeat, effect_set)])
-    percepts = [
-        (percept_id, heartbeat.heartbeat_id, opened.get(percept_id))
-        for heartbeat, effect_set in heartbeats
-        if effect_set.received_percepts
-        for opened in [_opened_contents(heartbeat)]
-        for percept_id in effect_set.received_percepts
-    ]
+    insert_rows([row for heartbeat in heartbeats for row in _uses(heartbeat)])
+    percepts = [percept for heartbeat in heartbeats for percept in _assigned_percepts(heartbeat)]
     if percepts:
-        change(
-            _ASSIGN_PERCEPTS,
-            ids=[percept_id for percept_id, *_ in percepts],
-            heartbeats=[heartbeat_id for _, heartbeat_id, _ in percepts],
-            contents=[content for *_, content in percepts],
-        )
-    advance_positions([position for _, effect_set in heartbeats for position in effect_set.signal_positions])
-    buffer_for_agents(
-        {heartbeat.agent_id: effect_set.held for heartbeat, effect_set in heartbeats if effect_set.held}
+        ids, assigned, contents = zip(*percepts, strict=True)
+        change(_ASSIGN_PERCEPTS, ids=list(ids), heartbeats=list(assigned), contents=list(contents))
+    advance_positions(
+        [position for heartbeat in heartbeats for position in heartbeat.effects.signal_positions]
     )
-    for heartbeat, effect_set in heartbeats:
-        store_agent_code(agent_id=heartbeat.agent_id, texts=effect_set.code, source=heartbeat.source)
+    buffer_for_agents(
+        {heartbeat.agent_id: heartbeat.effects.held for heartbeat in heartbeats if heartbeat.effects.held}
+    )
+    for heartbeat in heartbeats:
+        store_agent_code(agent_id=heartbeat.agent_id, texts=heartbeat.effects.code, source=heartbeat.source)
     return levels
 
 
-def _experiences(heartbeat: HeartbeatState, effects: Effects) -> Iterable[Experience]:
+def _assigned_percepts(heartbeat: HeartbeatState) -> list[tuple[UUID, UUID, str | None]]:
+    """Return each percept that the heartbeat received, with the heartbeat and the content of a message that it opened."""
+    received = heartbeat.effects.received_percepts
+    if not received:
+        return []
+    opened = {
+        UUID(percept.id): percept.content for percept in heartbeat.situation.percepts if percept.was_sealed
+    }
+    return [(percept_id, heartbeat.heartbeat_id, opened.get(percept_id)) for percept_id in received]
+
+
+def _experiences(heartbeat: HeartbeatState) -> Iterable[Experience]:
     now = datetime.now(UTC)
-    for experience in effects.experiences:
+    for experience in heartbeat.effects.experiences:
         yield Experience(
             id=uuid7(),
             tenant_id=heartbeat.tenant_id,
@@ -212,8 +209,8 @@ def _experiences(heartbeat: HeartbeatState, effects: Effects) -> Iterable[Experi
         )
 
 
-def _uses(heartbeat: HeartbeatState, effects: Effects) -> Iterable[CapabilityUse]:
-    for capability_id in effects.capability_uses:
+def _uses(heartbeat: HeartbeatState) -> Iterable[CapabilityUse]:
+    for capability_id in heartbeat.effects.capability_uses:
         yield CapabilityUse(
             id=uuid7(),
             tenant_id=heartbeat.tenant_id,
@@ -223,9 +220,9 @@ def _uses(heartbeat: HeartbeatState, effects: Effects) -> Iterable[CapabilityUse
         )
 
 
-def _audit(heartbeat: HeartbeatState, effects: Effects, levels: set[UUID]) -> Iterable[AuditEvent]:
-    notes: list[AuditNote] = list(effects.audit)
-    level = effects.level
+def _audit(heartbeat: HeartbeatState, levels: set[UUID]) -> Iterable[AuditEvent]:
+    notes: list[AuditNote] = list(heartbeat.effects.audit)
+    level = heartbeat.effects.level
     if level is not None and heartbeat.agent_id in levels:
         notes.append(
             AuditNote(
@@ -236,13 +233,43 @@ def _audit(heartbeat: HeartbeatState, effects: Effects, levels: set[UUID]) -> It
         )
     for note in notes:
         yield build_event(
-            tenant_id=current_tenant(),
+            tenant_id=heartbeat.tenant_id,
             action=AuditAction(note.action),
             actor=f"agent:{heartbeat.situation.public_id}",
             agent_id=heartbeat.agent_id,
             message=note.message,
             detail=note.detail,
         )
+
+
+def write_approvals(heartbeats: Sequence[HeartbeatState]) -> None:
+    """Write heartbeats' requests for approval; no statement without any. Raises ApprovalLost for one that cannot be used any more."""
+    insert_rows(
+        [
+            ActionApproval(
+                tenant_id=heartbeat.tenant_id,
+                agent_id=heartbeat.agent_id,
+                heartbeat_id=heartbeat.heartbeat_id,
+                status=ApprovalStatus.PENDING,
+                **asdict(new),
+            )
+            for heartbeat in heartbeats
+            for new in heartbeat.effects.approvals
+        ]
+    )
+    used = [
+        (approval_id, heartbeat.heartbeat_id)
+        for heartbeat in heartbeats
+        for approval_id in heartbeat.effects.approvals_used
+    ]
+    if used:
+        ids, executed_by = zip(*sorted(used), strict=True)
+        if change(_USE_APPROVALS, ids=list(ids), heartbeats=list(executed_by)) != len(used):
+            raise ApprovalLost
+    withdrawn = sorted(pair for heartbeat in heartbeats for pair in heartbeat.effects.approvals_withdrawn)
+    if withdrawn:
+        ids, reasons = zip(*withdrawn, strict=True)
+        change(_WITHDRAW_APPROVALS, ids=list(ids), reasons=list(reasons))
 
 
 def fail(member: LeasedHeartbeat, error: Exception) -> None:

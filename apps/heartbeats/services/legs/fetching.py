@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -42,49 +42,19 @@ from arbor.heartbeat import needs
 from arbor.heartbeat.replies.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
 from arbor.ids import read_id
-from arbor.knowledge.merging import MemorySearch
 from arbor.memory.recall.recall_request import RecallRequest
-from arbor.memory.trust import Evidence
 from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.quotations import shorten
 
 log = structlog.get_logger(__name__)
 
-_LINE = 120
-#: The position of each kind in the order of answers.
-_POSITION: Mapping[type, int] = MappingProxyType(
-    {kind: position for position, kind in enumerate(needs.ORDER)}
-)
+#: Characters of a proposal in the summary of its decision.
+_SUMMARY_LENGTH = 120
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OpenNeed:
-    """A need of one heartbeat, not yet answered."""
-
-    member: LeasedHeartbeat
-    need: Any
-
-    @property
-    def agent_id(self) -> UUID:
-        """Return the id of the heartbeat's agent."""
-        return self.member.agent.id
-
-    @property
-    def source(self) -> str:
-        """Return the source that rows of this heartbeat record."""
-        return f"heartbeat:{self.member.heartbeat_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A domain error as an answer, raised in the step."""
-
-    error: ArborError
-
-
-def next_kind(open_needs: Sequence[OpenNeed]) -> type:
+def next_kind(members: Sequence[LeasedHeartbeat]) -> type:
     """Return the kind of need to answer first. Raises KeyError for an unknown kind."""
-    return min({type(open_need.need) for open_need in open_needs}, key=_POSITION.__getitem__)
+    return min({type(member.need) for member in members}, key=_POSITION.__getitem__)
 
 
 class Fetcher:
@@ -99,18 +69,18 @@ class Fetcher:
         self.writer = MemoryWriter()
         #: The heartbeats of the batch.
         self.members: Sequence[LeasedHeartbeat] = ()
-        #: Whether the transaction has locked or written rows.
-        self.is_committed_to = False
+        #: Whether the open transaction has locked or written rows.
+        self.has_locks = False
 
-    def answer(self, kind: type, open_needs: Sequence[OpenNeed]) -> list[Any]:
-        """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` for a domain error."""
+    def answer(self, kind: type, members: Sequence[LeasedHeartbeat]) -> list[Any]:
+        """Return the answers to needs of one kind, in order, in the open transaction; a domain error is returned as an answer."""
         if kind in _WRITING_MEMORIES:
             # Lock all agents at once: locking them one after another could deadlock with other batches.
             self.writer.lock([member.agent.id for member in self.members])
         if kind in _USING_ROWS:
             self._flush()
-        answers = _ANSWERS[kind](self, open_needs)
-        self.is_committed_to = self.is_committed_to or kind in _COMMITTING
+        answers = _ANSWERS[kind](self, members)
+        self.has_locks = self.has_locks or kind in _LOCKING
         return answers
 
     def _flush(self) -> None:
@@ -119,34 +89,34 @@ class Fetcher:
         self.writer = MemoryWriter()
         save_backlogs(self._backlogs.values())
 
-    def read_meanings(self, open_needs: Sequence[OpenNeed]) -> None:
+    def read_meanings(self, members: Sequence[LeasedHeartbeat]) -> None:
         """Read the text to embed for each query, in the open transaction. One statement at most."""
-        wanted = [(open_need.agent_id, text) for open_need in open_needs for text in open_need.need.queries]
+        wanted = [(member.agent.id, text) for member in members for text in member.need.queries]
         if wanted:
             meanings = self._recaller.meaning_texts(wanted)
             self._meanings |= dict(zip(wanted, meanings, strict=True))
 
-    def embed(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    def embed(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         """Return the requested vectors; call it outside any transaction if the embedder is remote."""
-        return [self._vectors(open_need) for open_need in open_needs]
+        return [self._vectors(member) for member in members]
 
-    def _embedding(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
-        self.read_meanings(open_needs)
-        return self.embed(open_needs)
+    def _embedding(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
+        self.read_meanings(members)
+        return self.embed(members)
 
-    def _vectors(self, open_need: OpenNeed) -> dict[str, Any]:
-        need: needs.Embedding = open_need.need
+    def _vectors(self, member: LeasedHeartbeat) -> dict[str, Any]:
+        need: needs.Embedding = member.need
         vectors: dict[str, Any] = {}
         if need.boundaries is not None:
             vectors |= example_vectors(tenant_id=self._tenant_id, model=need.model, own=need.boundaries)
-        texts = {text: self._meanings.get((open_need.agent_id, text), text) for text in need.queries}
+        texts = {text: self._meanings.get((member.agent.id, text), text) for text in need.queries}
         texts |= {text: text for text in need.plain}
         if texts:
             try:
                 rows = embed_query(tenant_id=self._tenant_id, texts=[*texts.values()], model=need.model)
             except EmbeddingFailed as error:
                 # Fall back to lexical recall.
-                log.warning("embedding_failed", agent_id=str(open_need.agent_id), error=str(error))
+                log.warning("embedding_failed", agent_id=str(member.agent.id), error=str(error))
             else:
                 vectors |= dict(zip(texts, rows.tolist(), strict=True))
         if need.stored:
@@ -155,22 +125,22 @@ class Fetcher:
                 vectors |= dict(zip(need.stored, stored_rows.tolist(), strict=True))
         return vectors
 
-    def _recalls(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
-        requests: list[RecallRequest] = [open_need.need for open_need in open_needs]
+    def _recalls(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
+        requests: list[RecallRequest] = [member.need for member in members]
         return list(self._recaller.recall(requests))
 
-    def _buffer_items(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    def _buffer_items(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         found_by_need = search_buffers(
             [
                 BufferSearch(
-                    agent_id=open_need.agent_id,
-                    text=open_need.need.text,
-                    vector=open_need.need.vector,
-                    model=open_need.need.model,
-                    limit=open_need.need.limit,
+                    agent_id=member.agent.id,
+                    text=member.need.text,
+                    vector=member.need.vector,
+                    model=member.need.model,
+                    limit=member.need.limit,
                     counts=True,
                 )
-                for open_need in open_needs
+                for member in members
             ]
         )
         return [
@@ -181,25 +151,25 @@ class Fetcher:
             for items in found_by_need
         ]
 
-    def _backlogs_of(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    def _backlogs_of(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         missing = {
-            open_need.agent_id: open_need.member.heartbeat_id
-            for open_need in open_needs
-            if open_need.agent_id not in self._backlogs
+            member.agent.id: member.heartbeat_id
+            for member in members
+            if member.agent.id not in self._backlogs
         }
         self._backlogs |= load_backlogs(missing, now=self._now)
-        return [self._backlogs[open_need.agent_id] for open_need in open_needs]
+        return [self._backlogs[member.agent.id] for member in members]
 
-    def _place(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    def _place(self, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         placed = self.writer.place(
             [
                 StoreRequest(
-                    agent_id=open_need.agent_id,
-                    memories=open_need.need.memories,
-                    vectors=open_need.need.vectors,
-                    model=open_need.need.model,
+                    agent_id=member.agent.id,
+                    memories=member.need.memories,
+                    vectors=member.need.vectors,
+                    model=member.need.model,
                 )
-                for open_need in open_needs
+                for member in members
             ]
         )
         return [
@@ -207,11 +177,11 @@ class Fetcher:
             for placed_memories in placed
         ]
 
-    def _execute_service(self, open_need: OpenNeed) -> Any:
-        need: needs.Service = open_need.need
+    def _execute_service(self, member: LeasedHeartbeat) -> Any:
+        need: needs.Service = member.need
         context = ActionContext(
-            agent_id=open_need.agent_id,
-            heartbeat_id=open_need.member.heartbeat_id,
+            agent_id=member.agent.id,
+            heartbeat_id=member.heartbeat_id,
             now=self._now,
             situation=need.situation,
             vectors=need.vectors,
@@ -221,59 +191,57 @@ class Fetcher:
         with transaction.atomic(using=APP), dropped_on_error():
             return ACTIONS[need.decision.action](context, need.decision)
 
-    def _decide(self, open_need: OpenNeed) -> str:
-        need: needs.DecideProposal = open_need.need
-        proposal = _CHOICES[need.choice.decision](
+    def _decide(self, member: LeasedHeartbeat) -> str:
+        need: needs.DecideProposal = member.need
+        proposal = _PROPOSAL_DECISIONS[need.choice.decision](
             proposal_id=need.proposal_id,
-            agent_id=open_need.agent_id,
-            decided_by=open_need.source,
+            agent_id=member.agent.id,
+            decided_by=member.source,
             reason=need.choice.reason,
             now=self._now,
         )
-        return (
-            f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _LINE)} ({proposal.reason})"
-        )
+        return f"{need.choice.decision} {proposal.kind}: {shorten(proposal.content, _SUMMARY_LENGTH)} ({proposal.reason})"
 
-    def _record_meetings(self, open_need: OpenNeed) -> Any:
-        need: needs.Meetings = open_need.need
+    def _record_meetings(self, member: LeasedHeartbeat) -> Any:
+        need: needs.Meetings = member.need
         return record_meetings(
-            agent_id=open_need.agent_id,
+            agent_id=member.agent.id,
             tick=need.tick,
             now=self._now,
             dealings=Dealings(
                 met=need.met,
                 others=need.others,
                 contact=need.contact,
-                talked_with=partial(last_talks, open_need.agent_id),
+                talked_with=partial(last_talks, member.agent.id),
             ),
         )
 
 
-def embeds_elsewhere(open_needs: Sequence[OpenNeed]) -> bool:
+def embeds_elsewhere(members: Sequence[LeasedHeartbeat]) -> bool:
     """Return whether requested vectors come from a remote embedder."""
-    models: set[EmbeddingModel | None] = {open_need.need.model for open_need in open_needs}
+    models: set[EmbeddingModel | None] = {member.need.model for member in members}
     return not all(embeds_here(model) for model in models)
 
 
 def _one_by_one(
-    answer: Callable[[Fetcher, OpenNeed], Any],
-) -> Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]:
-    def answer_all(fetcher: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    answer: Callable[[Fetcher, LeasedHeartbeat], Any],
+) -> Callable[[Fetcher, Sequence[LeasedHeartbeat]], list[Any]]:
+    def answer_all(fetcher: Fetcher, members: Sequence[LeasedHeartbeat]) -> list[Any]:
         answers: list[Any] = []
-        for open_need in open_needs:
+        for member in members:
             try:
-                answers.append(answer(fetcher, open_need))
+                answers.append(answer(fetcher, member))
             except ArborError as error:
-                answers.append(Refusal(error))
+                answers.append(error)
         return answers
 
     return answer_all
 
 
-def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
-    need: needs.PartialRecalls = open_need.need
+def _cluster_names(_: Fetcher, member: LeasedHeartbeat) -> list[str]:
+    need: needs.PartialRecalls = member.need
     clusters = partial_recall_after(
-        agent_id=open_need.agent_id,
+        agent_id=member.agent.id,
         recalled=need.recalled,
         vector=need.vector,
         model=need.model,
@@ -282,44 +250,28 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
     return [cluster.name for cluster in clusters]
 
 
-def _search(_: Fetcher, open_need: OpenNeed) -> MemorySearch:
-    return answer_search(open_need.need)
+def _past_questions(_: Fetcher, members: Sequence[LeasedHeartbeat]) -> list[Any]:
+    return list(past_exchanges([(member.heartbeat_id, member.need.call_id) for member in members]))
 
 
-def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
-    return list(
-        past_exchanges([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
-    )
-
-
-def _call_reply(_: Fetcher, open_need: OpenNeed) -> str:
-    reply: str = ExternalCall.objects.values_list("reply", flat=True).get(id=open_need.need.call_id)
+def _call_reply(_: Fetcher, member: LeasedHeartbeat) -> str:
+    reply: str = ExternalCall.objects.values_list("reply", flat=True).get(id=member.need.call_id)
     return reply
 
 
-def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
-    need: needs.OwnMemories = open_need.need
+def _own_memories(_: Fetcher, member: LeasedHeartbeat) -> frozenset[UUID]:
+    need: needs.OwnMemories = member.need
     ids = [memory_id for text in need.named if (memory_id := read_id(text)) is not None]
-    return frozenset(
-        Memory.objects.filter(agent_id=open_need.agent_id, id__in=ids).values_list("id", flat=True)
-    )
+    return frozenset(Memory.objects.filter(agent_id=member.agent.id, id__in=ids).values_list("id", flat=True))
 
 
-def _materials(_: Fetcher, open_need: OpenNeed) -> Mapping[UUID, Evidence]:
-    return require_evidence(agent_id=open_need.agent_id, named=open_need.need.named)
-
-
-def _settle_proposals(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
-    consolidated = propose_settled_changes(agent_id=open_need.agent_id)
-    waiting = proposals.too_soon(agent_id=open_need.agent_id, proposals=consolidated.proposed.made)
+def _settle_proposals(_: Fetcher, member: LeasedHeartbeat) -> needs.ProposalOutcome:
+    consolidated = propose_settled_changes(agent_id=member.agent.id)
+    waiting = proposals.too_soon(agent_id=member.agent.id, proposals=consolidated.proposed.made)
     outcome = _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
     return replace(
         outcome, made=[replace(proposal, acceptable=proposal.id not in waiting) for proposal in outcome.made]
     )
-
-
-def _propose(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
-    return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
 
 
 def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.ProposalOutcome:
@@ -342,38 +294,46 @@ def _proposed(result: proposals.ProposalResult, *, dropped_experiences: int = 0)
     )
 
 
-_CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
+_PROPOSAL_DECISIONS: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
     {
         ProposalChoice.ACCEPT: proposals.accept,
         ProposalChoice.REJECT: proposals.reject,
         ProposalChoice.DEFER: proposals.defer,
     }
 )
-_ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = MappingProxyType(
+#: The answers by kinds of needs, in the order in which kinds are answered: reads before locks, locks before writes.
+_ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[LeasedHeartbeat]], list[Any]]] = MappingProxyType(
     {
         needs.PastQuestion: _past_questions,
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
-        needs.SourceSearch: _one_by_one(_search),
+        needs.SourceSearch: _one_by_one(lambda _, member: answer_search(member.need)),
         needs.BufferItems: Fetcher._buffer_items,
         needs.PartialRecalls: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
-        needs.Materials: _one_by_one(_materials),
+        needs.Materials: _one_by_one(
+            lambda _, member: require_evidence(agent_id=member.agent.id, named=member.need.named)
+        ),
         needs.OpenBacklog: Fetcher._backlogs_of,
         needs.SettledProposals: _one_by_one(_settle_proposals),
         needs.DecideProposal: _one_by_one(Fetcher._decide),
-        needs.Propose: _one_by_one(_propose),
+        needs.Propose: _one_by_one(
+            lambda _, member: _proposed(
+                proposals.propose(agent_id=member.agent.id, proposals=member.need.proposals)
+            )
+        ),
         needs.Service: _one_by_one(Fetcher._execute_service),
         needs.Placing: Fetcher._place,
         needs.Meetings: _one_by_one(Fetcher._record_meetings),
     }
 )
+_POSITION: Mapping[type, int] = MappingProxyType({kind: position for position, kind in enumerate(_ANSWERS)})
 #: Kinds answered by services that read and write rows of memories and goals.
 _USING_ROWS = frozenset({needs.DecideProposal, needs.Service})
 _WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
 #: Kinds whose answers lock or write rows.
-_COMMITTING = frozenset(
+_LOCKING = frozenset(
     {
         needs.BufferItems,
         needs.OpenBacklog,

@@ -21,11 +21,10 @@ from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.legs.checkpoints import end_unknown, waiting_lease
 from apps.heartbeats.services.legs.members import (
-    Due,
-    LastCall,
     Lease,
     LeasedAgent,
     LeasedHeartbeat,
+    LeaseToken,
     OpenHeartbeat,
 )
 from apps.queues import enqueue
@@ -35,8 +34,11 @@ from apps.tenants.statements import change, fetch
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import Clock
 from arbor.errors import ToolInterrupted
+from arbor.heartbeat.needs import EndedCall
 from arbor.ids import uuid7
 from arbor.models.ports import CallPurpose
+
+_CALL_ENDED = (CallStatus.COMPLETE, CallStatus.FAILED)
 
 # Locks all rows of a batch first, in the order of ids.
 _LOCK = """
@@ -48,7 +50,7 @@ ORDER BY s.agent_id FOR UPDATE OF s
 """
 # A statement of its own, because the statement that waited for the lock still sees the other rows as they were before. An agent
 # has one open heartbeat; LIMIT 1 makes the planner read it by its key instead of all heartbeats of the tenant.
-_AGENTS_AND_BEATS = f"""
+_AGENTS_AND_HEARTBEATS = f"""
 SELECT a.id, a.name, a.status, a.pipeline, a.public_id, {IDENTITY_COLUMN}, {GRANTS_COLUMN}, {TRUST_COLUMN}, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
     h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
 FROM agents_agent a
@@ -76,7 +78,9 @@ CROSS JOIN LATERAL (
 """
 
 
-def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()) -> list[Due]:
+def resolve(
+    leases: Sequence[LeaseToken], *, clock: Clock, running: Collection[UUID] = ()
+) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and return the heartbeats to start or resume under them, in the order of agents.
 
     Skips leases that are stale or need no work. Two statements. `running`: agents whose leases this worker has already
@@ -100,13 +104,9 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
     """
     for lease in _lock([(agent_id, epoch)]):
         agent, heartbeat = _agents_and_heartbeats([agent_id])[agent_id]
-        if (
-            heartbeat is not None
-            and heartbeat.status == HeartbeatStatus.WAITING
-            and not heartbeat.call.has_ended
-        ):
+        if heartbeat is not None and heartbeat.is_waiting and heartbeat.answer is None:
             return None
-        return _ending(agent, heartbeat, lease)
+        return _leased(agent, heartbeat, lease)
     return None
 
 
@@ -115,7 +115,7 @@ def run(agent_ids: Collection[UUID]) -> None:
     change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
 
 
-def run_queued(leases: Sequence[tuple[UUID, int]]) -> set[UUID]:
+def run_queued(leases: Sequence[LeaseToken]) -> set[UUID]:
     """Set the queued ones of these leases to running; return their agents."""
     queued = {lease.agent_id for lease in _lock(leases) if lease.state == ScheduleState.QUEUED}
     if queued:
@@ -129,37 +129,25 @@ def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
     current = [member for member in members if member.agent.id in locked]
     if not current:
         return []
-    open_beats = {
-        beat_id: position for beat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
+    open_heartbeats = {
+        heartbeat_id: position
+        for heartbeat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
     }
-    begun = {agent_id for _, _, agent_id in open_beats.values()}
+    begun = {agent_id for _, _, agent_id in open_heartbeats.values()}
     return [
         member
         for member in current
         if (
             member.agent.id not in begun
             if member.step is None
-            else open_beats.get(member.heartbeat_id) == [member.epoch, member.step, member.agent.id]
+            else open_heartbeats.get(member.heartbeat_id) == [member.epoch, member.step, member.agent.id]
         )
     ]
 
 
-def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
+def _lock(leases: Sequence[LeaseToken]) -> list[Lease]:
     agents, epochs = zip(*leases, strict=True)
-    return [
-        Lease(
-            agent_id=agent_id,
-            epoch=epoch,
-            state=state,
-            slot_at=slot_at,
-            trigger=trigger,
-            interval_s=interval_s,
-            attempts=attempts,
-        )
-        for agent_id, epoch, state, slot_at, trigger, interval_s, attempts in fetch(
-            _LOCK, agents=list(agents), epochs=list(epochs)
-        )
-    ]
+    return [Lease(*row) for row in fetch(_LOCK, agents=list(agents), epochs=list(epochs))]
 
 
 def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
@@ -168,7 +156,7 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
     tenant_id = current_tenant()
     tenant = str(tenant_id)
     for agent_id, name, status, pipeline, public_id, identity_text, grants, trust, *rest in fetch(
-        _AGENTS_AND_BEATS, agents=list(agent_ids)
+        _AGENTS_AND_HEARTBEATS, agents=list(agent_ids)
     ):
         identity = parse_identity(identity_text, public_id=public_id, tenant_id=tenant)
         agent = LeasedAgent(
@@ -183,67 +171,58 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
         heartbeat = None
         if rest[0]:
             *own, call_id, call_status, reply, error, error_kind = rest
-            call = LastCall(
-                id=call_id,
-                status=call_status,
-                reply=unpack(reply) if reply else None,
-                error=error,
-                error_kind=error_kind,
-            )
-            heartbeat = OpenHeartbeat(**dict(zip(_HEARTBEAT_FIELDS, own, strict=True)), call=call)
+            answer = None
+            if own[1] == HeartbeatStatus.WAITING and call_status in _CALL_ENDED:
+                answer = EndedCall(
+                    call_id=call_id,
+                    complete=call_status == CallStatus.COMPLETE,
+                    text=unpack(reply),
+                    error=error,
+                    error_kind=error_kind,
+                )
+            heartbeat = OpenHeartbeat._make([*own, answer])
         found[agent_id] = agent, heartbeat
     return found
 
 
-_HEARTBEAT_FIELDS = (
-    "id",
-    "status",
-    "epoch",
-    "step",
-    "slot_at",
-    "trigger",
-    "own_ms",
-    "elapsed_ms",
-    "checkpoint",
-    "situation",
-    "acted",
-)
-
-
 def _resolve(
     lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
-) -> Due | None:
+) -> LeasedHeartbeat | None:
     """Return the heartbeat to start, resume or reclaim under a lease; None if there is none."""
-    if agent.identity.refusal:
-        _refuse(lease, agent, heartbeat, is_running=is_running)
-        return None
-    if lease.state != ScheduleState.QUEUED and not is_running:
+    resumed = _resume(agent, heartbeat, lease)
+    is_claimed = lease.state == ScheduleState.QUEUED or is_running
+    if not is_claimed and resumed is None:
         # Only a heartbeat whose call has ended can go on; any other message is a double.
-        waiting = heartbeat is not None and heartbeat.status == HeartbeatStatus.WAITING
-        return _resume(agent, heartbeat, lease) if heartbeat is not None and waiting else None
+        return None
+    if agent.identity.refusal:
+        _refuse(lease, agent, heartbeat)
+        return None
+    if not is_claimed:
+        return resumed
     if agent.status != AgentStatus.ACTIVE and heartbeat is None:
         _skip(lease, reason=f"the agent is {agent.status}")
         return None
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
         reason = f"given up after {lease.attempts} workers were lost while it ran"
-        end_unknown(_ending(agent, heartbeat, lease), reason=reason)
+        end_unknown(_leased(agent, heartbeat, lease), reason=reason)
         return None
     if heartbeat is not None:
         return _reclaim(agent, heartbeat, lease)
     _record_missed(lease, clock)
-    return Due(lease=lease, agent=agent)
+    return _leased(agent, None, lease)
 
 
-def _resume(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Due | None:
-    """Resume a heartbeat whose call has ended; None while the call is open."""
-    if not heartbeat.call.has_ended:
+def _resume(agent: LeasedAgent, heartbeat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat | None:
+    """Return a heartbeat whose call has ended, to be resumed; None for any other."""
+    if heartbeat is None or heartbeat.answer is None:
         return None
-    return Due(lease=lease, agent=agent, open=heartbeat, result=heartbeat.call.result)
+    return _leased(agent, heartbeat, lease)
 
 
-def _ending(agent: LeasedAgent, heartbeat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
+def _leased(agent: LeasedAgent, heartbeat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
     return LeasedHeartbeat(
         agent=agent,
+        stored=heartbeat,
         heartbeat_id=heartbeat.id if heartbeat else uuid7(),
         epoch=lease.epoch,
         slot_at=heartbeat.slot_at if heartbeat else lease.slot_at,
@@ -258,24 +237,23 @@ def _ending(agent: LeasedAgent, heartbeat: OpenHeartbeat | None, lease: Lease) -
 # --- Rare cases ----------------------------------------------------------------------------------------
 
 
-def _reclaim(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Due | None:
+def _reclaim(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> LeasedHeartbeat | None:
     """Resume a heartbeat whose worker lost its lease."""
     if heartbeat.epoch != lease.epoch:
         Heartbeat.objects.filter(id=heartbeat.id).update(epoch=lease.epoch)
-    if heartbeat.status != HeartbeatStatus.WAITING:
-        return Due(lease=lease, agent=agent, open=heartbeat)
+    if not heartbeat.is_waiting:
+        return _leased(agent, heartbeat, lease)
     return _resume(agent, heartbeat, lease) or _enqueue_call_again(agent, heartbeat, lease)
 
 
-def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Due | None:
+def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> LeasedHeartbeat | None:
     """Enqueue the call of a waiting heartbeat again, which invalidates the lease of its last worker.
 
     A call with a valid lease is left alone; a heartbeat whose call has ended meanwhile is resumed.
     """
     call = ExternalCall.objects.select_for_update().filter(heartbeat_id=heartbeat.id).latest("requested_at")
-    if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
+    if call.status in _CALL_ENDED:
         _, now = _agents_and_heartbeats([agent.id])[agent.id]
-        assert now is not None
         return _resume(agent, now, lease)
     waiting = waiting_lease()
     if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
@@ -301,20 +279,16 @@ def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lea
     return None
 
 
-def _refuse(lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None, *, is_running: bool) -> None:
+def _refuse(lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None) -> None:
     """Refuse the heartbeat of an agent whose identity is not valid: a new one is skipped, one under way ends as failed.
 
-    The schedule is switched off; to reinstate the identity switches it on.
+    The schedule is switched off; the reinstatement of the identity switches it on.
     """
-    is_ours = lease.state == ScheduleState.QUEUED or is_running
-    has_waited = heartbeat is not None and heartbeat.status == HeartbeatStatus.WAITING
-    if not is_ours and not (heartbeat is not None and has_waited and heartbeat.call.has_ended):
-        return
     reason = agent.identity.refusal
     if heartbeat is None:
         _skip(lease, reason=reason)
     else:
-        end_unknown(_ending(agent, heartbeat, lease), reason=reason)
+        end_unknown(_leased(agent, heartbeat, lease), reason=reason)
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state=ScheduleState.OFF)
     record(
         action=AuditAction.REQUEST_REFUSED,

@@ -19,16 +19,14 @@ from apps.audit.models import AuditAction
 from apps.authority.services.reflexes import reflex_terms
 from apps.default_model import default_model
 from apps.heartbeats.services.legs.leases import resolve
-from apps.heartbeats.services.legs.members import Due, LeasedAgent, LeasedHeartbeat
+from apps.heartbeats.services.legs.members import LeasedAgent, LeasedHeartbeat, LeaseToken, OpenHeartbeat
 from apps.heartbeats.services.schedule import JITTER
-from apps.heartbeats.services.situations.knowledge import with_knowledge
+from apps.heartbeats.services.situations.offers import startable, tools_of, with_startable
 from apps.heartbeats.services.situations.opening import opening_of, situation_of
-from apps.heartbeats.services.situations.recent_activity import (
-    schedule_policy_of,
-)
+from apps.heartbeats.services.situations.recent_activity import schedule_policy_of
 from apps.heartbeats.services.situations.situation import load_situations
-from apps.heartbeats.services.situations.tools import tools_of
-from apps.heartbeats.services.situations.workflows import startable, with_startable
+from apps.knowledge.services.signal_reading import PendingSignals, pending_signals
+from apps.knowledge.services.skill_texts import skill_views
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.providers import token_counters
@@ -53,7 +51,6 @@ from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.steps.authority import request_views
-from arbor.ids import uuid7
 from arbor.memory.buffer import LONGEST_LIFETIME
 from arbor.memory.values import Retention
 from arbor.pipeline.engine import begin
@@ -68,49 +65,51 @@ _NO_PUBLIC_CHANNEL = (
     " `arbor contact channel add NAME --kind webhook --to URL --audience public`"
 )
 
+_NO_SIGNALS = PendingSignals()
+
 type _Columns = Mapping[str, Any]
 
 
 def load_batch(
-    leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()
+    leases: Sequence[LeaseToken], *, clock: Clock, running: Collection[UUID] = ()
 ) -> list[LeasedHeartbeat]:
     """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
     Three statements; two if none starts, one more where a skill's text is not cached, or an agent has subscriptions. `running`: as in `resolve`.
     """
-    due = resolve(leases, clock=clock, running=running)
-    beginning = [heartbeat.agent for heartbeat in due if heartbeat.open is None]
-    columns = (
-        with_knowledge(
-            load_situations(
-                [agent.id for agent in beginning],
-                writing=_with_any(beginning, REACH_OUT_USER, REACH_OUT_AGENT, now=clock.now()),
-                publishing=_with_any(beginning, REACH_OUT_PUBLIC, now=clock.now()),
-                delegating=[
-                    *_with_any(beginning, REACH_OUT_AGENT, now=clock.now()),
-                    *(agent.id for agent in beginning if startable(agent.authority, clock.now())),
-                ],
-            )
-        )
-        if beginning
-        else {}
-    )
+    members = resolve(leases, clock=clock, running=running)
     rules, now = _rules(), clock.now()
-    return [
-        _resumed(heartbeat, rules, now)
-        if heartbeat.open is not None
-        else _begun(heartbeat, columns[heartbeat.agent.id], rules, now)
-        for heartbeat in due
-    ]
+    columns = _load_columns([member.agent for member in members if member.stored is None], now)
+    for member in members:
+        if member.stored is None:
+            state = _new_heartbeat(member, columns[member.agent.id], rules, now)
+            member.checkpoint = begin(member.agent.graph, state)
+        else:
+            _read_stored(member, member.stored, rules, now)
+    return members
 
 
-def _with_any(agents: Sequence[LeasedAgent], *actions: str, now: datetime) -> list[UUID]:
-    """Return the agents that may do one of the actions."""
-    return [
-        agent.id
-        for agent in agents
-        if any(agent.authority.permits(action_resource(action), now=now) for action in actions)
-    ]
+def _load_columns(agents: Sequence[LeasedAgent], now: datetime) -> dict[UUID, dict[str, Any]]:
+    """Read the columns of agents' situations, with `skills` as views and `subscriptions` as `PendingSignals`."""
+    if not agents:
+        return {}
+
+    def permitted(*actions: str) -> list[UUID]:
+        return [
+            agent.id for agent in agents if any(_permits(agent.authority, now, action) for action in actions)
+        ]
+
+    columns = load_situations(
+        [agent.id for agent in agents],
+        writing=permitted(REACH_OUT_USER, REACH_OUT_AGENT),
+        publishing=permitted(REACH_OUT_PUBLIC),
+        delegating=permitted(REACH_OUT_AGENT, START_WORKFLOW),
+    )
+    signals = pending_signals({agent_id: row["subscriptions"] for agent_id, row in columns.items()})
+    skills = skill_views(row["skills"] for row in columns.values())
+    for (agent_id, row), views in zip(columns.items(), skills, strict=True):
+        row.update(skills=views, subscriptions=signals.get(agent_id, _NO_SIGNALS))
+    return columns
 
 
 def _rules() -> Rules:
@@ -142,72 +141,57 @@ def _moment(agent: LeasedAgent, rules: Rules, now: datetime, model: EmbeddingMod
     )
 
 
-def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
-    """Load a heartbeat from its checkpoint."""
-    stored = due.open
-    assert stored is not None
-    situation = Situation.model_validate_json(unpack_text(stored.situation))
-    checkpoint = read_checkpoint(
+def _read_stored(member: LeasedHeartbeat, stored: OpenHeartbeat, rules: Rules, now: datetime) -> None:
+    """Load a heartbeat from its row."""
+    member.stored_view = Situation.model_validate_json(unpack_text(stored.situation))
+    member.checkpoint = read_checkpoint(
         unpack_text(stored.checkpoint),
-        situation=situation,
-        moment_of=lambda model: _moment(due.agent, rules, now, model),
-    )
-    return LeasedHeartbeat(
-        agent=due.agent,
-        heartbeat_id=stored.id,
-        epoch=due.lease.epoch,
-        slot_at=stored.slot_at,
-        trigger=stored.trigger,
-        checkpoint=checkpoint,
-        result=due.result,
-        step=stored.step,
-        stored_view=situation,
-        own_ms=stored.own_ms,
-        elapsed_ms=stored.elapsed_ms,
-        acted=stored.acted,
+        situation=member.stored_view,
+        moment_of=lambda model: _moment(member.agent, rules, now, model),
     )
 
 
-def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHeartbeat:
+def _new_heartbeat(member: LeasedHeartbeat, columns: _Columns, rules: Rules, now: datetime) -> HeartbeatState:
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
-    heartbeat_id, graph = uuid7(), due.agent.graph
+    agent, authority = member.agent, member.agent.authority
     percepts, refused = open_percepts(columns["percepts"], receiver=columns["public_id"])
-    waiting = columns["pulse"]["percepts"] - len(refused)
-    columns = {**columns, "percepts": percepts, "pulse": {**columns["pulse"], "percepts": waiting}}
-    budget = _budget(columns, due.lease.trigger)
+    waiting = columns["activity"]["percepts"] - len(refused)
+    columns = {**columns, "percepts": percepts, "activity": {**columns["activity"], "percepts": waiting}}
+    budget = _budget(columns, member.trigger)
     mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
     genome, character = _identity(
         columns["character"], columns["genome"], columns["name"], self_knowledge_of(columns["aspects"])
     )
-    authority = due.agent.authority
     tools = tools_of(columns, permits=partial(_permits, authority, now))
-    missing = missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
-    permitted = _permitted(authority, now)
-    if not columns["other_agents"]:
-        # Offered only where there is somebody to write to.
-        permitted = [name for name in permitted if name != REACH_OUT_AGENT]
+    missing = _missing_actions(has_public_channel=columns["has_public_channel"]) | tools.suspended
+    # Writing to another agent is offered only where there is one.
+    permitted = [
+        name
+        for name in ACTIONS
+        if _permits(authority, now, name) and (name != REACH_OUT_AGENT or columns["other_agents"])
+    ]
     handle = columns["model"] or rules.default_model
     possible = [name for name in permitted if name not in missing]
     situation = situation_of(columns, budget, genome, handle, possible, tools, now)
     situation = with_startable(situation, authority, possible, now)
-    heartbeat = HeartbeatState(
-        moment=_moment(due.agent, rules, now, model),
-        situation=_with_approvals(situation, due.agent.authority, now),
+    return HeartbeatState(
+        moment=_moment(agent, rules, now, model),
+        situation=_with_approvals(situation, authority, now),
         opening=opening_of(columns, situation, genome, now),
         tenant_id=current_tenant(),
-        agent_id=due.agent.id,
-        heartbeat_id=heartbeat_id,
-        trigger=due.lease.trigger,
+        agent_id=agent.id,
+        heartbeat_id=member.heartbeat_id,
+        trigger=member.trigger,
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
         effects=_refusals(refused),
         selfhood=_selfhood(columns),
-        found=found_state(columns, begun_with=situation.energy if situation.energy_unit == "ticks" else 0),
-        rhythm=schedule_policy_of(columns["pulse"]),
+        found=_found_state(columns, ticks=situation.energy if situation.energy_unit == "ticks" else 0),
+        rhythm=schedule_policy_of(columns["activity"]),
         embedding_model=model,
         signal_positions=columns["subscriptions"].positions,
         # The actions of tools last.
-        allowed=[*possible, *(tool.action for tool in tools.allowed)],
+        allowed=[*possible, *tools.allowed],
         # Permitted actions that the installation cannot execute: a refusal names the missing setting.
         missing={name: missing[name] for name in permitted if name in missing} | tools.suspended,
         budget_terms=budget,
@@ -221,15 +205,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         voices=columns["voices"] or 0,
         character=character,
         model=handle,
-        nops=columns["pulse"]["nops"],
-    )
-    return LeasedHeartbeat(
-        agent=due.agent,
-        heartbeat_id=heartbeat_id,
-        epoch=due.lease.epoch,
-        slot_at=due.lease.slot_at,
-        trigger=due.lease.trigger,
-        checkpoint=begin(graph, heartbeat),
+        nops=columns["activity"]["nops"],
     )
 
 
@@ -240,7 +216,7 @@ def _refusals(refused: Sequence[RefusedMessage]) -> Effects:
         audit=tuple(
             AuditNote(
                 action=AuditAction.MESSAGE_REFUSED,
-                message=f"refused a message of {message.sender or 'an agent that is no more'}: {message.reason}",
+                message=f"refused a message of {message.sender or 'an agent that no longer exists'}: {message.reason}",
                 detail={"percept_id": str(message.percept_id)},
             )
             for message in refused
@@ -251,7 +227,7 @@ def _refusals(refused: Sequence[RefusedMessage]) -> Effects:
 def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
     energy = energy_terms(tenant=columns["tenant_energy"], agent=columns["energy_policy"])
     if trigger == Trigger.CYCLE:
-        # The ticks of a cycle are allocated to it, and are no more once they are used up.
+        # The ticks of a cycle are allocated to it, and not renewed once they are used up.
         return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=0, energy=energy)
     if not columns["budget"] and energy is None:
         return None
@@ -270,12 +246,12 @@ def _identity(
     return own_genome, to_system_prompt(parsed, name=name, genome=own_genome, knowledge=knowledge)
 
 
-def found_state(columns: _Columns, *, begun_with: float = 0) -> FoundState:
-    """Return the columns of the agent's state that others may change during the heartbeat; `begun_with`: its ticks."""
+def _found_state(columns: _Columns, *, ticks: float) -> FoundState:
+    """Return the columns of the agent's state that others may change during the heartbeat, which begins with these ticks."""
     return FoundState(
         energy=columns["energy"],
         ticks_left=columns["ticks_left"],
-        ticks_renewed=max(0, int(begun_with) - columns["ticks_left"]),
+        ticks_renewed=max(0, int(ticks) - columns["ticks_left"]),
         bonus_actions=columns["bonus_actions"],
         mood=columns["mood"] or {},
         stale_beats=columns["stale_beats"],
@@ -300,20 +276,14 @@ def _with_approvals(situation: Situation, authority: AgentAuthority, now: dateti
     return situation.model_copy(update={"approvals": request_views(requests)}) if requests else situation
 
 
-def _permitted(authority: AgentAuthority, now: datetime) -> list[str]:
-    """Return the actions that the agent has a grant of, without those of tools."""
-    return [
-        name
-        for name in ACTIONS
-        if (startable(authority, now) if name == START_WORKFLOW else _permits(authority, now, name))
-    ]
-
-
 def _permits(authority: AgentAuthority, now: datetime, action: str) -> bool:
+    """Return whether the agent has a grant of an action."""
+    if action == START_WORKFLOW:
+        return bool(startable(authority, now))
     return authority.permits(action_resource(action), now=now)
 
 
-def missing_actions(*, has_public_channel: bool) -> dict[str, str]:
+def _missing_actions(*, has_public_channel: bool) -> dict[str, str]:
     """Return the actions that agents cannot execute in this installation, each with the missing requirement."""
     missing: dict[str, str] = {}
     if without := web_missing():

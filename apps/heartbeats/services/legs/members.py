@@ -1,22 +1,26 @@
-"""Leases, and the leased heartbeats that are the members of a batch."""
+"""Leases, and leased heartbeats: the members of a batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.agents.services.identity_column import AgentIdentity
-from apps.calls.models import CallStatus
 from apps.heartbeats.models import HeartbeatStatus
 from arbor.authority.authorization import AgentAuthority
+from arbor.errors import ArborError
 from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
-from arbor.pipeline.engine import Checkpoint, NodeOutcome, Progress, ProgressStatus, StepRecord
+from arbor.pipeline.engine import Checkpoint, NodeOutcome, Progress, ProgressStatus, Run, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.values import Graph
+
+#: An agent, and the epoch of its lease.
+type LeaseToken = tuple[UUID, int]
 
 _ENDED = {
     NodeOutcome.SUCCESS: HeartbeatStatus.DONE,
@@ -27,9 +31,8 @@ _ENDED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Lease:
-    """The right to run an agent's heartbeat: its schedule row, locked."""
+class Lease(NamedTuple):
+    """The right to run an agent's heartbeat: the locked row of its schedule."""
 
     agent_id: UUID
     epoch: int
@@ -63,37 +66,7 @@ class LeasedAgent:
         return load_graph(self.pipeline or heartbeat_text(), handlers=HANDLERS)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LastCall:
-    """The latest call of a heartbeat; all None if it has none."""
-
-    id: UUID | None
-    #: A `CallStatus`.
-    status: str | None
-    reply: str | None
-    error: str | None
-    error_kind: str | None
-
-    @property
-    def has_ended(self) -> bool:
-        """Return whether the call is complete or failed."""
-        return self.status in (CallStatus.COMPLETE, CallStatus.FAILED)
-
-    @property
-    def result(self) -> EndedCall:
-        """Return the result of an ended call."""
-        assert self.id is not None
-        return EndedCall(
-            call_id=self.id,
-            complete=self.status == CallStatus.COMPLETE,
-            text=self.reply or "",
-            error=self.error or "",
-            error_kind=self.error_kind or "",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OpenHeartbeat:
+class OpenHeartbeat(NamedTuple):
     """A stored heartbeat that has begun and not ended."""
 
     id: UUID
@@ -110,22 +83,16 @@ class OpenHeartbeat:
     situation: bytes
     #: Whether the stored record has actions.
     acted: bool
-    call: LastCall
+    #: The result of the call that the heartbeat waits for, once the call has ended.
+    answer: EndedCall | None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the heartbeat waits for a call."""
+        return self.status == HeartbeatStatus.WAITING
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Due:
-    """A heartbeat to start or resume under a lease."""
-
-    lease: Lease
-    agent: LeasedAgent
-    #: None for a new heartbeat.
-    open: OpenHeartbeat | None = None
-    #: The result that an open heartbeat waited for.
-    result: EndedCall | None = None
-
-
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, eq=False)
 class LeasedHeartbeat:
     """A heartbeat leased by this worker, from its checkpoint to its next suspension or end."""
 
@@ -134,9 +101,8 @@ class LeasedHeartbeat:
     epoch: int
     slot_at: datetime
     trigger: str
-    #: None for a heartbeat that is only to be ended.
-    checkpoint: Checkpoint[HeartbeatState] | None = None
-    result: EndedCall | None = None
+    #: The row of a heartbeat to resume; None for a new one.
+    stored: OpenHeartbeat | None = None
     #: The number of the checkpoint; None before the heartbeat has a row.
     step: int | None = None
     #: The situation in the heartbeat's row.
@@ -147,20 +113,37 @@ class LeasedHeartbeat:
     elapsed_ms: float = 0.0
     #: Whether actions were committed in an earlier leg.
     acted: bool = False
-    progress: Progress[HeartbeatState] | None = None
+    #: Set when the heartbeat is loaded, not for one that is only to be ended: where its leg begins, and its running pipeline.
+    checkpoint: Checkpoint[HeartbeatState] = field(init=False, repr=False)
+    pipeline: Run[HeartbeatState] = field(init=False, repr=False)
+    #: The need that the pipeline waits for; None at the end of the leg.
+    need: Any = None
+    #: Set at the end of the leg.
+    progress: Progress[HeartbeatState] = field(init=False, repr=False)
 
     @property
-    def heartbeat(self) -> HeartbeatState | None:
-        """Return the current state of the heartbeat."""
-        if self.progress is not None:
-            return self.progress.checkpoint.state
-        return self.checkpoint.state if self.checkpoint is not None else None
+    def source(self) -> str:
+        """Return the source that rows of this heartbeat record."""
+        return f"heartbeat:{self.heartbeat_id}"
+
+    @property
+    def heartbeat(self) -> HeartbeatState:
+        """Return the state of the heartbeat at the end of the leg."""
+        return self.progress.checkpoint.state
 
     @property
     def ended_as(self) -> HeartbeatStatus | None:
         """Return the status of an ended heartbeat; None if it is suspended."""
-        progress = self.progress
-        assert progress is not None
-        if progress.status is ProgressStatus.SUSPENDED:
+        if self.progress.status is ProgressStatus.SUSPENDED:
             return None
-        return _ENDED[progress.outcome or NodeOutcome.FAILURE]
+        return _ENDED[self.progress.outcome or NodeOutcome.FAILURE]
+
+    def resume(self, answer: Any) -> None:
+        """Send an answer to the pipeline, or raise an error in it; run to the next need or the end of the leg."""
+        try:
+            if isinstance(answer, ArborError):
+                self.need = self.pipeline.throw(answer)
+            else:
+                self.need = self.pipeline.send(answer)
+        except StopIteration as stop:
+            self.need, self.progress = None, stop.value

@@ -9,15 +9,16 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.services.legs.tendencies import TENDENCY_COLUMNS, propose_tendencies
 from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
+from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MOST_KEPT, Pattern, patterns
 from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
-from arbor.selves.values import AspectKind, BeliefCategory
+from arbor.selves.tendencies import Tendency, band, tendencies
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 # Seed 000, 5: the conditions of a promotion.
 OLD_ENOUGH_DAYS = 3
@@ -27,12 +28,14 @@ RELEVANT_ENOUGH = 0.5
 #: The most of each in one run, so that one run does not fill the queue.
 MOST_PROMOTED = 3
 MOST_PATTERNS = 2
-# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the
-# heartbeats looked back, and the most in one run.
+# Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the number of
+# latest heartbeats in which they were activated, and the most in one run.
 CLUSTER_SIZE = 10
 MOST_INSIGHTS = 5
-LOOKBACK_BEATS = 5
+LOOKBACK_HEARTBEATS = 5
 MOST_PRECONSCIOUS = 3
+#: The most proposals of traits and capabilities in one run.
+MOST_TENDENCIES = 2
 #: The source of these proposals.
 SOURCE = "consolidation"
 
@@ -128,7 +131,12 @@ SELECT
         AND created_at < now() - %(pending_for)s) AS overdue,
     (SELECT coalesce(json_object_agg(kind, threshold), '{{}}') FROM selves_calibration
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND kind IN ('pattern', 'learning')) AS thresholds,
-    {TENDENCY_COLUMNS}
+    (SELECT learned FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS learned,
+    (SELECT coalesce(json_agg(json_build_array(kind, content, strength, status)), '[]') FROM selves_identityaspect
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND kind IN ('trait', 'capability')) AS qualities,
+    (SELECT coalesce(json_agg(p.change->>'tendency'), '[]') FROM selves_proposal p
+        WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind = 'identity' AND p.change ? 'tendency'
+    ) AS known_tendencies
 """  # noqa: S608 (no external input)
 
 
@@ -154,8 +162,11 @@ class _PromotionCandidates(NamedTuple):
     preconscious: list[dict[str, Any]]
     overdue: int
     thresholds: dict[str, float]
+    #: Packed: the attempts and successes of each action.
     learned: bytes | None
+    #: The traits and capabilities that the agent has or had: (kind, content, strength, status).
     qualities: Sequence[Sequence[Any]]
+    #: The keys of all tendencies that were proposed before, rejected ones too.
     known_tendencies: list[str]
 
 
@@ -171,13 +182,7 @@ def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
     proposals = [
         *(_promotion(memory) for memory in found.memories),
         *_habits(found),
-        *propose_tendencies(
-            actions=found.actions,
-            learned=found.learned,
-            qualities=found.qualities,
-            known=found.known_tendencies,
-            source=SOURCE,
-        ),
+        *_tendencies(found),
         *(_insight(cluster) for cluster in found.clusters),
         *(_preconscious(memory) for memory in found.preconscious),
     ]
@@ -188,26 +193,33 @@ def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
     )
 
 
+def condition_values() -> dict[str, Any]:
+    """Return the parameters of the conditions of a promotion."""
+    return {
+        "recalled": RECALLED_ENOUGH,
+        "sure": SURE_ENOUGH,
+        "days": OLD_ENOUGH_DAYS,
+        "relevant": RELEVANT_ENOUGH,
+        "own_roles": list(OWN_ROLES),
+        "own_sources": [f"{beginning}%" for beginning in OWN_SOURCES],
+    }
+
+
 def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
     (row,) = fetch(
         _CANDIDATES,
         agent=agent_id,
-        recalled=RECALLED_ENOUGH,
-        sure=SURE_ENOUGH,
-        days=OLD_ENOUGH_DAYS,
-        relevant=RELEVANT_ENOUGH,
         most=MOST_PROMOTED,
         max_actions=MAX_ACTIONS_READ,
         cluster_size=CLUSTER_SIZE,
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MOST_INSIGHTS,
-        lookback=LOOKBACK_BEATS,
+        lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
         most_preconscious=MOST_PRECONSCIOUS,
         pending_for=PENDING_FOR,
         most_evidence=MOST_EVIDENCE,
-        own_roles=list(OWN_ROLES),
-        own_sources=[f"{beginning}%" for beginning in OWN_SOURCES],
+        **condition_values(),
     )
     return _PromotionCandidates(*row)
 
@@ -232,6 +244,41 @@ def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
         source=SOURCE,
         change={"pattern": habit.key},
     )
+
+
+def _tendencies(found: _PromotionCandidates) -> list[NewProposal]:
+    """Propose the surest traits and capabilities that are new to the agent, or have another strength now.
+
+    A trait or capability that was dropped is not proposed again.
+    """
+    existing = {(kind, content): (strength, status) for kind, content, strength, status in found.qualities}
+    new = [
+        tendency
+        for tendency in tendencies(found.actions, unpack(found.learned) if found.learned else {})
+        if tendency.key not in found.known_tendencies
+        and _is_news(tendency, existing.get((tendency.kind, tendency.name)))
+    ]
+    return [
+        NewProposal(
+            kind=ProposalKind.IDENTITY,
+            content=tendency.name,
+            confidence=tendency.confidence,
+            source=SOURCE,
+            change={
+                "aspect": tendency.kind.value,
+                "strength": tendency.strength,
+                "tendency": tendency.key,
+            },
+        )
+        for tendency in new[:MOST_TENDENCIES]
+    ]
+
+
+def _is_news(tendency: Tendency, existing: tuple[float, str] | None) -> bool:
+    if existing is None:
+        return True
+    strength, status = existing
+    return status != BeliefStatus.DROPPED and band(strength) != band(tendency.strength)
 
 
 def _insight(cluster: dict[str, Any]) -> NewProposal:

@@ -8,8 +8,7 @@ each heartbeat runs alone, so that the error ends only its own heartbeat.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,10 +16,10 @@ import structlog
 from django.db import InterfaceError, OperationalError, connections
 
 from apps.heartbeats.services.legs.committing import commit, fail
-from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed, Refusal, embeds_elsewhere, next_kind
+from apps.heartbeats.services.legs.fetching import Fetcher, embeds_elsewhere, next_kind
 from apps.heartbeats.services.legs.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.legs.loading import load_batch
-from apps.heartbeats.services.legs.members import LeasedHeartbeat
+from apps.heartbeats.services.legs.members import LeasedHeartbeat, LeaseToken
 from apps.providers import token_counters
 from apps.queues import MAX_BATCH_SIZE
 from apps.signals.services.emission import collected_signals
@@ -28,15 +27,13 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import HANDLERS
-from arbor.pipeline.engine import Progress, advance
+from arbor.pipeline.engine import advance
 from arbor.signals import Signal
 
 log = structlog.get_logger(__name__)
 
-type LeaseToken = tuple[UUID, int]
-
+_DATABASE_ERRORS = (OperationalError, InterfaceError)
 #: Milliseconds of a leg, about: its locks block others.
 LEG_MS = 150.0
 #: The weight of the latest leg in the pace, for a full batch.
@@ -61,10 +58,6 @@ class BatchSizer:
 
 
 _batch_sizer = BatchSizer()
-
-
-class BatchFailed(Exception):
-    """A batch of several heartbeats failed; nothing was written."""
 
 
 def advance_heartbeats(
@@ -107,15 +100,18 @@ def _advance_batch(
         leg = _Leg(tenant_id, leases, clock, running)
         try:
             return leg.run()
-        except BatchFailed as failed:
-            log.warning("batch_failed", heartbeats=len(leases), error=repr(failed.__cause__))
+        except Exception as error:
+            if isinstance(error, _DATABASE_ERRORS) and not connections[APP].is_usable():
+                raise
+            # Nothing was written: the heartbeats run one by one.
+            log.warning("batch_failed", heartbeats=len(leases), error=repr(error))
             running = leg.running
     advanced: set[UUID] = set()
     for lease in leases:
         try:
             if _advance_one(tenant_id, lease, clock, running):
                 advanced.add(lease[0])
-        except (OperationalError, InterfaceError) as fault:
+        except _DATABASE_ERRORS as fault:
             if not connections[APP].is_usable():
                 raise
             # A deadlock or lock timeout: this heartbeat is reclaimed when its lease expires, the others go on.
@@ -136,7 +132,7 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
     except StaleLease:
         log.warning("lease_lost", agent_id=str(agent_id), epoch=epoch)
         return False
-    except (OperationalError, InterfaceError):
+    except _DATABASE_ERRORS:
         # A database error: the heartbeat is reclaimed when its lease expires.
         raise
     except Exception as error:
@@ -147,25 +143,6 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
             if member is not None:
                 fail(member, error)
     return True
-
-
-@dataclass(slots=True, eq=False)
-class _RunningPipeline:
-    """A running pipeline: its generator, and the need that it waits for."""
-
-    member: LeasedHeartbeat
-    steps: Generator[Any, Any, Progress[HeartbeatState]]
-    need: Any = None
-
-    def resume(self, answer: Any) -> None:
-        """Send an answer; run to the next need or the end of the leg."""
-        try:
-            if isinstance(answer, Refusal):
-                self.need = self.steps.throw(answer.error)
-            else:
-                self.need = self.steps.send(answer)
-        except StopIteration as stop:
-            self.need, self.member.progress = None, stop.value
 
 
 class _Leg:
@@ -180,104 +157,81 @@ class _Leg:
         self.running = set(running)
         self._clock = clock
         self._fetcher = Fetcher(tenant_id, clock.now())
-        self._pipelines: list[_RunningPipeline] = []
         self._spent_s = 0.0
 
     def run(self) -> set[UUID]:
-        """Run the leg. Raises BatchFailed for several heartbeats, the original error for one."""
-        try:
-            return self._run_leg()
-        except (OperationalError, InterfaceError) as error:
-            if len(self._leases) == 1 or not connections[APP].is_usable():
-                raise
-            raise BatchFailed from error
-        except Exception as error:
-            # Nothing was written: the heartbeats run one by one.
-            if len(self._leases) == 1:
-                raise
-            raise BatchFailed from error
-
-    def _run_leg(self) -> set[UUID]:
-        started = time.perf_counter()
-        with tenant_transaction(self._tenant_id, generic_plans=True), collected_signals() as signals:
-            members = load_batch(self._leases, clock=self._clock, running=self.running)
-            self._fetcher.members = members
-            self._pipelines = [self._start(member) for member in members]
-            if len(members) < len(self._leases):
-                log.debug("messages_stale", stale=len(self._leases) - len(members))
-            if not members:
-                return set()
-            for pipeline in self._pipelines:
-                pipeline.resume(None)
-            outside = self._answer_needs()
-            if not outside:
-                self._commit(members, signals, started)
-            else:
-                # A leg that waits for vectors has changed nothing yet.
-                run([member.agent.id for member in members])
-        self.running |= {member.agent.id for member in members}
-        while outside:
-            # Remote embedding, outside any transaction.
-            self._spent_s += time.perf_counter() - started
-            answers = self._fetcher.embed([self._open_need(pipeline) for pipeline in outside])
+        """Run the leg; return the agents whose heartbeats advanced."""
+        members: list[LeasedHeartbeat] = []
+        answers: Mapping[LeasedHeartbeat, Any] | None = None
+        while True:
             started = time.perf_counter()
             with tenant_transaction(self._tenant_id, generic_plans=True), collected_signals() as signals:
-                members = self._drop_lost(fence(members))
+                members = self._load() if answers is None else self._fence(members, answers)
                 if not members:
                     return set()
-                for pipeline, answer in zip(outside, answers, strict=True):
-                    if pipeline in self._pipelines:
-                        pipeline.resume(answer)
-                outside = self._answer_needs()
+                outside = self._answer_needs(members)
                 if not outside:
                     self._commit(members, signals, started)
-        return {member.agent.id for member in members}
+                elif answers is None:
+                    # A leg that waits for vectors has changed nothing yet.
+                    run([member.agent.id for member in members])
+            agents = {member.agent.id for member in members}
+            if not outside:
+                return agents
+            self.running |= agents
+            self._spent_s += time.perf_counter() - started
+            # Remote embedding, outside any transaction.
+            answers = dict(zip(outside, self._fetcher.embed(outside), strict=True))
 
-    def _start(self, member: LeasedHeartbeat) -> _RunningPipeline:
-        assert member.checkpoint is not None
-        steps = advance(
-            member.agent.graph,
-            member.checkpoint,
-            HANDLERS,
-            clock=self._clock,
-            resume_with=member.result,
-            observer=member.steps.append,
-        )
-        return _RunningPipeline(member=member, steps=steps)
-
-    def _drop_lost(self, members: list[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
-        """Drop the heartbeats that another worker has reclaimed; return the others."""
-        current = {member.heartbeat_id for member in members}
-        for pipeline in self._pipelines:
-            if pipeline.member.heartbeat_id not in current:
-                log.warning("lease_lost", agent_id=str(pipeline.member.agent.id), epoch=pipeline.member.epoch)
-        self._pipelines = [
-            pipeline for pipeline in self._pipelines if pipeline.member.heartbeat_id in current
-        ]
+    def _load(self) -> list[LeasedHeartbeat]:
+        """Load the heartbeats, and run each to its first need or the end of its leg."""
+        members = load_batch(self._leases, clock=self._clock, running=self.running)
+        if len(members) < len(self._leases):
+            log.debug("messages_stale", stale=len(self._leases) - len(members))
+        self._fetcher.members = members
+        for member in members:
+            member.pipeline = advance(
+                member.agent.graph,
+                member.checkpoint,
+                HANDLERS,
+                clock=self._clock,
+                resume_with=member.stored.answer if member.stored else None,
+                observer=member.steps.append,
+            )
+            # Starts the generator.
+            member.resume(None)
         return members
 
-    def _answer_needs(self) -> list[_RunningPipeline]:
-        """Answer needs until all legs have ended; return the pipelines that wait for remote vectors."""
-        while waiting := [pipeline for pipeline in self._pipelines if pipeline.need is not None]:
-            kind = next_kind([self._open_need(pipeline) for pipeline in waiting])
-            of_kind = [pipeline for pipeline in waiting if type(pipeline.need) is kind]
-            open_needs = [self._open_need(pipeline) for pipeline in of_kind]
-            answers: Sequence[Any]
-            if kind is not Embedding or not embeds_elsewhere(open_needs):
-                answers = self._fetcher.answer(kind, open_needs)
-            elif self._fetcher.is_committed_to:
-                # Locks must not wait for the network: fall back to words; maintenance embeds new memories.
-                log.warning("embedding_skipped", reason="a transaction is open", heartbeats=len(open_needs))
-                answers = [{} for _ in open_needs]
-            else:
-                self._fetcher.read_meanings(open_needs)
-                return of_kind
-            for pipeline, answer in zip(of_kind, answers, strict=True):
-                pipeline.resume(answer)
-        return []
+    def _fence(
+        self, members: Sequence[LeasedHeartbeat], answers: Mapping[LeasedHeartbeat, Any]
+    ) -> list[LeasedHeartbeat]:
+        """Lock the heartbeats again, drop those that another worker has reclaimed, and resume the others with their answers."""
+        current = self._fetcher.members = fence(members)
+        for member in members:
+            if member not in current:
+                log.warning("lease_lost", agent_id=str(member.agent.id), epoch=member.epoch)
+            elif member in answers:
+                member.resume(answers[member])
+        return current
 
-    def _open_need(self, pipeline: _RunningPipeline) -> OpenNeed:
-        return OpenNeed(member=pipeline.member, need=pipeline.need)
+    def _answer_needs(self, members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
+        """Answer needs until all legs have ended; return the heartbeats that wait for remote vectors."""
+        while waiting := [member for member in members if member.need is not None]:
+            kind = next_kind(waiting)
+            asking = [member for member in waiting if type(member.need) is kind]
+            answers: Sequence[Any]
+            if kind is not Embedding or not embeds_elsewhere(asking):
+                answers = self._fetcher.answer(kind, asking)
+            elif self._fetcher.has_locks:
+                # Locks must not wait for the network: fall back to words; maintenance embeds new memories.
+                log.warning("embedding_skipped", reason="a transaction is open", heartbeats=len(asking))
+                answers = [{} for _ in asking]
+            else:
+                self._fetcher.read_meanings(asking)
+                return asking
+            for member, answer in zip(asking, answers, strict=True):
+                member.resume(answer)
+        return []
 
     def _commit(self, members: Sequence[LeasedHeartbeat], signals: list[Signal], started: float) -> None:
         """Commit; the time until progress is written is divided among the heartbeats."""

@@ -11,6 +11,7 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.signals.services.emission import batch_values
 from arbor.heartbeat.leg_signals import signals_of_leg
+from arbor.heartbeat.state import HeartbeatState
 from arbor.signals import Signal, SignalName, signal
 from arbor.values import replace
 
@@ -20,7 +21,6 @@ def effect_signals(members: Iterable[LeasedHeartbeat], *, levels: Collection[UUI
     return [
         emitted
         for member in members
-        if member.heartbeat is not None and member.checkpoint is not None
         for emitted in signals_of_leg(
             member.checkpoint.state, member.heartbeat, level_changed=member.agent.id in levels
         )
@@ -29,24 +29,21 @@ def effect_signals(members: Iterable[LeasedHeartbeat], *, levels: Collection[UUI
 
 def step_signal(member: LeasedHeartbeat) -> Signal:
     """Return the signal of a heartbeat that waits for a model."""
-    heartbeat, progress = member.heartbeat, member.progress
-    assert heartbeat is not None
-    assert progress is not None
-    assert progress.suspension is not None
+    heartbeat, suspension = member.heartbeat, member.progress.suspension
+    assert suspension is not None
     return signal(
         SignalName.HEARTBEAT_STEP,
         member.agent.id,
         member.heartbeat_id,
         mode=heartbeat.mode,
-        purpose=progress.suspension.kind,
+        purpose=suspension.kind,
         turn=heartbeat.turn,
         steps=len(member.steps),
     )
 
 
-def end_signal(member: LeasedHeartbeat, status: HeartbeatStatus) -> Signal:
-    """Return the signal of the end of a heartbeat."""
-    heartbeat = member.heartbeat
+def end_signal(member: LeasedHeartbeat, status: HeartbeatStatus, heartbeat: HeartbeatState | None) -> Signal:
+    """Return the signal of the end of a heartbeat; its state is None if it was not loaded."""
     return signal(
         SignalName.HEARTBEAT,
         member.agent.id,

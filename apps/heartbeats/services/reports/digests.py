@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from apps.heartbeats.models import Heartbeat
-from apps.signals.services.reading import SignalFilter, read_signals
+from apps.signals.services.reading import SignalFilter, SignalPage, read_signals
 from apps.tenants.statements import fetch
 from arbor.audit.chain import ROW_DIGEST_BYTES, SealedRow
 from arbor.signals import Cursor, SignalName
@@ -19,9 +19,9 @@ MOST_WAITING = 10_000
 _IDS_AT_ONCE = 5_000
 _ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
 
-# The server digests the packed columns where they are, so that their bytes are neither sent nor unpacked. What changes after the end is
-# left out: the memory, which may be removed. A column that comes later must not change the digests of what is sealed: JSON that an older
-# version stored as jsonb, and that is packed without compression since, is digested as jsonb still.
+# The server digests the packed columns, so that their bytes are neither sent nor unpacked. The memory is left out, because it may be
+# removed after the end. Digests of sealed heartbeats must never change: JSON that an older version stored as jsonb, and that a migration
+# packed without compression, is still digested as jsonb.
 AS_SEALED = """CASE get_byte(h.{column}, 0) WHEN 0 THEN convert_from(substring(h.{column} FROM 2), 'UTF8')::jsonb
         ELSE to_jsonb(encode(sha256(h.{column}), 'hex')) END"""
 DIGESTS = f"""
@@ -50,12 +50,9 @@ def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
     In the order of their commits, at most MOST_HEARTBEATS. The signals of their ends give the order, so that a heartbeat writes
     nothing more for its seal. Two statements, and one more for each page of signals without an end.
     """
-    after = Cursor.parse(cursor) if cursor else Cursor()
-    while True:
-        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
-        if page.signals or not page.more:
+    for page in _pages(cursor):
+        if page.signals:
             break
-        after = page.cursor
     ids = _unique(record.heartbeat_id for record in page.signals)
     digests = digest_heartbeats(ids) if ids else {}
     # A heartbeat that is gone was deleted with its agent.
@@ -72,14 +69,21 @@ def ended_within(since: datetime, until: datetime, *, after: UUID | None = None)
 
 def ended_ids_since(cursor: str) -> set[UUID]:
     """Return the heartbeats of the tenant that ended after a cursor among its signals, up to about MOST_WAITING."""
-    after = Cursor.parse(cursor) if cursor else Cursor()
     found: set[UUID] = set()
-    more = True
-    while more and len(found) < MOST_WAITING:
-        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
+    for page in _pages(cursor):
         found.update(_unique(record.heartbeat_id for record in page.signals))
-        after, more = page.cursor, page.more
+        if len(found) >= MOST_WAITING:
+            break
     return found
+
+
+def _pages(cursor: str) -> Iterator[SignalPage]:
+    """Yield the pages of heartbeats' ends after a cursor among the tenant's signals: one at least."""
+    after, more = Cursor.parse(cursor) if cursor else Cursor(), True
+    while more:
+        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
+        yield page
+        after, more = page.cursor, page.more
 
 
 def _unique(ids: Iterable[UUID | None]) -> list[UUID]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from apps.heartbeats.services.legs.promotion import (
@@ -15,11 +14,10 @@ from apps.heartbeats.services.legs.promotion import (
     RECALLED_ENOUGH,
     RELEVANCE,
     RELEVANT_ENOUGH,
-    SURE_ENOUGH,
     THRESHOLD_OF,
+    condition_values,
 )
 from apps.tenants.statements import fetch
-from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 
 #: Candidates shown at most.
 MOST_SHOWN = 200
@@ -30,8 +28,8 @@ _SURE = THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")
 # Facts that were recalled at least once, the nearest to a proposal first. Evidence is looked for last, for the rows shown.
 _NEAREST = f"""
 SELECT m.id, m.content, m.trust, c.count, c.last_at, m.relevance, m.age_days, {EVIDENCED},
-    (SELECT p.status FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
-        AND p.change->>'memory' = m.id::text ORDER BY p.created_at DESC LIMIT 1), m.sure
+    coalesce((SELECT p.status FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
+        AND p.change->>'memory' = m.id::text ORDER BY p.created_at DESC LIMIT 1), ''), m.sure
 FROM (
     SELECT m.*, {_SURE} AS sure, {RELEVANCE} AS relevance, extract(epoch FROM now() - m.created_at)::float8 / 86400 AS age_days
     FROM memories_memory m JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
@@ -44,28 +42,27 @@ FROM (
 """  # noqa: S608 (no external input)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PromotionCandidate:
-    """A fact that may become a proposal, with the conditions of one."""
+class PromotionCandidate(NamedTuple):
+    """A fact that may become a proposal, with the conditions of one: the columns of `_NEAREST`, in their order."""
 
     memory_id: UUID
     content: str
     #: The agent's confidence in it, from 0 to 1.
     trust: float
-    #: The confidence from which on the agent's facts are proposed.
-    needed_trust: float
-    relevance: float
     recalled: int
     recalled_at: datetime | None
+    relevance: float
     age_days: float
     #: Whether something else than the agent's own notes supports it.
     evidenced: bool
     #: The status of the proposal that was made of it; empty: none was.
     proposal: str
+    #: The confidence from which on the agent's facts are proposed.
+    needed_trust: float
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The conditions that are not met yet."""
+        """Return the conditions that are not met yet."""
         return tuple(self._missing())
 
     @property
@@ -91,31 +88,10 @@ def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[Promoti
     rows = fetch(
         _NEAREST,
         agent=agent_id,
-        recalled=RECALLED_ENOUGH,
-        sure=SURE_ENOUGH,
-        days=OLD_ENOUGH_DAYS,
-        relevant=RELEVANT_ENOUGH,
         most=min(limit, MOST_SHOWN),
-        own_roles=list(OWN_ROLES),
-        own_sources=[f"{beginning}%" for beginning in OWN_SOURCES],
+        **condition_values(),
     )
-    candidates = [_candidate(row) for row in rows]
+    candidates = [PromotionCandidate(*row) for row in rows]
     return sorted(
         candidates, key=lambda found: (not found.is_ready, bool(found.proposal), len(found.missing))
-    )
-
-
-def _candidate(row: Sequence[Any]) -> PromotionCandidate:
-    memory_id, content, trust, recalled, recalled_at, relevance, age_days, evidenced, proposal, needed = row
-    return PromotionCandidate(
-        memory_id=memory_id,
-        content=content,
-        trust=trust,
-        needed_trust=needed,
-        relevance=relevance,
-        recalled=recalled,
-        recalled_at=recalled_at,
-        age_days=age_days,
-        evidenced=evidenced,
-        proposal=proposal or "",
     )

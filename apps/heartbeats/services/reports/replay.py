@@ -65,7 +65,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
         _read_only()
         heartbeat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
         if heartbeat is None:
-            raise NotFound(_missing(heartbeat_id))
+            raise NotFound(_missing_message(heartbeat_id))
         if not heartbeat.situation:
             why = f": {heartbeat.reason}" if heartbeat.reason else ""
             raise Invalid(
@@ -82,7 +82,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInp
                 heartbeat_id=heartbeat.id, purpose__in=_REPLAYED, status=CallStatus.COMPLETE
             ).order_by("requested_at", "id")
         )
-        return _found(heartbeat, situation, calls)
+        return _replay_input(heartbeat, situation, calls)
 
 
 def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
@@ -113,12 +113,9 @@ def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
     return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.heartbeat, reply.text))
 
 
-def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> ReplayInput:
-    first_call = calls[0] if calls else None
-    is_stored = first_call is not None and bool(first_call.request)
-    sections = (
-        sections_of(first_call.sections, first_call.request) if first_call is not None and is_stored else []
-    )
+def _replay_input(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> ReplayInput:
+    first = calls[0] if calls and calls[0].request else None
+    sections = sections_of(first.sections, first.request) if first is not None else []
     assert situation.terms is not None
     return ReplayInput(
         id=heartbeat.id,
@@ -136,14 +133,14 @@ def _found(heartbeat: Heartbeat, situation: Situation, calls: list[ExternalCall]
             repairs=heartbeat.repairs,
             window=situation.terms.window
             or window_of(
-                first_call.model if first_call else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
+                calls[0].model if calls else heartbeat.model, otherwise=settings.ARBOR_MODEL_CONTEXT
             ),
             reply_tokens=situation.terms.reply_tokens or settings.ARBOR_MODEL_MAX_TOKENS,
             count=token_counters().get(situation.terms.tokenizer, estimate_tokens),
             boundaries=boundaries_in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=situation_refusals,
         ),
-        request=request_of(first_call.request) if first_call is not None and is_stored else None,
+        request=request_of(first.request) if first is not None else None,
     )
 
 
@@ -167,7 +164,7 @@ def _with_skills(situation: Situation) -> Situation:
     return situation.model_copy(update={"skills": with_texts(situation.skills)})
 
 
-def _missing(heartbeat_id: UUID) -> str:
+def _missing_message(heartbeat_id: UUID) -> str:
     age = settings.ARBOR_HISTORY_AGES[Record.HEARTBEATS]
     text = f"there is no heartbeat {heartbeat_id} in this tenant"
     if age is None:

@@ -29,7 +29,6 @@ from arbor.telemetry import (
     HeartbeatRecord,
     Span,
     SpanExporter,
-    StepTiming,
     heartbeat_spans,
 )
 
@@ -129,20 +128,22 @@ def _calls_of(ids: Sequence[UUID]) -> dict[UUID, list[CallTiming]]:
     ledger = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=[row.id for row in rows])}
     timings: defaultdict[UUID, list[CallTiming]] = defaultdict(list)
     for row in rows:
-        entry = ledger.get(row.id)
         provider, _, model = row.model.partition("/")
+        entry = ledger.get(row.id) or LedgerEntry(
+            provider=provider, model=model, input_tokens=0, output_tokens=0
+        )
         if row.heartbeat_id and row.started_at and row.ended_at:
             timings[row.heartbeat_id].append(
                 CallTiming(
                     id=row.id,
                     purpose=row.purpose,
-                    provider=entry.provider if entry else provider,
-                    model=entry.model if entry else model,
+                    provider=entry.provider,
+                    model=entry.model,
                     started_at=row.started_at,
                     ended_at=row.ended_at,
-                    input_tokens=entry.input_tokens if entry else 0,
-                    cached_tokens=entry.cached_tokens if entry else 0,
-                    output_tokens=entry.output_tokens if entry else 0,
+                    input_tokens=entry.input_tokens,
+                    cached_tokens=entry.cached_tokens,
+                    output_tokens=entry.output_tokens,
                     error_kind=row.error_kind,
                 )
             )
@@ -162,17 +163,7 @@ def _record_of(heartbeat: Heartbeat, slug: str, calls: Sequence[CallTiming]) -> 
         model=heartbeat.model,
         started_at=heartbeat.started_at,
         ended_at=heartbeat.ended_at,
-        steps=[
-            StepTiming(
-                sequence=step.sequence,
-                node=step.node,
-                handler=step.handler,
-                outcome=step.outcome,
-                started_at=step.started_at,
-                duration_ms=step.duration_ms,
-            )
-            for step in steps_of(heartbeat)
-        ],
+        steps=steps_of(heartbeat),
         calls=calls,
         actions=[
             ExecutedAction(

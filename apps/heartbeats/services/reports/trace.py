@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from apps.heartbeats.models import Heartbeat
 from arbor.pipeline.engine import StepRecord
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """One run of a node. A node that waits for a call has two."""
-
-    #: Counts from 1.
-    sequence: int
-    node: str
-    handler: str
-    #: An `Outcome`, or `waiting`.
-    outcome: str
-    #: The changes of the step, one line each.
-    changed: Sequence[str]
-    started_at: datetime
-    duration_ms: float
-
+from arbor.telemetry import RecordedStep
 
 #: Older versions stored further keys, which are ignored.
-_FIELDS = frozenset(field.name for field in fields(Step))
+_FIELDS = frozenset(field.name for field in fields(RecordedStep))
 
 
-def steps_of(heartbeat: Heartbeat) -> list[Step]:
+def steps_of(heartbeat: Heartbeat) -> list[RecordedStep]:
     """Return the steps of a heartbeat, in order."""
     return [
-        Step(
+        RecordedStep(
             **{
                 **{name: value for name, value in step.items() if name in _FIELDS},
                 "started_at": datetime.fromisoformat(step["started_at"]),

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from apps.calls.services.usage import budget_status
+from apps.heartbeats.services.situations.offers import AgentTools
 from apps.heartbeats.services.situations.recent_activity import (
     exhausted_heartbeats_of,
     limits_of,
@@ -16,7 +17,6 @@ from apps.heartbeats.services.situations.recent_activity import (
     used_of,
 )
 from apps.heartbeats.services.situations.self_situation import view_self, with_identity
-from apps.heartbeats.services.situations.tools import AgentTools
 from apps.tenants.packing import unpack_in_json
 from arbor.agents.energy import EnergyTerms
 from arbor.agents.genome import AgentGenome
@@ -42,7 +42,8 @@ type _Columns = Mapping[str, Any]
 
 
 def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | None, now: datetime) -> Opening:
-    activity = columns["pulse"]
+    """Return the facts that a heartbeat begins with, besides its situation."""
+    activity = columns["activity"]
     status = budget_status(limits_of(activity), used_of(activity))
     stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
     mood = situation.mood.valence if columns["mood"] and situation.mood else None
@@ -84,6 +85,7 @@ def situation_of(
     tools: AgentTools,
     now: datetime,
 ) -> Situation:
+    """Return the situation of an agent, as far as it is known without recall."""
     energy = (terms.energy if terms else None) or EnergyTerms()
     budget = budget_of(terms.kind, terms.allowance, energy) if terms else DEFAULT_BUDGET
     default_prices = budget.kind is BudgetKind.ENERGY and not energy.costs
@@ -132,10 +134,10 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
         user_waiting=columns["user_messages"] > 0,
         user_messages=columns["user_messages"],
         hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
-        pending_percepts=columns["pulse"]["percepts"],
+        pending_percepts=columns["activity"]["percepts"],
         published_today=columns["published_today"],
         other_agents=columns["other_agents"],
-        **presence_of(columns["pulse"], last_contact=contact, now=now),
+        **presence_of(columns["activity"], last_contact=contact, now=now),
     )
 
 

@@ -59,41 +59,41 @@ RECENT_ACTIVITY = """
             AND created_at > now() - interval '24 hours' AND audience = 'user'),
         'percepts', waiting.percepts,
         'stuck', (SELECT count(*) FROM goals_intent WHERE tenant_id = a.tenant_id AND agent_id = a.id
-            AND status = 'locked' AND locked_at < now() - %(pulse_stuck)s),
+            AND status = 'locked' AND locked_at < now() - %(activity_stuck)s),
         'stale', (SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE tenant_id = a.tenant_id AND agent_id = a.id
-            AND stale LIMIT %(pulse_counted)s) w),
+            AND stale LIMIT %(activity_counted)s) w),
         'unsummarized', (SELECT count(*) FROM (SELECT ended_at, summarized_at FROM memories_episode
-            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY started_at DESC LIMIT %(pulse_episodes)s) w
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY started_at DESC LIMIT %(activity_episodes)s) w
             WHERE w.ended_at IS NOT NULL AND w.summarized_at IS NULL),
         'beats', (SELECT coalesce(json_agg(json_build_array(status, mode,
-                CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) END,
-                CASE WHEN told THEN left(narrative, %(pulse_narrative)s) END,
-                CASE WHEN told THEN actions END)), '[]')
-            FROM (SELECT b.*, status = 'done' AND %(pulse_told)s >=
-                count(*) FILTER (WHERE status = 'done') OVER (ORDER BY started_at DESC) AS told FROM (
+                CASE WHEN status = 'failed' THEN left(reason, %(activity_reason)s) END,
+                CASE WHEN narrated THEN left(narrative, %(activity_narrative)s) END,
+                CASE WHEN narrated THEN actions END)), '[]')
+            FROM (SELECT b.*, status = 'done' AND %(activity_narrated)s >=
+                count(*) FILTER (WHERE status = 'done') OVER (ORDER BY started_at DESC) AS narrated FROM (
                 SELECT status, mode, reason, narrative, actions, started_at
                 FROM heartbeats_heartbeat WHERE tenant_id = a.tenant_id AND agent_id = a.id AND ended_at IS NOT NULL
-                ORDER BY started_at DESC LIMIT %(pulse_watched)s) b ORDER BY started_at DESC) watched
+                ORDER BY started_at DESC LIMIT %(activity_watched)s) b ORDER BY started_at DESC) watched
         ),
         'energy', CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (
             SELECT coalesce(json_agg(json_build_array(b.energy_start, b.energy_end, b.mode)), '[]') FROM (
                 SELECT energy_start, energy_end, mode FROM heartbeats_heartbeat
                 WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' AND trigger <> 'cycle'
-                ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) END
-    ) AS pulse
+                ORDER BY started_at DESC LIMIT %(activity_watched)s) b) END
+    ) AS activity
 """
 
 
 def recent_activity_values() -> dict[str, Any]:
     """Return the parameters of RECENT_ACTIVITY."""
     return {
-        "pulse_counted": _COUNTED,
-        "pulse_episodes": _EPISODES,
-        "pulse_stuck": STUCK_AFTER,
-        "pulse_reason": _REASON,
-        "pulse_told": NARRATIVES_READ,
-        "pulse_narrative": _NARRATIVE,
-        "pulse_watched": BEATS_WATCHED,
+        "activity_counted": _COUNTED,
+        "activity_episodes": _EPISODES,
+        "activity_stuck": STUCK_AFTER,
+        "activity_reason": _REASON,
+        "activity_narrated": NARRATIVES_READ,
+        "activity_narrative": _NARRATIVE,
+        "activity_watched": BEATS_WATCHED,
     }
 
 

@@ -40,7 +40,7 @@ CONTRADICTIONS_SHOWN = 3
 #: clear which of them is right. One that is doubted falls below, unless the other was trusted less before.
 EVENLY_TRUSTED = 0.65
 #: The latest experiences, which lessons are chosen from and successes are counted in.
-EXPERIENCES_LOOKED_AT = 40
+EXPERIENCES_READ = 40
 
 #: `a` is the agent's row, `s` its state.
 SELF_COLUMNS = f"""
@@ -96,7 +96,7 @@ SELF_COLUMNS = f"""
     ) boundary) AS boundaries,
     (SELECT coalesce(json_agg(experience), '[]') FROM (
         SELECT action, left(about, 200) AS about, outcome, lesson, tick FROM selves_experience
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY tick DESC, id LIMIT %(experiences_looked_at)s
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY tick DESC, id LIMIT %(experiences_read)s
     ) experience) AS experiences,
     (SELECT coalesce(json_agg(peer), '[]') FROM (
         SELECT name, peer_id, competence, reliability, interests, interactions, successes, last_tick,
@@ -118,7 +118,7 @@ def self_values() -> dict[str, Any]:
         "evenly_trusted": EVENLY_TRUSTED,
         "proposals": PROPOSALS_SHOWN,
         "preferences": MAX_PREFERENCES,
-        "experiences_looked_at": EXPERIENCES_LOOKED_AT,
+        "experiences_read": EXPERIENCES_READ,
         "peers": PEERS_SHOWN,
     }
 
@@ -160,12 +160,12 @@ def with_identity(situation: Situation, columns: Mapping[str, Any]) -> Situation
 
 
 def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:
-    heard = {percept["kind"] for percept in columns["percepts"]}
+    kinds = {percept["kind"] for percept in columns["percepts"]}
     return PeerView(
         name=row["name"],
         peer_id=row["peer_id"] or "",
         present=row["present"]
-        or (row["peer_id"] is None and row["name"] == USER and "user_message" in heard),
+        or (row["peer_id"] is None and row["name"] == USER and "user_message" in kinds),
         trust=trust(
             successes=row["successes"],
             interactions=row["interactions"],

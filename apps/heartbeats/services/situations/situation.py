@@ -128,7 +128,7 @@ LEFT JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT count(*) AS percepts, count(*) FILTER (WHERE kind = 'user_message') AS user_messages FROM (
         SELECT kind FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL
-        ORDER BY kind = 'user_message' DESC LIMIT %(pulse_counted)s
+        ORDER BY kind = 'user_message' DESC LIMIT %(activity_counted)s
     ) percept
 ) waiting
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])

@@ -15,7 +15,7 @@ from django.db import connections
 
 from apps.agents.models import Agent, ScheduleState
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.legs.fetching import Fetcher, OpenNeed
+from apps.heartbeats.services.legs.fetching import Fetcher
 from apps.memories.models import Memory, Mind
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
@@ -87,11 +87,11 @@ def create_mind(agent: Agent) -> None:
 
 def vectors_of(tenant: Tenant, step: Steps[HeartbeatState]) -> HeartbeatState:
     """Run a step that needs vectors, which the embedders make outside of any transaction."""
-    member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id))
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
 
     def answer(need: Any) -> Mapping[str, Any]:
-        (vectors,) = fetcher.embed([OpenNeed(member=member, need=need)])
+        member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id), need=need)
+        (vectors,) = fetcher.embed([member])
         return dict(vectors)
 
     return run_alone(step, answer).state

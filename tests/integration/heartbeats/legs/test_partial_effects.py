@@ -39,7 +39,7 @@ def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
     """Check that the agent's heartbeat has failed, was charged for, and has consumed its percepts; return it."""
     (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
-    assert heartbeat.reason.endswith("(what it did before stands)")
+    assert heartbeat.reason.endswith("(its earlier actions remain)")
     assert (heartbeat.energy_start, heartbeat.energy_end) == (20.0, 20.0 - spent)
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
