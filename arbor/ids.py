@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 _lock = threading.Lock()
-_last_tick = 0
+_last_time_step = 0
 
 
-def next_tick() -> int:
-    """Return the time in steps of 1/4096 ms, of 60 bits, greater than any tick that this process returned before."""
-    global _last_tick
-    tick = (time.time_ns() << 12) // 1_000_000
+def next_time_step() -> int:
+    """Return the time in steps of 1/4096 ms, of 60 bits, greater than any step that this process returned before."""
+    global _last_time_step
+    step = (time.time_ns() << 12) // 1_000_000
     with _lock:
-        _last_tick = tick = max(tick, _last_tick + 1)
-    return tick
+        _last_time_step = step = max(step, _last_time_step + 1)
+    return step
 
 
 def uuid7() -> UUID:
@@ -27,10 +27,10 @@ def uuid7() -> UUID:
     The first 60 free bits are the time in steps of 1/4096 ms, so rows made in order sort in order; new rows land at
     the right edge of a B-tree, and inserting many touches few pages. The last 62 bits are random.
     """
-    tick = next_tick()
-    value = (tick >> 12) << 80
+    step = next_time_step()
+    value = (step >> 12) << 80
     value |= 0x7 << 76
-    value |= (tick & 0xFFF) << 64
+    value |= (step & 0xFFF) << 64
     value |= 0b10 << 62
     value |= secrets.randbits(62)
     return UUID(int=value)

@@ -14,9 +14,9 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.views import (
+    ActionTallyView,
     AspectView,
     BeliefView,
-    CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
@@ -162,7 +162,7 @@ class LoadedAgent:
     stale_beats: int
     peers: Sequence[PeerView]
     preferences: Sequence[PreferenceView]
-    capabilities: Sequence[CapabilityView]
+    capabilities: Sequence[ActionTallyView]
     experiences: Sequence[ExperienceView]
     #: Pending proposals.
     proposals: Sequence[ProposalView]

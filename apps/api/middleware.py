@@ -23,7 +23,7 @@ from apps.api.versions import etag_of
 log = structlog.get_logger(__name__)
 
 #: Operations of OpenAI's protocol answer errors in the shape of the protocol.
-_OPENAI_PATH, _OPENAI_ERROR = "/v1/", "application/json"
+_OPENAI_PATH, _OPENAI_CONTENT_TYPE = "/v1/", "application/json"
 _DETAILS = {404: "there is nothing here", 405: "the path has no such method"}
 
 
@@ -118,7 +118,7 @@ def _add_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 def _shape_error(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Return an error in the shape of the protocol of its path, also if Django itself answered, such as for an unknown path."""
     status, content_type = response.status_code, response.headers.get("Content-Type", "")
-    if content_type == _OPENAI_ERROR:
+    if content_type == _OPENAI_CONTENT_TYPE:
         return response
     if request.path.startswith(_OPENAI_PATH):
         answer = unknown_operation(request, status=status)

@@ -20,8 +20,8 @@ from arbor.goals.values import GoalLayer
 from arbor.heartbeat.focus import focus_text
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, WEBHOOK, Situation
 from arbor.heartbeat.views import (
+    ActionTallyView,
     AttemptView,
-    CapabilityView,
     ExperienceView,
     PrecedentView,
     PublicationView,
@@ -152,7 +152,7 @@ def choose_lessons(experiences: Sequence[ExperienceView], work: Sequence[str] = 
     return lessons[:EXPERIENCES_SHOWN]
 
 
-def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[CapabilityView]:
+def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[ActionTallyView]:
     """Return what succeeded and failed in situations like this one, by action, the most often tried first."""
     alike = [experience for experience in experiences if _is_like(experience, work)]
     attempts = Counter(experience.action for experience in alike)
@@ -160,7 +160,7 @@ def tally(experiences: Iterable[ExperienceView], work: Sequence[str]) -> list[Ca
         experience.action for experience in alike if experience.outcome == ExperienceOutcome.SUCCESS
     )
     tallies = [
-        CapabilityView(action=action, attempts=count, successes=successes[action])
+        ActionTallyView(action=action, attempts=count, successes=successes[action])
         for action, count in attempts.items()
     ]
     tallies.sort(key=lambda entry: (-entry.attempts, entry.action))

@@ -55,12 +55,12 @@ class RecordedHeartbeat:
     #: Tokens of the model's window and of its longest reply.
     window: int
     reply_tokens: int
-    #: Counts tokens as it did when the prompt was built.
+    #: The counter of tokens that the prompt was built with.
     count: CountTokens = estimate_tokens
     #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
     reflexes: ReflexTerms = DEFAULT_TERMS
-    #: Returns the reasons, by action, for which it was too soon.
+    #: Returns, by action, the reasons to refuse an action as too soon.
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
 
@@ -181,9 +181,9 @@ def _read_replies(
             unreadable += 1
             continue
         reply, left_over = within_heartbeat(earlier, parsed.reply)
-        reply, crossings = apply_boundaries_to_reply(reply, boundaries)
+        reply, matches = apply_boundaries_to_reply(reply, boundaries)
         dropped += [
-            item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(crossings))
+            item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(matches))
         ]
         repairs += parsed.repairs
         turns.append(reply)

@@ -17,10 +17,10 @@ from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import (
+    ActionTallyView,
     AspectView,
     AttemptView,
     BeliefView,
-    CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
@@ -276,10 +276,10 @@ class Situation(SituationPart):
     #: Heartbeats in a row without news.
     stale_beats: int = 0
     #: The actions with the most failures first.
-    capabilities: list[CapabilityView] = []
+    capabilities: list[ActionTallyView] = []
     experiences: list[ExperienceView] = []
     #: What succeeded in situations like this one.
-    tallies: Sparse[CapabilityView] = []
+    tallies: Sparse[ActionTallyView] = []
     #: Earlier attempts at tasks like the new ones, failed ones first.
     attempts: Sparse[AttemptView] = []
     #: Decisions of people about requests like those at hand, denials first.

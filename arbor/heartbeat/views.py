@@ -140,7 +140,7 @@ class PreferenceView(SituationPart):
     value: str
 
 
-class CapabilityView(SituationPart):
+class ActionTallyView(SituationPart):
     """Attempts and successes of an action, ever or in situations like this one."""
 
     action: str

@@ -1,4 +1,4 @@
-"""Heartbeats, conversations and messages."""
+"""Heartbeats, conversations, messages and tool servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
 #: because heartbeats that follow each other by seconds bring nothing new. Its other heartbeats call no model.
 ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
 ARBOR_REFLECT_PAUSE = timedelta(seconds=env.float("ARBOR_REFLECT_PAUSE_S", default=3600))
-#: While heartbeats wait for a worker, due agents are claimed after a second, so that they share a batch.
+#: The period of the search for due agents.
 ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=0.25))
 
 # --- Conversations --------------------------------------------------------------------------------------
@@ -62,10 +62,13 @@ MAILERS = mailers(
 #: Whether webhooks may use http, and private addresses such as a receiver's on this machine.
 ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
+#: The period of the search for due messages, and for messages whose worker died.
+ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
+
+# --- Tool servers ---------------------------------------------------------------------------------------
+
 #: Whether tool servers may use http, and private addresses; the most seconds of a call or listing, and the most bytes of an answer.
 ARBOR_MCP_ALLOW_HTTP = env.bool("ARBOR_MCP_ALLOW_HTTP", default=False)
 ARBOR_MCP_ALLOW_PRIVATE = env.bool("ARBOR_MCP_ALLOW_PRIVATE", default=False)
 ARBOR_MCP_DEADLINE_S = env.float("ARBOR_MCP_DEADLINE_S", default=30.0)
 ARBOR_MCP_RESULT_BYTES = env.int("ARBOR_MCP_RESULT_BYTES", default=1_000_000)
-#: The period of the search for due messages, and for messages whose worker died.
-ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))

@@ -21,8 +21,8 @@ CHARACTER = {
     "traits": [{"name": "dry", "intensity": 0.3}],
     "values": ["candor", "finishing"],
 }
-#: Columns of a heartbeat: an action, with the keys that newer versions leave out, and a change of a goal.
-ACTS: dict[str, Any] = {
+#: JSON columns of a heartbeat: an action, with the keys that newer versions leave out, and a change of a goal.
+HEARTBEAT_COLUMNS: dict[str, Any] = {
     "actions": [
         {
             "index": 0,
@@ -178,7 +178,7 @@ def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> tuple[An
         narrative="I asked about the ferry.",
         memory=memory,
         trace=[{"node": "observe"}],
-        **ACTS,
+        **HEARTBEAT_COLUMNS,
         started_at=THEN,
         ended_at=THEN,
     )
@@ -223,7 +223,7 @@ def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> tuple[An
 
 
 def _create_self(own: Any, agent: Any, peer: Any) -> None:
-    """Create models of an agent and of two people, one of them an agent's namesake, and a change of the self."""
+    """Create models of an agent and of two people, and a change of the self."""
     own("selves.PeerModel", agent=agent, name=peer.name, peer=peer, interactions=4, successes=3)
     own("selves.PeerModel", agent=agent, name="Bo", interactions=2, successes=1)
     own("selves.PeerModel", agent=agent, name="ann")
@@ -239,7 +239,7 @@ def _create_self(own: Any, agent: Any, peer: Any) -> None:
 
 
 def _create_values(own: Any, agent: Any, memory: Any) -> None:
-    """Create values as beliefs, one of them with evidence and one dropped, and another belief that was revised."""
+    """Create one value as an aspect and three as beliefs, one dropped and one with evidence, and another belief that was revised."""
 
     def belief(statement: str, category: str, **values: Any) -> Any:
         return own(

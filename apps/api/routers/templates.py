@@ -36,7 +36,7 @@ class TemplateResource(Schema):
     description: str
     trust_tier: str
     actions: list[str]
-    fault: str = Field(description="Why this version of Arbor cannot read it; empty: it can.")
+    fault: str = Field(description="Why this version of Arbor cannot read the template; empty if it can.")
 
     @classmethod
     def of(cls, template: FoundTemplate | UnreadableTemplate) -> TemplateResource:
@@ -64,7 +64,7 @@ class TemplateInput(Input):
 
 
 class TemplateCheck(Schema):
-    """A valid template's name."""
+    """The name and version of a valid template."""
 
     name: str
     version: str

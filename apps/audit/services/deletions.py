@@ -40,7 +40,7 @@ def record_age_deletion(chain: AuditChain, rows: DeletedRows, *, until: datetime
 def recorded_deletions(chain: AuditChain, *, after: Seal | None, now: datetime) -> dict[UUID, Deletion]:
     """Return the deletions that the audit records of a chain after a seal describe, by the records' ids. One statement.
 
-    A record with a time in the future counts as one of now: it would explain missing rows that are too young to be deleted.
+    A time in the future is replaced by now; otherwise a forged record could explain the loss of rows too young to be deleted.
     """
     actions = [AuditAction.AUDIT_DELETED, AuditAction.AGENT_DESTROYED]
     # A position after that of the running transaction is forged, and would never be sealed.

@@ -160,7 +160,10 @@ def _claim(document_id: UUID, tenant_id: UUID) -> _ClaimedDocument | None:
             document_id=document_id, tenant_id=tenant_id, lease=lease, name=document.name, version=version
         )
     if document.failures >= MAX_ATTEMPTS:
-        _settle_failure(claimed, f"{document.failures} workers ended while they indexed it")
+        _settle_failure(
+            claimed,
+            f"{document.failures} attempts failed; in the last one the worker ended before the document was indexed",
+        )
         return None
     return claimed
 
@@ -262,7 +265,7 @@ def _settle(document: Document, status: IndexingStatus, error: str) -> None:
 
 def _settle_failure(claimed: _ClaimedDocument, error: str) -> IndexedDocument | None:
     """Record that the version cannot be indexed; passages of the version before stay."""
-    log.info("document_unreadable", document_id=str(claimed.document_id), error=error)
+    log.info("document_failed", document_id=str(claimed.document_id), error=error)
     try:
         with tenant_transaction(claimed.tenant_id):
             document = _locked(claimed)

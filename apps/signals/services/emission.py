@@ -14,15 +14,15 @@ from django.db import connections
 from apps.tenants.packing import pack
 from apps.tenants.scope import OPS
 from apps.tenants.statements import change
-from arbor.ids import next_tick
+from arbor.ids import next_time_step
 from arbor.signals import Signal
 
 #: The rows of `batch_values`, for a statement that writes signals with other rows.
 INSERT_BATCHES = """
 INSERT INTO signals_signalbatch (tenant_id, id, agent_id, heartbeat_id, at, signals)
-SELECT %(tenant)s, signals_row_id(s.tick), s.agent_id, s.heartbeat_id, now(), s.signals
-FROM unnest(%(signal_ticks)s::bigint[], %(signal_agents)s::uuid[], %(signal_heartbeats)s::uuid[], %(signals)s::bytea[])
-    AS s (tick, agent_id, heartbeat_id, signals)
+SELECT %(tenant)s, signals_row_id(s.time_step), s.agent_id, s.heartbeat_id, now(), s.signals
+FROM unnest(%(signal_time_steps)s::bigint[], %(signal_agents)s::uuid[], %(signal_heartbeats)s::uuid[], %(signals)s::bytea[])
+    AS s (time_step, agent_id, heartbeat_id, signals)
 """
 
 _collector: ContextVar[list[Signal] | None] = ContextVar("arbor_signal_collector", default=None)
@@ -76,17 +76,17 @@ def dropped_on_error() -> Iterator[None]:
 
 def batch_values(signals: Iterable[Signal]) -> dict[str, list[Any]]:
     """Return the parameters of INSERT_BATCHES: a row for each run of consecutive signals of one agent and heartbeat."""
-    ticks: list[int] = []
+    time_steps: list[int] = []
     agents: list[UUID | None] = []
     heartbeats: list[UUID | None] = []
     packed: list[bytes] = []
     for (agent_id, heartbeat_id), batch in groupby(signals, key=_source):
-        ticks.append(next_tick())
+        time_steps.append(next_time_step())
         agents.append(agent_id)
         heartbeats.append(heartbeat_id)
         packed.append(pack([[signal.name.value, signal.data] for signal in batch]))
     return {
-        "signal_ticks": ticks,
+        "signal_time_steps": time_steps,
         "signal_agents": agents,
         "signal_heartbeats": heartbeats,
         "signals": packed,

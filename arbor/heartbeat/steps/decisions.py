@@ -94,14 +94,14 @@ def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 def _check_reply(heartbeat: HeartbeatState, *, vectors: Mapping[str, Vector] | None) -> HeartbeatState:
     """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
-    reply, crossings = apply_boundaries_to_reply(
+    reply, matches = apply_boundaries_to_reply(
         heartbeat.reply_or_empty, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
     )
     # The check by meaning repeats accepted matches by words, which are recorded already.
-    new = [match for match in crossings if match.reason or match not in heartbeat.crossings]
+    new = [match for match in matches if match.reason or match not in heartbeat.crossings]
     if not new:
         return heartbeat
-    dropped = dropped_at_boundaries(crossings)
+    dropped = dropped_at_boundaries(matches)
     return replace(
         heartbeat.with_dropped(dropped),
         reply=reply,

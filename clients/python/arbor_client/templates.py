@@ -23,7 +23,7 @@ class Template:
     origin: str
     trust_tier: str
     actions: list[str]
-    #: Why the server cannot read it; empty: it can.
+    #: Why the server cannot read the template; empty if it can.
     fault: str
 
 

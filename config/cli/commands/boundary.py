@@ -91,14 +91,14 @@ PREFERENCE = group(
         "Set an agent's preference under a key.",
         argument("key"),
         argument("value"),
-        run="selves.identity:set_one",
+        run="selves.identity:store_preference",
         examples=('arbor self preference set Vega tone "short and dry"',),
     ),
     agent_command(
         "remove",
         "Remove an agent's preference.",
         argument("key"),
-        run="selves.identity:remove",
+        run="selves.identity:remove_preference",
         examples=("arbor self preference remove Vega tone",),
     ),
 )

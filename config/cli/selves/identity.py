@@ -108,7 +108,7 @@ def list_preferences(agent: ChosenAgent) -> Output:
 
 
 @in_agent_transaction
-def set_one(agent: ChosenAgent, *, key: str, value: str) -> Output:
+def store_preference(agent: ChosenAgent, *, key: str, value: str) -> Output:
     """Set an agent's preference under a key."""
     row = set_preference(agent_id=agent.id, key=key, value=value, actor=actor())
     text = f"{escape(agent.name)} prefers [bold]{escape(row.key)}[/bold]: {escape(row.value)}"
@@ -116,7 +116,7 @@ def set_one(agent: ChosenAgent, *, key: str, value: str) -> Output:
 
 
 @in_agent_transaction
-def remove(agent: ChosenAgent, *, key: str) -> Output:
+def remove_preference(agent: ChosenAgent, *, key: str) -> Output:
     """Remove an agent's preference."""
     row = unset_preference(agent_id=agent.id, key=key, actor=actor())
     text = f"{escape(agent.name)} no longer prefers {escape(row.key)}: {escape(row.value)}"

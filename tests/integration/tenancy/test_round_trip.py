@@ -38,6 +38,7 @@ def test_reads_are_sent_before_the_first_answer_is_awaited(tenant: Tenant) -> No
             ]
         )
     assert answers == {"tenant": [(tenant.id,)], "sum": [(3,)], "list": [(7,)]}
+    # Each of the three reads follows the statement that sets its limit.
     assert sum(pending) == 6
 
 

@@ -29,7 +29,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.selves.history import PartKind
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.tenancy.test_protection import CATALOG
-from tests.support.earlier_rows import ACTS, REPLY, STATE, EarlierTenant, create_rows
+from tests.support.earlier_rows import HEARTBEAT_COLUMNS, REPLY, STATE, EarlierTenant, create_rows
 from tests.support.upgrade import Rows, empty_database, migrate_to, protect_as, read_rows
 
 #: The last migrations of the version that squashed the earlier ones.
@@ -61,7 +61,7 @@ CHANGED = {
     # Are stored packed.
     *(("agents_agentstate", column) for column in STATE),
     ("calls_externalcall", "reply"),
-    *(("heartbeats_heartbeat", column) for column in ACTS),
+    *(("heartbeats_heartbeat", column) for column in HEARTBEAT_COLUMNS),
 }
 #: Tables that the migrations add rows to: traits and values, and the record of each birth.
 GROWN = {"selves_identityaspect", "selves_selfchange"}
@@ -109,7 +109,7 @@ def upgrade(django_db_setup: None, postgres: EmbeddedPostgres, django_db_blocker
 def _earlier_digest(session: psycopg.Connection[Any], old: EarlierTenant) -> bytes:
     """Return the digest of a heartbeat whose actions and changes of goals are jsonb."""
     statement = DIGESTS
-    for column in ACTS:
+    for column in HEARTBEAT_COLUMNS:
         packed = AS_SEALED.format(column=column)
         assert packed in statement
         statement = statement.replace(packed, f"h.{column}")
@@ -164,8 +164,8 @@ def test_values_of_an_upgraded_database_are_packed(upgrade: Upgrade) -> None:
             assert AgentState.objects.filter(agent_id=old.agent).values(*STATE).get() == STATE
             assert ExternalCall.objects.get(id=old.call).reply == REPLY
             heartbeat = Heartbeat.objects.get(id=old.heartbeat)
-            assert heartbeat.goal_changes == ACTS["goal_changes"]
-            assert heartbeat.actions == [complete_entry(entry) for entry in ACTS["actions"]]
+            assert heartbeat.goal_changes == HEARTBEAT_COLUMNS["goal_changes"]
+            assert heartbeat.actions == [complete_entry(entry) for entry in HEARTBEAT_COLUMNS["actions"]]
 
 
 def test_heartbeats_of_an_upgraded_database_have_their_digests(upgrade: Upgrade) -> None:

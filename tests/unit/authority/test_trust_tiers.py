@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from arbor.agents.template import TrustTier
 from arbor.authority.trust_tiers import (
     GRACE,
+    TIER_FLOORS,
     TIERS,
     WEIGHTS,
     Tally,
@@ -48,6 +49,7 @@ def test_the_weights_sum_to_one() -> None:
 def test_an_agent_without_records_is_probationary() -> None:
     parts = score_parts({})
     assert score_of(parts) == 40
+    assert TIER_FLOORS[TrustTier.PROBATIONARY] <= 40 < TIER_FLOORS[TrustTier.TRUSTED]
     assert [part.part for part in parts] == list(TrustPart)
 
 
@@ -109,9 +111,10 @@ def test_a_risen_agent_does_not_flap() -> None:
     assert _tiers(history) == [TrustTier.TRUSTED]
 
 
-def test_a_low_score_lowers_after_grace_and_three_days() -> None:
+def test_a_low_score_lowers_the_tier_when_grace_ends() -> None:
     history = _days(TierStatus(tier=TrustTier.TRUSTED, since=BORN), [44] * 30)
-    assert next(number for number, status in enumerate(history) if status.tier is not TrustTier.TRUSTED) == 7
+    first = next(number for number, status in enumerate(history) if status.tier is not TrustTier.TRUSTED)
+    assert first * DAY == GRACE
     # 44 is no fault of a probationary agent.
     assert _tiers(history) == [TrustTier.TRUSTED, TrustTier.PROBATIONARY]
 

@@ -28,10 +28,10 @@ from arbor.heartbeat.situation import (
     Situation,
 )
 from arbor.heartbeat.views import (
+    ActionTallyView,
     AspectView,
     AttemptView,
     BeliefView,
-    CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
@@ -202,7 +202,7 @@ def full_situation() -> Situation:
         issues=[IssueView(advice=Advice.ATTEND, text="It is stale", goal_id="goal-harbour")],
         mood=MoodView(valence=0.3, arousal=0.6),
         drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True)],
-        capabilities=[CapabilityView(action="recall", attempts=4, successes=3)],
+        capabilities=[ActionTallyView(action="recall", attempts=4, successes=3)],
         experiences=[
             ExperienceView(action="recall", outcome="failure", lesson="Ask for one thing at a time", tick=2)
         ],
@@ -232,7 +232,7 @@ def full_situation() -> Situation:
         notices=[Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
         percepts=[percept()],
         attempts=[AttemptView(title="Map the old pier", outcome="failure", at=NOW, reasons=["no boat"])],
-        tallies=[CapabilityView(action="recall", attempts=3, successes=1)],
+        tallies=[ActionTallyView(action="recall", attempts=3, successes=1)],
         precedents=[
             PrecedentView(
                 action="reach_out_public", about="The pier", approved=False, reason="too early", at=NOW

@@ -15,7 +15,7 @@ from arbor.heartbeat.steps.inner_state import (
     met_something_new,
     satisfactions,
 )
-from arbor.heartbeat.views import CapabilityView
+from arbor.heartbeat.views import ActionTallyView
 from arbor.selves.drives import Drive
 from arbor.selves.emotions import Event
 from tests.unit.heartbeat.builders import goal, percept, situation
@@ -67,7 +67,7 @@ def test_successful_actions_satisfy_drives() -> None:
         (situation(), [], [], False),
         (situation(), [result("recall")], [], True),
         (
-            situation(capabilities=[CapabilityView(action="recall", attempts=1, successes=0)]),
+            situation(capabilities=[ActionTallyView(action="recall", attempts=1, successes=0)]),
             [result("recall")],
             [],
             False,

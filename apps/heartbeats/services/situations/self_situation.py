@@ -19,7 +19,7 @@ from arbor.heartbeat.influence import choose_lessons
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.heartbeat.views import (
-    CapabilityView,
+    ActionTallyView,
     ContradictionView,
     DriveView,
     ExperienceView,
@@ -135,7 +135,7 @@ def view_self(columns: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
         "mood": MoodView(valence=mood.valence, arousal=mood.arousal),
         "stale_beats": columns["stale_beats"],
         "capabilities": [
-            CapabilityView(action=action, attempts=attempts, successes=successes)
+            ActionTallyView(action=action, attempts=attempts, successes=successes)
             for action, (attempts, successes) in sorted((columns["learned"] or {}).items())
         ],
         "contradictions": [ContradictionView.model_validate(row) for row in columns["contradictions"]],

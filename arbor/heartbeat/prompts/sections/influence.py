@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from arbor.authority.approvals import ApprovalStatus
 from arbor.heartbeat.situation import ApprovalRequestView
 from arbor.heartbeat.views import (
+    ActionTallyView,
     AttemptView,
-    CapabilityView,
     PrecedentView,
     PublicationView,
     StepHandlerView,
@@ -44,7 +44,7 @@ def attempts(attempts: Sequence[AttemptView], data: Data) -> str:
     return data.section(heading, map(_attempt, attempts))
 
 
-def tallies(tallies: Sequence[CapabilityView]) -> str:
+def tallies(tallies: Sequence[ActionTallyView]) -> str:
     if not tallies:
         return ""
     counts = ", ".join(f"{entry.action} ({entry.successes} of {entry.attempts})" for entry in tallies)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from arbor.heartbeat.views import (
+    ActionTallyView,
     AspectView,
     BeliefView,
-    CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
@@ -102,7 +102,7 @@ def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
     )
 
 
-def capabilities(capabilities: Sequence[CapabilityView]) -> str:
+def capabilities(capabilities: Sequence[ActionTallyView]) -> str:
     tried = [capability for capability in capabilities if capability.attempts >= TRIED_OFTEN]
     well = [capability for capability in tried if capability.share >= DONE_WELL]
     badly = [capability for capability in tried if capability.share <= DONE_BADLY]

@@ -6,7 +6,7 @@ import pytest
 
 from arbor.heartbeat.prompts.prompt import render
 from arbor.heartbeat.views import (
-    CapabilityView,
+    ActionTallyView,
     ContradictionView,
     DriveView,
     ExperienceView,
@@ -22,7 +22,7 @@ from tests.unit.heartbeat.builders import NONCE, situation
 SITUATION = situation(
     mood=MoodView(valence=0.3, arousal=0.7),
     drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
-    capabilities=[CapabilityView(action="recall", attempts=4, successes=4)],
+    capabilities=[ActionTallyView(action="recall", attempts=4, successes=4)],
     experiences=[
         ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
     ],

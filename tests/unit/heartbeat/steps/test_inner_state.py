@@ -15,7 +15,7 @@ from arbor.heartbeat.replies.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.inner_state import feel
-from arbor.heartbeat.views import CapabilityView, MatchedBoundary
+from arbor.heartbeat.views import ActionTallyView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import USUAL, Event, Mood
@@ -31,7 +31,7 @@ from tests.unit.heartbeat.state_builders import (
 
 #: Experience with every action: no action is new.
 KNOWN = [
-    CapabilityView(action=name, attempts=4, successes=4)
+    ActionTallyView(action=name, attempts=4, successes=4)
     for name in ("recall", "reflect", "rest", "connect", "reach_out_user")
 ]
 
