@@ -15,7 +15,7 @@ import psycopg
 
 # Configures the broker, as this process publishes the calls.
 import workers.app  # noqa: F401
-from apps.calls.services.leased_calls import execute_message
+from apps.calls.services.leased_calls import execution_message
 from apps.queues import publish_batched
 from bench.fleet import POLL_INTERVAL_S, start_parts
 from bench.support.database import connect_as_superuser, fetch_value
@@ -79,7 +79,7 @@ def measure(
         pending = _copy_calls(database, calls)
         print_progress(f"publishing {calls} calls")
         publish_batched(
-            execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
+            execution_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
         part, idle_rss, peaks = _execute_calls(installation, database)

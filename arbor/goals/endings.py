@@ -73,7 +73,7 @@ class Endings:
         return [*parts, *self._rows.ended_children.get(parent.id, ())]
 
     def _appraise(self, goal: GoalRow) -> None:
-        signal = satisfaction(
+        result = satisfaction(
             goal.source,
             completed=goal.state == GoalState.COMPLETED,
             fraction=goal.fraction,
@@ -85,12 +85,12 @@ class Endings:
             id=uuid7(),
             agent_id=self._agent_id,
             goal_id=goal.id,
-            outcome=signal.outcome,
-            reward_actual=signal.reward_actual,
-            reward_expected=signal.reward_expected,
-            reputation_delta=signal.reputation_delta,
-            novelty=signal.novelty,
-            effort=signal.effort,
+            outcome=result.outcome,
+            reward_actual=result.reward_actual,
+            reward_expected=result.reward_expected,
+            reputation_delta=result.reputation_delta,
+            novelty=result.novelty,
+            effort=result.effort,
         )
         self._log.new(row)
         self._log.closed(goal, row)

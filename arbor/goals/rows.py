@@ -116,7 +116,7 @@ class NoteRow:
 
 @dataclass(kw_only=True, slots=True)
 class SatisfactionRow:
-    """The satisfaction of a closed goal (`arbor.goals.satisfaction.SatisfactionSignal`)."""
+    """The satisfaction of a closed goal (`arbor.goals.satisfaction.GoalSatisfaction`)."""
 
     id: UUID
     agent_id: UUID
@@ -175,7 +175,7 @@ class GoalClosed:
 
     goal_id: UUID
     state: GoalState
-    signal: SatisfactionRow
+    satisfaction: SatisfactionRow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -234,9 +234,9 @@ class ChangeLog:
         if row.id not in self._new:
             self._changed[row.id] = row
 
-    def closed(self, goal: GoalRow, signal: SatisfactionRow) -> None:
+    def closed(self, goal: GoalRow, satisfaction: SatisfactionRow) -> None:
         """Record a closed goal with its satisfaction."""
-        self._closed.append(GoalClosed(goal_id=goal.id, state=goal.state, signal=signal))
+        self._closed.append(GoalClosed(goal_id=goal.id, state=goal.state, satisfaction=satisfaction))
 
     def changes(self, *, agent_id: UUID, at: datetime) -> BacklogChanges:
         """Return everything recorded since the log was cleared."""

@@ -46,8 +46,8 @@ def read_experienced(results: Mapping[str, Sequence[Any]]) -> dict[GoalSource, E
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SatisfactionSignal:
-    """The signal; rewards and novelty from 0 to 1, reputation from -1 to 1, effort in heartbeats."""
+class GoalSatisfaction:
+    """The satisfaction of a closed goal: rewards and novelty from 0 to 1, reputation from -1 to 1, effort in heartbeats."""
 
     outcome: GoalOutcome
     reward_actual: float
@@ -82,8 +82,8 @@ def satisfaction(
     stated: float | None,
     experienced: ExperiencedReward | None,
     effort: int,
-) -> SatisfactionSignal:
-    """Compute the signal of a closed goal, `fraction` of it done.
+) -> GoalSatisfaction:
+    """Compute the satisfaction of a closed goal, `fraction` of it done.
 
     The platform has no currency: the reward is the whole worth of a completed goal, and the done share of the worth of a
     goal that was abandoned half-way or later.
@@ -95,7 +95,7 @@ def satisfaction(
     else:
         outcome, share = GoalOutcome.FAILURE, 0.0
     social = SOCIAL_BY_SOURCE.get(source, 0.0)
-    return SatisfactionSignal(
+    return GoalSatisfaction(
         outcome=outcome,
         reward_actual=worth(source, stated) * share,
         reward_expected=expected_reward(source, stated, experienced),

@@ -15,7 +15,7 @@ from arbor.quotations import Data, line
 from arbor.selves.proposals import ProposalKind
 from arbor.tools.names import is_tool_action
 
-#: The voices of a policy that has any.
+#: The least and most voices of a policy that has any.
 LEAST_VOICES = 2
 MOST_VOICES = 4
 #: Tokens of a voice's reply, and characters of its view.
@@ -23,10 +23,10 @@ VOICE_TOKENS = 700
 VIEW_LENGTH = 1_200
 #: A little lower than that of the decision: voices judge, they do not invent.
 VOICE_TEMPERATURE = 0.5
-#: Actions that cannot be taken back. Calls of tools are others: their effects are not known.
+#: Actions that cannot be taken back. A call of a tool counts as one too, because its effects are not known.
 IRREVERSIBLE = frozenset({"reach_out_public"})
 #: Proposals whose acceptance changes who the agent is.
-_OF_SELF = frozenset({ProposalKind.IDENTITY, ProposalKind.BELIEF, ProposalKind.PREFERENCE})
+_SELF_PROPOSALS = frozenset({ProposalKind.IDENTITY, ProposalKind.BELIEF, ProposalKind.PREFERENCE})
 #: The advice of a voice: carry the decision out as it is, change it, or leave it.
 _ADVICE = ["carry_out", "change", "leave"]
 #: The JSON schema of a voice's reply.
@@ -66,7 +66,7 @@ def hard_decisions(reply: Reply, situation: Situation) -> Iterator[str]:
             yield f"the action {action.action}"
     kinds = {proposal.id: proposal.kind for proposal in situation.proposals}
     for decision in reply.proposal_decisions:
-        if decision.decision is ProposalChoice.ACCEPT and kinds.get(decision.proposal_id) in _OF_SELF:
+        if decision.decision is ProposalChoice.ACCEPT and kinds.get(decision.proposal_id) in _SELF_PROPOSALS:
             yield f"accepting the proposal {decision.proposal_id}"
     for update in reply.goal_updates:
         if update.state is GoalState.ABANDONED:

@@ -114,7 +114,7 @@ class Opening:
     circumstances: Circumstances
     #: What the priorities of new goals are computed from.
     priority_inputs: PriorityInputs
-    #: The memory filter rules of its beliefs.
+    #: The memory filters of its beliefs.
     filters: Sequence[BeliefFilter] = ()
     #: The agent's past, from which `arbor.heartbeat.influence` chooses.
     past: PastConduct = field(default_factory=PastConduct)

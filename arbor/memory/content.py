@@ -1,4 +1,4 @@
-"""Check the text of a memory, and hash it for the search of equal texts."""
+"""Check that texts of memories, names and reasons can be stored, and hash texts to find equal ones."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Provider(StrEnum):
     VLLM = "vllm"
     #: A llama.cpp server at OPENAI_BASE_URL.
     LLAMACPP = "llamacpp"
-    #: The built-in rule policy: no model, no network.
+    #: The built-in reflex policy: rules, no model, no network.
     REFLEX = "reflex"
 
 

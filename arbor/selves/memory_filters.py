@@ -1,4 +1,4 @@
-"""Memory filter rules of beliefs: a belief colors which memories come to mind by themselves (seed 004, "Worldview")."""
+"""Memory filters of beliefs: a belief colors which memories come to mind by themselves (seed 004, "Worldview")."""
 
 from __future__ import annotations
 

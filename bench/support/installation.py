@@ -273,7 +273,7 @@ class Installation:
         part = next(part for part in parts_of(plan) if part.name == name)
         if self._command is not None or number > 1:
             part = replace(part, launch=self._launch_of(part, title))
-        # The part chooses its own secrets from all secrets, as a part does that an operator starts.
+        # The part chooses its own secrets from all secrets, like a part that an operator starts by hand.
         env = {**self.env, OWN_SECRETS: "false", WITHHELD: "", **(settings or {})}
         urls = {"web": plan.web_url, "api": plan.api_url, "flower": plan.flower_url}
         process = PartProcess(part, env, self.folder / f"{title}.log", url=urls.get(name, ""))

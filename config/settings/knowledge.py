@@ -12,12 +12,13 @@ from config.environment import env, whole_number
 
 # --- Documents ------------------------------------------------------------------------------------------
 
-#: The largest file of a document, in megabytes; the most pages of a PDF and characters of a text.
+#: The largest file of a document, in megabytes.
 ARBOR_DOCUMENT_MB = env.int("ARBOR_DOCUMENT_MB", default=20)
 if not 1 <= ARBOR_DOCUMENT_MB <= 200:
     raise ConfigurationInvalid(f"ARBOR_DOCUMENT_MB must be 1 to 200, got {ARBOR_DOCUMENT_MB}")
 # The console's server has received a request whole before Django reads it, so its files stay in memory.
 FILE_UPLOAD_MAX_MEMORY_SIZE = ARBOR_DOCUMENT_MB * 2**20
+#: The most pages of a PDF, and characters of a text.
 ARBOR_DOCUMENT_PAGES = env.int("ARBOR_DOCUMENT_PAGES", default=2_000)
 ARBOR_DOCUMENT_CHARACTERS = env.int("ARBOR_DOCUMENT_CHARACTERS", default=5_000_000)
 for _name, _most in (
@@ -74,7 +75,7 @@ ARBOR_SEED_MAX_MB = whole_number("ARBOR_SEED_MAX_MB", default=512, least=1, most
 ARBOR_SKILLS_FOLDER = env.str("ARBOR_SKILLS_FOLDER", default="")
 if ARBOR_SKILLS_FOLDER and not Path(ARBOR_SKILLS_FOLDER).is_dir():
     raise ConfigurationInvalid(
-        f"ARBOR_SKILLS_FOLDER must be a folder with NAME/SKILL.md files, got {ARBOR_SKILLS_FOLDER!r}, which is none"
+        f"ARBOR_SKILLS_FOLDER must be a folder with NAME/SKILL.md files, got {ARBOR_SKILLS_FOLDER!r}, which is no folder"
     )
 ARBOR_SKILLS_PERIOD = timedelta(seconds=env.float("ARBOR_SKILLS_PERIOD_S", default=15.0))
 if not timedelta(seconds=1) <= ARBOR_SKILLS_PERIOD <= timedelta(days=1):

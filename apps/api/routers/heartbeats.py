@@ -95,7 +95,7 @@ class DifferenceResource(Schema):
 
 
 class ReplayResource(Schema):
-    """A recorded heartbeat, decided again by the rules of now. Nothing is written."""
+    """A recorded heartbeat, decided again by the current rules. Nothing is written."""
 
     id: UUID
     same: bool
@@ -103,7 +103,7 @@ class ReplayResource(Schema):
     notes: list[str]
 
 
-class RequestedResource(Schema):
+class RequestedHeartbeatResource(Schema):
     """A heartbeat that was asked for."""
 
     agent_id: UUID
@@ -158,12 +158,14 @@ def list_heartbeats(
 
 
 @router.post(
-    "/agents/{uuid:agent_id}/heartbeats", response={202: RequestedResource}, summary="Ask for a heartbeat now"
+    "/agents/{uuid:agent_id}/heartbeats",
+    response={202: RequestedHeartbeatResource},
+    summary="Ask for a heartbeat now",
 )
-def request_heartbeat(request: HttpRequest, agent_id: UUID) -> Status[RequestedResource]:
+def request_heartbeat(request: HttpRequest, agent_id: UUID) -> Status[RequestedHeartbeatResource]:
     """Ask for a heartbeat now, which a worker runs. An agent with a heartbeat under way is answered 409."""
     epoch = schedule.request_heartbeat(agent_id=agent_id, actor=access_of(request).actor)
-    return Status(202, RequestedResource(agent_id=agent_id, epoch=epoch))
+    return Status(202, RequestedHeartbeatResource(agent_id=agent_id, epoch=epoch))
 
 
 @router.get(
@@ -193,14 +195,14 @@ def show_trace(request: HttpRequest, agent_id: UUID, heartbeat_id: UUID) -> Trac
 )
 @own_transactions
 def replay_heartbeat(request: HttpRequest, agent_id: UUID, heartbeat_id: UUID) -> ReplayResource:
-    """Decide a recorded heartbeat again by the rules of now, and show the differences. Nothing is written."""
+    """Decide a recorded heartbeat again by the current rules, and show the differences. Nothing is written."""
     tenant_id = access_of(request).tenant_id
     with tenant_transaction(tenant_id):
         own_row(Heartbeat, agent_id=agent_id, row_id=heartbeat_id)
     try:
         recorded = read_recorded_heartbeat(heartbeat_id=heartbeat_id, tenant_id=tenant_id)
     except ValidationError as error:
-        raise Invalid("the record of the heartbeat cannot be read by the rules of now") from error
+        raise Invalid("the record of the heartbeat cannot be read by the current rules") from error
     result = replay(recorded.heartbeat)
     return ReplayResource(
         id=heartbeat_id,
@@ -219,7 +221,7 @@ def list_thoughts(
     return ThoughtList(items=[ThoughtResource.model_validate(thought) for thought in found])
 
 
-@router.post("/agents/{uuid:agent_id}/events", response={201: EventResource}, summary="Let an agent perceive")
+@router.post("/agents/{uuid:agent_id}/events", response={201: EventResource}, summary="Add an event")
 def add_event(request: HttpRequest, agent_id: UUID, event: EventInput) -> Status[EventResource]:
     """Add an event to what an agent perceives at its next heartbeat; an urgent one makes the heartbeat due now."""
     percept = perceive(

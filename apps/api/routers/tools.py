@@ -85,11 +85,11 @@ class ToolResource(Schema):
         return cls(**plain, arguments=tool.schema)
 
 
-class AllowedToolResource(Schema):
+class ToolDetails(Schema):
     """A tool and the agents that may call it."""
 
     tool: ToolResource
-    agents: list[str] = Field(description="The names of the chosen agents; empty: all.")
+    agents: list[str] = Field(description="The names of the chosen agents; empty for a tool of all agents.")
 
 
 class ToolServerInput(Input):
@@ -178,16 +178,14 @@ def list_tools(
     return page_of(tools, page, order="name", to_resource=ToolResource.of)
 
 
-@router.get("/tools/{uuid:tool_id}", response=AllowedToolResource, summary="Show a tool")
-def show_tool(request: HttpRequest, tool_id: UUID) -> AllowedToolResource:
+@router.get("/tools/{uuid:tool_id}", response=ToolDetails, summary="Show a tool")
+def show_tool(request: HttpRequest, tool_id: UUID) -> ToolDetails:
     """Show a tool and the agents that may call it."""
     return _with_agents(row_of_tenant(Tool, tool_id))
 
 
-@router.post(
-    "/tools/{uuid:tool_id}/allow", response=AllowedToolResource, auth=OPERATE, summary="Allow a tool"
-)
-def allow(request: HttpRequest, tool_id: UUID, payload: AllowInput) -> AllowedToolResource:
+@router.post("/tools/{uuid:tool_id}/allow", response=ToolDetails, auth=OPERATE, summary="Allow a tool")
+def allow(request: HttpRequest, tool_id: UUID, payload: AllowInput) -> ToolDetails:
     """Allow a tool to all agents, or to chosen ones, as its server lists it now."""
     for agent_id in payload.agent_ids or ():
         row_of_tenant(Agent, agent_id)
@@ -200,5 +198,5 @@ def deny(request: HttpRequest, tool_id: UUID) -> ToolResource:
     return ToolResource.of(deny_tool(tool_id=tool_id, actor=access_of(request).actor))
 
 
-def _with_agents(tool: Tool) -> AllowedToolResource:
-    return AllowedToolResource(tool=ToolResource.of(tool), agents=agents_of_tool(tool))
+def _with_agents(tool: Tool) -> ToolDetails:
+    return ToolDetails(tool=ToolResource.of(tool), agents=agents_of_tool(tool))

@@ -31,7 +31,7 @@ def signed_by(numbers: Collection[int]) -> Q:
 def sign_grants_anew(*, after: UUID | None, batch: int) -> SignedAnew:
     """Sign a batch of grants of the current tenant anew, in the order of their ids, with their copies of the grants above.
 
-    A grant whose signature is not valid is left as it is, and so are revoked ones, which authorize nothing.
+    A grant is left as it is if its signature, or that of a grant above, is not valid; so are revoked grants, which authorize nothing.
     Raises ConfigurationInvalid without a master key, and SealBroken.
     """
     key, public_keys = ensure_system_authority(), authority_public_keys()
@@ -45,7 +45,9 @@ def sign_grants_anew(*, after: UUID | None, batch: int) -> SignedAnew:
     for row in found:
         grant = to_value(row)
         if not all(_is_genuine(link, issuers) for link in (grant, *grant.ancestors)):
-            refused.append(f"the signature of {grant.id} is not that of the System Authority")
+            refused.append(
+                f"the signature of {grant.id}, or of a grant above it, is not by a key of the System Authority"
+            )
             continue
         signed_grant = _sign(grant, key)
         row.issuer, row.signature = signed_grant.issuer, signed_grant.signature

@@ -1,4 +1,4 @@
-"""A call leased by a worker, and the message that enqueues a call."""
+"""A call leased by a worker, and the message for the worker that executes a call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LeasedCall:
     leased_at: float = field(default_factory=time.monotonic)
 
 
-def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> TaskMessage:
+def execution_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> TaskMessage:
     """Return the message to execute a call."""
     return TaskMessage(
         task=Task.EXECUTE_CALL,

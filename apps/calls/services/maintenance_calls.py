@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
 from apps.calls.models import CallStatus, ExternalCall
-from apps.calls.services.leased_calls import execute_message
+from apps.calls.services.leased_calls import execution_message
 from apps.queues import enqueue
 from apps.tenants.packing import pack, sql_literal
 from apps.tenants.statements import fetch
@@ -51,7 +51,7 @@ def enqueue_maintenance_call(*, agent_id: UUID, tenant_id: UUID, call: Maintenan
     written = write_maintenance_call(agent_id=agent_id, call=call)
     if written is not None:
         call_id, name = written
-        enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+        enqueue(execution_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     return written is not None
 
 

@@ -161,14 +161,14 @@ _COLUMNS: Mapping[type[Any], tuple[str, ...]] = MappingProxyType(
 
 def _log_closed(closed: GoalClosed) -> None:
     """Log a closed goal with its satisfaction."""
-    signal = closed.signal
+    satisfaction = closed.satisfaction
     log.info(
         "goal_closed",
         goal_id=str(closed.goal_id),
         state=closed.state.value,
-        outcome=signal.outcome.value,
-        reward=signal.reward_actual,
-        expected=round(signal.reward_expected, 3),
-        novelty=signal.novelty,
-        effort=signal.effort,
+        outcome=satisfaction.outcome.value,
+        reward=satisfaction.reward_actual,
+        expected=round(satisfaction.reward_expected, 3),
+        novelty=satisfaction.novelty,
+        effort=satisfaction.effort,
     )

@@ -38,12 +38,12 @@ ALWAYS_EXACT = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassageQuery:
-    """A query for passages. Raises Invalid for a text that is empty or too long, and for the limit."""
+    """A query for passages. Raises Invalid for a text that is empty or too long, and for a limit out of range."""
 
     text: str
     #: The agent that searches, and finds documents of its categories; None: a person, who finds all published documents.
     agent_id: UUID | None = None
-    #: Only documents of this category; "" means documents without one.
+    #: Only documents of this category; "" means documents without one, None those of all categories.
     category: str | None = None
     limit: int = 10
 

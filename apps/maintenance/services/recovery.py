@@ -14,7 +14,7 @@ from django.conf import settings
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.calls.models import CallStatus
-from apps.calls.services.leased_calls import LeasedCall, execute_message
+from apps.calls.services.leased_calls import LeasedCall, execution_message
 from apps.calls.services.usage import budget_status_of
 from apps.maintenance.services.settlement import record_failed_try
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
@@ -84,7 +84,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
                 longest=_MAX_MESSAGE_LEASE,
             )
         for call_id, name in unsent:
-            enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+            enqueue(execution_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     # Calls that wait for the next day do not count as work, so that the run continues with other agents.
     return len(unsent) + len(lost)
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from psycopg.types.json import Jsonb
 
-from apps.calls.services.leased_calls import LeasedCall, execute_message
+from apps.calls.services.leased_calls import LeasedCall, execution_message
 from apps.calls.services.ledger import charge_reply, record_truncation
 from apps.maintenance.services.purposes import PURPOSES
 from apps.queues import enqueue
@@ -153,7 +153,7 @@ def _schedule_retry(call: LeasedCall, retry: _Retry, values: Mapping[str, Any]) 
         subject=Jsonb(retry.subject),
     )
     if rows and retry.subject.get("told"):
-        enqueue(execute_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
+        enqueue(execution_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
     return bool(rows)
 
 

@@ -113,7 +113,7 @@ def confirm_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -
 def change_filters(
     *, belief_id: UUID, added: Mapping[str, Any] | None, actor: str, reason: str = ""
 ) -> Belief:
-    """Add a memory filter rule (`arbor.selves.memory_filters.MemoryFilter`) to a belief; None removes all its rules.
+    """Add a memory filter (`arbor.selves.memory_filters.MemoryFilter`) to a belief; None removes all its memory filters.
 
     Raises NotFound, Invalid.
     """

@@ -75,12 +75,11 @@ from arbor_client.signals import NewWebhook, Signal, SignalKind, SignalPage, Web
 from arbor_client.streams import Event
 from arbor_client.templates import CheckedTemplate, Template, TemplateDetails
 from arbor_client.tenants import ApiToken, Limits, Member, NewApiToken, Tenant, Token
-from arbor_client.tools import AllowedTool, RefreshedServer, Tool, ToolServer
+from arbor_client.tools import RefreshedServer, Tool, ToolDetails, ToolServer
 
 __all__ = [
     "UNCHANGED",
     "Agent",
-    "AllowedTool",
     "AnsweredTurn",
     "ApiToken",
     "Arbor",
@@ -176,6 +175,7 @@ __all__ = [
     "TokenInvalid",
     "TooManyRequests",
     "Tool",
+    "ToolDetails",
     "ToolServer",
     "Turn",
     "Unchanged",

@@ -89,7 +89,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A recorded heartbeat, decided again by the rules of now."""
+    """A recorded heartbeat, decided again by the current rules."""
 
     id: UUID
     same: bool
@@ -129,7 +129,7 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def replay(self, agent_id: Id, heartbeat_id: Id) -> Call[Replay]:
-        """Decide a recorded heartbeat again by the rules of now. Nothing is written."""
+        """Decide a recorded heartbeat again by the current rules. Nothing is written."""
         return get(Replay, f"/agents/{agent_id}/heartbeats/{heartbeat_id}/replay")
 
     @operation

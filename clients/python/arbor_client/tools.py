@@ -66,11 +66,11 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllowedTool:
+class ToolDetails:
     """A tool, and the agents that may call it."""
 
     tool: Tool
-    #: The names of the chosen agents; empty: all.
+    #: The names of the chosen agents; empty for a tool of all agents.
     agents: list[str]
 
 
@@ -112,9 +112,9 @@ class Tools[C: (Arbor, AsyncArbor)](Group[C]):
         return listed(Tool, "/tools", server_id=server_id, status=status)
 
     @operation
-    def get(self, tool_id: Id) -> Call[AllowedTool]:
+    def get(self, tool_id: Id) -> Call[ToolDetails]:
         """Return a tool and the agents that may call it."""
-        return get(AllowedTool, f"/tools/{tool_id}")
+        return get(ToolDetails, f"/tools/{tool_id}")
 
     @operation
     def allow(
@@ -124,10 +124,10 @@ class Tools[C: (Arbor, AsyncArbor)](Group[C]):
         cost: int | None = None,
         agent_ids: Iterable[Id] | None = None,
         fingerprint: str = "",
-    ) -> Call[AllowedTool]:
+    ) -> Call[ToolDetails]:
         """Allow a tool to all agents, or to chosen ones; with a fingerprint, only as it was when you read it."""
         body = {"cost": cost, "agent_ids": agent_ids, "fingerprint": fingerprint}
-        return post(AllowedTool, f"/tools/{tool_id}/allow", body)
+        return post(ToolDetails, f"/tools/{tool_id}/allow", body)
 
     @operation
     def deny(self, tool_id: Id) -> Call[Tool]:

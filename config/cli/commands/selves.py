@@ -97,7 +97,7 @@ _belief = group(
         types_option("Only memories of these types match."),
         option("--clear", is_flag=True, help="Remove all rules of the belief."),
         _audit_reason(),
-        run="selves.beliefs:set_filter",
+        run="selves.beliefs:edit_filters",
         examples=("arbor self belief filter Vega 0c5512aa --effect dim --word gossip",),
     ),
     agent_command(

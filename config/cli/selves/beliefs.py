@@ -94,7 +94,7 @@ def revise(
 
 
 @in_agent_transaction
-def set_filter(
+def edit_filters(
     agent: ChosenAgent,
     *,
     belief_id: str,
@@ -104,7 +104,7 @@ def set_filter(
     clear: bool,
     reason: str,
 ) -> Output:
-    """Add a memory filter rule to a belief, or remove all its rules."""
+    """Add a memory filter to a belief, or remove all its memory filters."""
     if clear == bool(effect):
         raise click.UsageError("say what is to change: --effect with --word or --type, or --clear")
     rule = {"effect": effect, "patterns": list(patterns), "types": list(types)}

@@ -130,7 +130,7 @@ def test_a_skill_of_the_tenant_goes_before_a_global_one(agent: Agent, write_skil
         assert text_of(find_skill("lamps")).endswith("Globally.\n")
 
 
-def test_no_serving_role_changes_a_version(agent: Agent, write_skill: WriteSkill) -> None:
+def test_the_serving_role_changes_no_skill_version(agent: Agent, write_skill: WriteSkill) -> None:
     write_skill("lamps")
     load_global_skills(actor=ACTOR)
     with tenant_transaction(agent.tenant_id):

@@ -40,14 +40,14 @@ def test_a_reward_is_expected_by_source_and_drawn_towards_experience(
         (False, 0.5, GoalOutcome.PARTIAL, 0.5, pytest.approx(-0.08)),
     ],
 )
-def test_a_signal_contains_outcome_reward_and_reputation(
+def test_a_satisfaction_contains_outcome_reward_and_reputation(
     completed: bool, fraction: float, outcome: GoalOutcome, reward: float, reputation: float
 ) -> None:
-    signal = satisfaction(
+    result = satisfaction(
         ASKED, completed=completed, fraction=fraction, stated=None, experienced=None, effort=4
     )
-    assert (signal.outcome, signal.reward_actual, signal.reward_expected) == (outcome, reward, 1.0)
-    assert (signal.reputation_delta, signal.effort) == (reputation, 4)
+    assert (result.outcome, result.reward_actual, result.reward_expected) == (outcome, reward, 1.0)
+    assert (result.reputation_delta, result.effort) == (reputation, 4)
 
 
 @given(
@@ -58,10 +58,10 @@ def test_a_signal_contains_outcome_reward_and_reputation(
     st.booleans(),
     st.floats(0, 1),
 )
-def test_a_signal_stays_in_its_ranges(
+def test_a_satisfaction_stays_in_its_ranges(
     source: GoalSource, stated: float | None, mean: float, goals: int, completed: bool, fraction: float
 ) -> None:
-    signal = satisfaction(
+    result = satisfaction(
         source,
         completed=completed,
         fraction=fraction,
@@ -69,10 +69,10 @@ def test_a_signal_stays_in_its_ranges(
         experienced=ExperiencedReward(mean=mean, goals=goals),
         effort=1,
     )
-    assert 0 <= signal.reward_actual <= 1
-    assert -1e-9 <= signal.reward_expected <= 1 + 1e-9
-    assert -1 <= signal.reputation_delta <= 1
-    assert 0 <= signal.novelty <= 1
+    assert 0 <= result.reward_actual <= 1
+    assert -1e-9 <= result.reward_expected <= 1 + 1e-9
+    assert -1 <= result.reputation_delta <= 1
+    assert 0 <= result.novelty <= 1
 
 
 def test_repeated_failure_lowers_the_expected_reward_of_a_source() -> None:

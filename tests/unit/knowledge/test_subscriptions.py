@@ -12,20 +12,20 @@ from arbor.knowledge.subscriptions import CoalescedSignals, ReadSignal, coalesce
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def read(minutes: int, name: str = "document.published", source: str = "", **data: Any) -> ReadSignal:
+def signal_at(minutes: int, name: str = "document.published", source: str = "", **data: Any) -> ReadSignal:
     return ReadSignal(name=name, source=source, at=NOON + timedelta(minutes=minutes), data=data)
 
 
 def test_signals_of_one_name_and_source_are_one_entry() -> None:
     entries = coalesce(
         [
-            read(1, title="Tides"),
-            read(2, "memory.heartbeat", "Lyra", status="done"),
-            read(3, title="Lamps"),
-            read(4, title="Tides"),
-            read(5, "memory.heartbeat", "you", status="done"),
-            read(6, title="Ropes"),
-            read(7, title="Reef"),
+            signal_at(1, title="Tides"),
+            signal_at(2, "memory.heartbeat", "Lyra", status="done"),
+            signal_at(3, title="Lamps"),
+            signal_at(4, title="Tides"),
+            signal_at(5, "memory.heartbeat", "you", status="done"),
+            signal_at(6, title="Ropes"),
+            signal_at(7, title="Reef"),
         ]
     )
     assert entries[0] == CoalescedSignals(
@@ -44,11 +44,11 @@ def test_signals_of_one_name_and_source_are_one_entry() -> None:
 def test_the_source_that_waits_longest_comes_first() -> None:
     entries = coalesce(
         [
-            read(1, "memory.heartbeat", "Lyra"),
-            read(2, "memory.heartbeat", "Ben"),
-            read(3, "memory.goal_created", "Ben"),
-            read(4, "memory.goal_created", "Lyra"),
-            read(5, "memory.heartbeat", "Lyra"),
+            signal_at(1, "memory.heartbeat", "Lyra"),
+            signal_at(2, "memory.heartbeat", "Ben"),
+            signal_at(3, "memory.goal_created", "Ben"),
+            signal_at(4, "memory.goal_created", "Lyra"),
+            signal_at(5, "memory.heartbeat", "Lyra"),
         ]
     )
     assert [(entry.source, entry.name) for entry in entries] == [

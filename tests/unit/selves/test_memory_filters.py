@@ -1,4 +1,4 @@
-"""Memory filter rules of beliefs."""
+"""Memory filters of beliefs."""
 
 from __future__ import annotations
 

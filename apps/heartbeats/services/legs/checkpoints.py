@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from apps.calls.services.leased_calls import execute_message
+from apps.calls.services.leased_calls import execution_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls.questions import packed_question
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
@@ -154,7 +154,7 @@ def suspend(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
         requests.append(request)
         sections.append(parts)
         messages.append(
-            execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
+            execution_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
     rows = _rows([_ending(member) for member in members])
     values = {

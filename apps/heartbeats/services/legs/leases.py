@@ -17,7 +17,7 @@ from apps.audit.services import record
 from apps.authority.services.authority_column import GRANTS_COLUMN, parse_authority
 from apps.authority.services.trust_column import TRUST_COLUMN, with_trust
 from apps.calls.models import CallStatus, ExternalCall
-from apps.calls.services.leased_calls import execute_message
+from apps.calls.services.leased_calls import execution_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.legs.checkpoints import end_unknown, waiting_lease
 from apps.heartbeats.services.legs.members import (
@@ -272,7 +272,7 @@ def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lea
         ExternalCall.objects.filter(id=call.id).update(
             status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
         )
-        enqueue(execute_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+        enqueue(execution_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
     HeartbeatSchedule.objects.filter(agent_id=agent.id).update(
         state=ScheduleState.RUNNING, lease_until=Now() + waiting
     )

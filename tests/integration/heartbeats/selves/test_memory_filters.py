@@ -1,4 +1,4 @@
-"""Memory filter rules of beliefs, from the service that stores them to the prompt of a heartbeat."""
+"""Memory filters of beliefs, from the service that stores them to the prompt of a heartbeat."""
 
 from __future__ import annotations
 
