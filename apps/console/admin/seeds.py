@@ -41,7 +41,7 @@ class SavedSeedAdmin(AddPageAdmin, PageAdmin):
         return super().page_context(request, row) | {"may_own": has_right(request, Right.OWN)}
 
     def add_page(self, request: HttpRequest) -> HttpResponse:
-        """Show the forms that save a seed, fork an agent and send a seed."""
+        """Show the forms that save a seed, fork an agent and upload a seed."""
         return console_page(
             request,
             "console/seed_new.html",

@@ -1,4 +1,4 @@
-"""The forms of saved seeds: save, fork, send, restore, import, merge, compare, download and delete."""
+"""The forms of saved seeds: save, fork, upload, restore, import, merge, compare, download and delete."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _fork(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
     return _created(report)
 
 
-def _send(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
+def _upload(request: HttpRequest, access: Access, _: None) -> SeedAnswer:
     file = request.FILES.get("file")
     if file is None:
         raise Invalid("choose the file of a seed")
@@ -158,7 +158,7 @@ def _restore(request: HttpRequest, access: Access, seed_id: UUID) -> SeedAnswer:
             tenant_id=access.tenant_id,
             agent_id=seed.manifest.header.agent_id,
             seed=seed,
-            options=RestoreOptions(skip=frozenset(SeedGroup) - parts, dry_run=_is_trial(request)),
+            options=RestoreOptions(skip=frozenset(SeedGroup) - parts, dry_run=_is_dry_run(request)),
             actor=actor_of(request),
         )
     if report.dry_run:
@@ -175,7 +175,9 @@ def _import(request: HttpRequest, access: Access, seed_id: UUID) -> SeedAnswer:
             tenant_id=access.tenant_id,
             seed=seed,
             options=ImportOptions(
-                name=request.POST.get("name", ""), trust_foreign=_trusts(request), dry_run=_is_trial(request)
+                name=request.POST.get("name", ""),
+                trust_foreign=_trusts(request),
+                dry_run=_is_dry_run(request),
             ),
             actor=actor_of(request),
         )
@@ -188,7 +190,7 @@ def _merge(request: HttpRequest, access: Access, seed_id: UUID) -> SeedAnswer:
             tenant_id=access.tenant_id,
             agent_id=_posted_agent(request),
             seed=seed,
-            options=MergeOptions(trust_foreign=_trusts(request), dry_run=_is_trial(request)),
+            options=MergeOptions(trust_foreign=_trusts(request), dry_run=_is_dry_run(request)),
             actor=actor_of(request),
         )
     return SeedAnswer(text=_merged(report), conflicts=report.conflicts[:_CONFLICTS_SHOWN])
@@ -219,7 +221,7 @@ _CREATING_ACTS: Mapping[str, _SeedAct[None]] = MappingProxyType(
     {
         "save": _SeedAct(run=_save, attempted="save a seed", right=Right.OPERATE),
         "fork": _SeedAct(run=_fork, attempted="fork an agent"),
-        "send": _SeedAct(run=_send, attempted="send a seed"),
+        "upload": _SeedAct(run=_upload, attempted="upload a seed"),
     }
 )
 _ACTS: Mapping[str, _SeedAct[UUID]] = MappingProxyType(
@@ -244,8 +246,8 @@ def _posted_agent(request: HttpRequest) -> UUID:
     return agent_id
 
 
-def _is_trial(request: HttpRequest) -> bool:
-    return "trial" in request.POST
+def _is_dry_run(request: HttpRequest) -> bool:
+    return "dry_run" in request.POST
 
 
 def _trusts(request: HttpRequest) -> bool:

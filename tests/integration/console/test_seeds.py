@@ -53,8 +53,8 @@ def test_an_owner_restores_an_agent_and_sees_the_differences(
         preferences = dict(Preference.objects.filter(agent=idle_world.agent).values_list("key", "value"))
         Preference.objects.filter(agent=idle_world.agent).update(value="another")
 
-    trial = post(owner, act, act="restore", part=["self"], trial="on")
-    assert "would be restored" in trial
+    dry_run = post(owner, act, act="restore", part=["self"], dry_run="on")
+    assert "would be restored" in dry_run
     done = post(owner, act, act="restore", part=["self"])
 
     assert "A seed of the state before is saved" in done
@@ -74,7 +74,7 @@ def test_an_owner_forks_imports_and_merges(idle_world: World, owner: Client) -> 
     seed = save_seed(idle_world, owner)
     act = reverse("admin:seed-act", args=[seed.id])
 
-    assert "Mira would be created" in post(owner, act, act="import", name="Mira", trial="on")
+    assert "Mira would be created" in post(owner, act, act="import", name="Mira", dry_run="on")
     assert "none is granted" in post(owner, act, act="import", name="Mira")
     assert "choose another name" in post(owner, act, act="import", name="Mira")
     with tenant_transaction(idle_world.tenant.id):
@@ -96,11 +96,11 @@ def test_a_seed_is_downloaded_deleted_and_sent_again(idle_world: World, owner: C
     file = b"".join(answer.streaming_content)
 
     assert "is deleted" in post(owner, reverse("admin:seed-act", args=[seed.id]), act="delete")
-    sent = post(owner, reverse(MAKE), act="send", file=SimpleUploadedFile("vega.seed", file))
+    sent = post(owner, reverse(MAKE), act="upload", file=SimpleUploadedFile("vega.seed", file))
 
     assert "is verified and saved" in sent
     assert seed.digest in sent
-    refused = post(owner, reverse(MAKE), act="send", file=SimpleUploadedFile("vega.seed", file[:-9]))
+    refused = post(owner, reverse(MAKE), act="upload", file=SimpleUploadedFile("vega.seed", file[:-9]))
     assert "Nothing was done: the seed is damaged" in refused
     with tenant_transaction(idle_world.tenant.id):
         assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 1
