@@ -19,7 +19,7 @@ from apps.knowledge.models import AgentSkill, Skill
 from apps.knowledge.services.skill_room import (
     check_agent_has_room,
     check_agents_have_room,
-    share_skill_sizes,
+    lock_skill_sizes_shared,
     tokens_of,
 )
 from apps.knowledge.services.skills import FoundSkill, SkillOrigin, emit_changed, find_skills
@@ -48,7 +48,7 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
     """
     agent = agent_by_id(agent_id)
     lock_agent_row(agent.id)
-    share_skill_sizes()
+    lock_skill_sizes_shared()
     names = [name.strip() for name in names]
     retained = dict(_rows_of(agent.id).values_list("name", "retained_digest"))
     before = list(retained)
@@ -81,7 +81,7 @@ def check_changed_agent(agent: Agent, *, actor: str) -> None:
 
 def use_latest_versions(agent: Agent, *, actor: str) -> bool:
     """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The caller has locked the agent."""
-    share_skill_sizes()
+    lock_skill_sizes_shared()
     try:
         check_agent_has_room(agent, tokens_of(_names(agent.id)))
     except LimitReached:
@@ -98,7 +98,7 @@ def create_skills(agents: Sequence[Agent], names: Sequence[str]) -> None:
     """Activate a template's skills for its new agents. Raises the same errors as `choose_skills`."""
     if not names:
         return
-    share_skill_sizes()
+    lock_skill_sizes_shared()
     chosen = _find_to_choose(list(names), [])
     tokens = {skill.name: skill.tokens for skill in chosen}
     # Agents of one template differ in their models only.

@@ -8,7 +8,7 @@ LOCK_PASSAGES = "SELECT pg_advisory_xact_lock(hashtextextended('knowledge_passag
 # Global skills and default models, by which the room for agents' skills is checked, change in one transaction at a time, and in none that
 # overlaps a transaction that chooses skills or models of agents: those share the lock.
 LOCK_SKILL_SIZES = "SELECT pg_advisory_xact_lock(hashtext('arbor.skills'))"
-SHARE_SKILL_SIZES = "SELECT pg_advisory_xact_lock_shared(hashtext('arbor.skills'))"
+LOCK_SKILL_SIZES_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtext('arbor.skills'))"
 
 # Add changes, which may be negative, to the counts of terms, in the order of the terms.
 COUNT_TERMS = """

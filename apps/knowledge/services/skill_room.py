@@ -39,13 +39,13 @@ def lock_skill_sizes() -> None:
         cursor.execute(queries.LOCK_SKILL_SIZES)
 
 
-def share_skill_sizes() -> None:
+def lock_skill_sizes_shared() -> None:
     """Lock the sizes of global skills and default models against changes until the transaction ends; others may share the lock.
 
     Call it before any row of skills is locked.
     """
     with connections[APP].cursor() as cursor:
-        cursor.execute(queries.SHARE_SKILL_SIZES)
+        cursor.execute(queries.LOCK_SKILL_SIZES_SHARED)
 
 
 def check_agents_have_room(agents: Iterable[Agent], *, changed: Mapping[str, int]) -> None:

@@ -14,7 +14,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.knowledge.models import AgentSkill, GlobalSkill, GlobalSkillVersion, Skill, SkillVersion
-from apps.knowledge.services.skill_room import check_agents_have_room, share_skill_sizes
+from apps.knowledge.services.skill_room import check_agents_have_room, lock_skill_sizes_shared
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, NotFound
@@ -153,7 +153,7 @@ def _lock_agents_with(name: str) -> None:
 
     With the agents locked, none of their other skills changes meanwhile.
     """
-    share_skill_sizes()
+    lock_skill_sizes_shared()
     list(
         Agent.objects.select_for_update(no_key=True, of=("self",))
         .filter(active_skills__name=name)
