@@ -44,7 +44,7 @@ BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND e
 
 @pytest.fixture(scope="module")
 def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
-    """Return a running fleet with one agent for each point of death."""
+    """Return a running fleet with one agent for each point at which a worker is killed."""
     with django_db_blocker.unblock(), RealFleet() as new:
         new.populate(ALL_POINTS)
         new.start()
@@ -75,13 +75,15 @@ def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
         fleet.make_due([agent for group in groups for agent in group])
         fleet.wait_until_all_are_done()
         for agent in fleet.agents:
-            # A death without other agents in the batch does not count: its point is tried again.
+            # A kill without other agents in the batch does not count: its point is tried again.
             if fleet.lost_with(agent) > 1:
                 left.remove(agent.point)
                 sizes[agent.point] = fleet.lost_with(agent)
         if not left:
             break
-    assert left == [], f"no worker died with several agents there; of the others: {sizes}"
+    assert left == [], (
+        f"no worker was killed with several agents at {left}; agents at the other points: {sizes}"
+    )
     assert_exactly_once(fleet)
     ((batched,),) = fleet.rows(BATCHED)
     assert batched > len(BATCH_POINTS), "hardly any heartbeats were walked together"

@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _approve(agent: Agent) -> None:
-    """Store an approved action of the agent, which its first heartbeat that decides executes."""
+    """Store an approved action of the agent, executed by its first heartbeat that decides."""
     params = RememberParams(content=f"An approval of {agent.name}.").model_dump(mode="json")
     now = datetime.now(UTC)
     ActionApproval.objects.create(

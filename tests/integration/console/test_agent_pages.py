@@ -110,13 +110,13 @@ def test_an_agents_page_opens_before_it_has_a_state(viewer: Client, world: World
 def test_a_policys_page_names_its_agent_and_the_unset_limits(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         policy = AgentPolicy.objects.get()
-        AgentPolicy.objects.update(tier_models={"deep": ["openai/gpt-5", "openai/gpt-5-mini"]})
+        AgentPolicy.objects.update(tier_models={"strategic": ["openai/gpt-5", "openai/gpt-5-mini"]})
     text = viewer.get(page_of(policy)).content.decode()
     for words in (
         f"Policy of {world.agent.name}",
         "none of its own",
         "always",
-        "deep: openai/gpt-5, openai/",
+        "strategic: openai/gpt-5, openai/",
     ):
         assert words in text, words
 
@@ -150,7 +150,8 @@ def test_every_part_of_a_self_has_a_page_and_a_list(viewer_crawl: ViewerCrawl) -
     pages = [page for page in viewer_crawl.pages if "/selves/" in page.address]
     names = ("belief", "beliefevidence", "boundary", "experience", "identityaspect", "peermodel")
     for name in (*names, "preference", "proposal", "selfchange"):
-        assert any(f"/selves/{name}/" in page.address for page in pages), name
+        addresses = [page.address for page in pages if f"/selves/{name}/" in page.address]
+        assert {address.endswith("/change/") for address in addresses} == {True, False}, name
     for page in pages:
         assert page.status == 200, page.address
 

@@ -75,7 +75,7 @@ def test_every_grant_is_a_subset_of_itself_and_of_all(uri: CapabilityUri) -> Non
     assert is_subset(uri, read_uri("arbor://**"))
 
 
-def test_one_segment_never_contains_any_number() -> None:
+def test_a_single_wildcard_does_not_contain_a_double_one() -> None:
     assert not is_subset(read_uri(f"{READ}/**"), read_uri(f"{READ}/*"))
     assert is_subset(read_uri(f"{READ}/*"), read_uri(f"{READ}/**"))
 
@@ -157,7 +157,7 @@ def test_a_signature_covers_each_field(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("signature", ["", "00", "zz", "ab" * 64])
-def test_a_damaged_signature_is_none(signature: str) -> None:
+def test_a_damaged_signature_is_not_accepted(signature: str) -> None:
     assert not replace(grant_of(READ), signature=signature).is_signed_by(SYSTEM.public)
 
 
@@ -196,8 +196,8 @@ def test_damaged_constraints_are_refused(stored: dict[str, Any]) -> None:
         Constraints.from_json(stored)
 
 
-def test_a_rate_without_a_period_is_refused() -> None:
-    # It would otherwise be a grant without a rate.
+def test_a_rate_without_uses_or_period_is_refused() -> None:
+    # Otherwise the grant would have no rate at all.
     for uses, seconds in ((5, 0), (0, 60), (5, None)):
         with pytest.raises(CapabilityInvalid, match="rate"):
             constraints_from_input(rate_uses=uses, rate_seconds=seconds)

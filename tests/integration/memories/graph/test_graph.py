@@ -130,7 +130,7 @@ def test_an_invalid_id_is_not_found(mind: Agent, nonsense: str) -> None:
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
 
 
-def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
+def test_a_relation_to_a_memory_being_purged_is_refused(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     act: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
 
