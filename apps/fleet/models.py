@@ -33,7 +33,7 @@ class SavedSeed(TenantModel):
     #: The number of rows by section.
     rows = models.JSONField(default=dict)
     actor = models.CharField(max_length=200)
-    #: The time of the capture, and the time when it was saved, from which on it ages.
+    #: The time of the capture, and the time when the seed was saved; its lifetime counts from the latter.
     at = models.DateTimeField()
     saved_at = models.DateTimeField(default=timezone.now, db_default=Now())
 

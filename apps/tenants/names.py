@@ -14,7 +14,10 @@ _QUOTED = 200
 
 
 def valid_row_name(name: str, *, whose: str, longest: int) -> str:
-    """Return a name with single blanks. Raises Invalid, which calls it `whose` name, unless it is printable and fits."""
+    """Return a name with single blanks; `whose` says in an error what has the name, such as "a hook's".
+
+    Raises Invalid unless the name is printable and has 1 to `longest` characters.
+    """
     name = " ".join(name.split())
     if not 1 <= len(name) <= longest or not name.isprintable():
         raise Invalid(f"{whose} name has 1 to {longest} printable characters, got {name[:_QUOTED]!r}")

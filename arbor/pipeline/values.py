@@ -13,7 +13,7 @@ from arbor.pipeline.conditions import Condition, NodeOutcome
 MAX_VISITS = 12
 
 
-# The condition of an edge without one.
+# Always true: the condition of an edge whose DOT text has no `condition`.
 ALWAYS = Condition()
 
 
@@ -32,7 +32,7 @@ class PipelineNodeKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineNode:
-    """One node of a pipeline; `handler` is empty unless it is a step."""
+    """One node of a pipeline; `handler` is empty unless the node is a step."""
 
     name: str
     kind: PipelineNodeKind

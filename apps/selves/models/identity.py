@@ -19,7 +19,7 @@ def is_share(field: str) -> models.Q:
 
 
 class IdentityAspect(TenantModel):
-    """An aspect of an agent's identity: among them its traits, values and capabilities, which no other table has."""
+    """An aspect of an agent's identity. Its traits, values and capabilities are aspects too: no other table has them."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="aspects")
@@ -88,7 +88,7 @@ class Belief(TenantModel):
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in BeliefStatus], default=BeliefStatus.HELD
     )
-    #: The origin: `template:NAME`, `operator`.
+    #: The origin, such as `template:NAME`, `proposal:ID` or `operator`.
     source = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

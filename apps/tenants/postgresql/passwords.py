@@ -13,8 +13,8 @@ from apps.tenants.keys import role_passwords
 def connect_as[C](connect: Callable[[str], C], *, role: str, given: str) -> C:
     """Connect with the first password that the server accepts: those of the open keys, then the given one.
 
-    With several, all are tried twice: a rotation may change the role's password between the attempts, from one that was
-    not tried yet to one that was. Raises the first refusal.
+    Where there are several, or where they have changed, all are tried a second time: during the first round, a rotation may
+    replace the role's password by one that was refused already. Raises the first refusal.
     """
     refusal: psycopg.OperationalError | None = None
     passwords = _passwords(role, given)
@@ -43,7 +43,7 @@ def is_refused_password(error: Exception) -> bool:
 
 
 class RoleConnection(psycopg.Connection[Any]):
-    """A connection of a pool, which makes new ones while keys are rotated."""
+    """A connection that tries all passwords of its role, because a rotation of keys may change them at any time."""
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Any:

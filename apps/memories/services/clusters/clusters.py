@@ -99,8 +99,8 @@ def assign_memory_to_clusters(
 def recalculate_cluster(*, cluster_id: UUID) -> None:
     """Recompute a cluster's center, keywords, emotion and importance from its active members, in the open transaction.
 
-    The center is the normalized mean of the members that belong to no other cluster more strongly, or of all members if each
-    of them does; null if no member has a vector. The members do not change: the job reclusters them. Six statements.
+    The center is the normalized mean of the members that belong to no other cluster more strongly, or of all members if there
+    is no such member; null if no member has a vector. The members do not change: the job reclusters them. Six statements.
     Raises NotFound if the tenant has no such cluster.
     """
     agent_id, name, previous_keywords = _cluster(cluster_id)
