@@ -16,7 +16,7 @@ from tests.support.cluster import ROOT, ensure_cluster, has_cluster
 
 
 def main() -> int:
-    """Collect all tests, and create the cluster that they copy; return the exit code. Later runs find both."""
+    """Collect all tests, which compiles them, and create the cluster that workers copy, unless it exists; return the exit code."""
     if has_cluster():
         return 0
     collected = subprocess.run(

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.utils.html import format_html
 
 from apps.console import cells
-from apps.console.stored import pretty
+from apps.console.stored_json import pretty
 
 type Column = Callable[[Any, Any], Any]
 

@@ -57,9 +57,7 @@ class _Figures(Collector):
         fleet = self._fleet
         yield from _heartbeat_metrics(fleet)
         yield _gauge_by_label("arbor_agents", "Agents.", "status", fleet.agents)
-        yield _gauge_by_label(
-            "arbor_queue_workers", "Processes that listen to a queue.", "queue", fleet.queues
-        )
+        yield _gauge_by_label("arbor_queue_workers", "Workers that consume a queue.", "queue", fleet.queues)
         yield _gauge("arbor_calls_pending", "Model calls that wait.", fleet.backlogs["pending_calls"])
         yield from _outbox_metrics(fleet)
         yield _gauge_by_label(
@@ -136,7 +134,9 @@ def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge_by_label("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
     yield _gauge_of_rows("arbor_job_seconds", "Duration of a job's last run.", "job", jobs, "seconds")
     yield _gauge_of_rows("arbor_job_done", "Units of work done, as the job counts them.", "job", jobs, "done")
-    yield _gauge_of_rows("arbor_job_failed_steps", "Agents whose step failed.", "job", jobs, "failed")
+    yield _gauge_of_rows(
+        "arbor_job_failed_steps", "Steps of a job's last run that failed.", "job", jobs, "failed"
+    )
     ages = {name: job["succeeded_ago_s"] for name, job in jobs.items() if job["succeeded_ago_s"] is not None}
     yield _gauge_by_label(
         "arbor_job_last_success_age_seconds", "Seconds since the job's last success.", "job", ages

@@ -6,8 +6,9 @@ import re
 
 from arbor.memory.text.lexical import STOP_WORDS
 
-#: The most words of a term: more words seldom occur side by side in a message or an output.
+#: The most words of a query that is searched as a whole: more words seldom occur side by side in a message or an output.
 _MOST_WORDS = 3
+#: The most characters of a term.
 TERM_LENGTH = 200
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,80})[\"”“»]")
 _WORD = re.compile(r"[^\s,;:!?()\[\]{}\"“”„«»]+")

@@ -12,8 +12,8 @@ import re
 _CHARACTERS_BEFORE = 120
 _SENTENCES_BEFORE = re.compile(r".*[.!?;:\n]", re.DOTALL)
 
-_SOMEBODY = r"(?:you|me|us|them|him|her|people|others|users?|agents?|clients?|customers?|readers?|children|owners?|team|board|public|(?:any|some|every)(?:one|body))"
-_SOMEONE = rf"(?:(?:the|an?|any|our|your|my|their) )?{_SOMEBODY}"
+_PERSON_WORD = r"(?:you|me|us|them|him|her|people|others|users?|agents?|clients?|customers?|readers?|children|owners?|team|board|public|(?:any|some|every)(?:one|body))"
+_SOMEONE = rf"(?:(?:the|an?|any|our|your|my|their) )?{_PERSON_WORD}"
 _AUXILIARY = r"(?:am|is|are|was|were|be|do|does|did|have|has|had|will|would|shall|should|can|could|may|might|must|ought|need)"
 _MODAL = r"(?:will|would|shall|should|can|could|may|might|must|do|does|did|am|is|are)"
 _WRONGS = (
@@ -63,7 +63,7 @@ _BLANK = r"[ \t*]+"
 def _compile_negation(*further: str, between: str = "") -> re.Pattern[str]:
     """Compile the pattern of negations, and the words that extend them, at the end of a text.
 
-    `further` are more words that extend them; `between` is an optional last part.
+    `further` are patterns of more words that extend a negation; `between` is a pattern of the words between those and the phrase.
     """
     negation = rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})"
     unit = rf"(?:{'|'.join((*_NEGATIONS, *_EXTENSIONS, *further, _PARENTHETICAL))})"
@@ -112,9 +112,9 @@ def is_negated(text: str, start: int, end: int) -> bool:
     """
     phrase = text[start:end].lstrip().replace("’", "'")
     before = _SENTENCES_BEFORE.sub("", text[max(start - _CHARACTERS_BEFORE, 0) : start]).replace("’", "'")
-    if _EXPLICIT_REQUEST.match(phrase) or not any(sign in before for sign in _HINTS):
+    if _EXPLICIT_REQUEST.match(phrase) or not any(hint in before for hint in _HINTS):
         return False
-    negation = next((by for heads, by in _PATTERNS_BY_HEAD if heads.match(phrase)), _NEGATED_ACT).search(
-        before
-    )
+    negation = next(
+        (pattern for head, pattern in _PATTERNS_BY_HEAD if head.match(phrase)), _NEGATED_ACT
+    ).search(before)
     return negation is not None and len(_NEGATION.findall(negation.group())) % 2 == 1

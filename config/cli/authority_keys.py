@@ -14,12 +14,12 @@ from config.cli.kit.tenancy import actor
 
 
 def status() -> Output:
-    """Show what each key of the System Authority has signed that is in force."""
+    """Show how many signatures in force each key of the System Authority has made."""
     uses = authority_key_uses()
     rows = [
         (
             use.number,
-            "signs" if use.signs else "retired" if use.retired else "verified by",
+            "signs" if use.signs else "retired" if use.retired else "verifies",
             f"{use.created_at:%Y-%m-%d %H:%M}",
             use.endorsements,
             use.grants,

@@ -13,13 +13,13 @@ from tests.acceptance.browser import CHROMIUM, Browser
 from tests.acceptance.installation import ROOT, Installation
 
 IMAGES = ROOT / "docs" / "images"
-#: Each agent of the demo has two heartbeats at least before the pictures are taken.
+#: The heartbeats of all agents before the pictures are taken: at least two of each, as the demo's six agents take turns.
 HEARTBEATS, WITHIN_S = 14, 600.0
 #: The size of the browser, and the greatest height of a picture.
 WIDTH, HEIGHT, HIGHEST = 1440, 900, 1500
 PASSWORD = "pictures-of-the-console"
 SERVERS = ("WEB", "FLOWER", "POSTGRES", "VALKEY")
-#: The pages by the name of their picture, each with the link that leads to it from the page before.
+#: By the name of the picture: the page to open, and the selector of a link on it that leads to the pictured page; empty: the page itself.
 PAGES: dict[str, tuple[str, str]] = {
     "fleet": ("", ""),
     "operations": ("operations/", ""),

@@ -37,7 +37,7 @@ def docx(*paragraphs: tuple[str, str]) -> bytes:
 
 
 def zipped(parts: dict[str, str]) -> bytes:
-    """Return an archive."""
+    """Return a ZIP archive of texts, each under the name of its file."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in parts.items():

@@ -15,7 +15,7 @@ from arbor.ids import uuid7
 
 
 class CapabilityGrant(TenantModel):
-    """A grant of a resource to an agent, signed by the System Authority. Written once; it can only be revoked."""
+    """A grant of a resource to an agent, signed by the System Authority. Its terms never change; it can only be revoked."""
 
     #: `signature` and `issuer`: a migration writes unsigned grants, which `sign_pending_grants` signs. A rotation of the System
     #: Authority's key signs them anew, with their copies of the grants above.
@@ -33,7 +33,7 @@ class CapabilityGrant(TenantModel):
     #: The grant that it was delegated from, and signed copies of all grants above it, the nearest first.
     parent = TenantForeignKey("self", null=True, related_name="delegates")
     ancestors = models.JSONField(null=True)
-    #: Further delegations below it.
+    #: The levels of delegation that are allowed below it.
     depth = models.PositiveSmallIntegerField(default=DEFAULT_DEPTH, db_default=DEFAULT_DEPTH)
     #: `authority:NUMBER`, the key that signed it, and the signature in hexadecimal digits; empty: not signed yet.
     issuer = models.CharField(max_length=40, default="", db_default="")
@@ -79,7 +79,7 @@ class CapabilityGrant(TenantModel):
 
 
 class CapabilityUse(TenantModel):
-    """Uses of a grant that limits them: an action, or a share given to a delegate. Written once."""
+    """Counted uses of a limited grant: one by an action, or the share given to a delegate. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     #: Maintenance deletes uses that no longer count.

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console import cells
-from apps.console.stored import pretty, read_dicts, text_of
+from apps.console.stored_json import pretty, read_dicts, text_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.prompts.questions import sections_of
 from arbor.heartbeat.replies.parsing import parse_reply

@@ -13,7 +13,7 @@ from apps.console.nodes import NamedNode, find_nodes, parse_id
 from apps.console.pages.call import Call, read_call
 from apps.console.pages.trace import Stage, draw_run, read_stages
 from apps.console.pictures.pipeline import Picture
-from apps.console.stored import pretty, read_dicts, text_of
+from apps.console.stored_json import pretty, read_dicts, text_of
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.reports.trace import steps_of

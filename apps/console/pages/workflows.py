@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.console.pictures.pipeline import NodeVisit, Picture, draw_pipeline
-from apps.console.stored import pretty
+from apps.console.stored_json import pretty
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
 from apps.workflows.services.definitions import version_of
 from apps.workflows.services.rows import steps_of

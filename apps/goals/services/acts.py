@@ -1,4 +1,4 @@
-"""Change goals and plans for people and programs, with the same audit records from every door."""
+"""Change goals and plans for people and programs, with the same audit records for every caller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from arbor.goals.values import GoalState
 
 
 class Unchanged(Enum):
-    """The default of the parts of a change that None would remove."""
+    """The default of the fields of `GoalEdit` in which None removes the parent or the deadline."""
 
     UNCHANGED = "unchanged"
 

@@ -64,7 +64,10 @@ def index_due_documents() -> JobRunResult:
 
 
 def _due(*, rests: bool) -> list[tuple[UUID, UUID]]:
-    """Return the documents that wait as (tenant, document); while the embedder rests, none that waits only for vectors of another embedder."""
+    """Return the documents to index, as (tenant, document).
+
+    Indexed documents whose vectors are of another embedder are among them, unless the embedder rests.
+    """
     values: dict[str, Any] = {
         "model": name_of(installation_model()),
         "rests": rests,

@@ -35,9 +35,10 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredTurn:
-    """A person's turn and the agent's answer to it; None while a worker is answering."""
+    """A person's turn and the agent's answer to it."""
 
     turn: Turn
+    #: None while a worker is answering.
     answer: Turn | None
     #: The sentences so far of an answer that is being written.
     partial: str

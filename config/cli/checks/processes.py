@@ -96,7 +96,7 @@ def check_broker() -> Finding:
                 "socket_timeout": _BROKER_WITHIN_S,
             },
         ) as connection:
-            connection.ensure_connection(max_retries=1, timeout=_BROKER_WITHIN_S)
+            connection.ensure_connection(max_retries=0, timeout=_BROKER_WITHIN_S)
     except (BrokerError, OSError) as error:
         return fail(
             "broker",

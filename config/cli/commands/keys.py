@@ -11,7 +11,7 @@ _authority = group(
     "Rotate the System Authority's key, which endorses agents and signs their capabilities.",
     command(
         "status",
-        "Show what each key of the System Authority has signed that is in force.",
+        "Show how many signatures in force each key of the System Authority has made.",
         run="authority_keys:status",
     ),
     command(

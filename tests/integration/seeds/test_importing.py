@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentKey
-from apps.agents.services.authority import authority_public_keys
 from apps.agents.services.identity import identity_of
 from apps.audit.models import AuditAction, AuditEvent
 from apps.authority.models import CapabilityGrant
@@ -101,8 +100,8 @@ def test_a_name_in_use_is_refused(world: World, export: Export) -> None:
 
 
 @pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this installation have other keys than the seeds before."""
+def foreign_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verify seeds as an installation does whose keys did not sign them."""
 
     def verify_as_foreign(manifest: SeedManifest) -> bool:
         verify_signatures(manifest)
@@ -111,14 +110,13 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "verify_seed_signatures", verify_as_foreign)
 
 
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("foreign_installation")
 def test_a_foreign_seed_is_imported_only_where_it_is_trusted(world: World, export: Export) -> None:
     file = export(world.agent.id)
 
     with pytest.raises(SeedInvalid, match="another installation"):
         import_into(world.tenant, file)
     with tenant_transaction(world.tenant.id):
-        assert authority_public_keys()
         assert Agent.objects.count() == 1
         assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 1
 
@@ -138,7 +136,7 @@ def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:
         assert Agent.objects.count() == 1
 
 
-def test_a_fork_has_the_same_memories(world: World, export: Export) -> None:
+def test_a_fork_has_the_same_memories(world: World) -> None:
     report = fork_agent(tenant_id=world.tenant.id, agent_id=world.agent.id, name="Twin", actor="cli:ann")
 
     with tenant_transaction(world.tenant.id):
