@@ -155,8 +155,8 @@ def _install_in_model_workers(killer: WorkerKiller) -> None:
         for call in claimed:
             killer.reach_point("call is claimed", call.agent_id)
 
-    _before(calls, "_lease", lambda args: setattr(killer, "together", len(args[0])))
-    _after(calls, "_lease", leased)
+    _before(calls, "lease_calls", lambda args: setattr(killer, "together", len(args[0])))
+    _after(calls, "lease_calls", leased)
 
     def replied(args: tuple[Any, ...]) -> None:
         killer.together = len(args[0])
