@@ -159,7 +159,7 @@ def test_dead_workers_count_as_failed_attempts(add: Add, index: Index, tenant: T
     index(document)
     stored = reread(document)
     assert (stored.indexing, stored.lease) == (IndexingStatus.FAILED, None)
-    assert "5 workers ended" in stored.error
+    assert "5 attempts failed; in the last one the worker ended" in stored.error
 
 
 def test_an_internal_error_is_tried_again_later(
