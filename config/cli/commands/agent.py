@@ -1,4 +1,4 @@
-"""The commands about agents: their lives, heartbeats, policies and templates."""
+"""The commands about agents: their life cycle, heartbeats, policies and templates."""
 
 from __future__ import annotations
 
