@@ -29,9 +29,8 @@ MOST_TICKS = 256
 
 
 def _lifecycle(name: str, summary: str) -> click.Command:
-    return agent_command(
-        name, summary, run=f"agents.lifecycle:{name}", examples=(f"arbor agent {name} Vega",)
-    )
+    examples = (f"arbor agent {name} Vega",)
+    return agent_command(name, summary, run=f"agents.lifecycle:{name}", examples=examples)
 
 
 _policy = group(
