@@ -9,11 +9,12 @@ import pytest
 
 from tests.acceptance.fleet.exactly_once import assert_exactly_once
 from tests.acceptance.fleet.points import ALL_POINTS, UNREADABLE
-from tests.acceptance.fleet.real_fleet import Agent, RealFleet
+from tests.acceptance.fleet.real_fleet import RealFleet
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 ROUNDS = 5
+BATCH_ROUNDS = 15
 #: Points at which a worker runs the work of several agents: committed, about to be, or not yet.
 BATCH_POINTS = (
     "observe begins",
@@ -35,8 +36,6 @@ BATCH_POINTS = (
     "plan_next ends",
     "finish is written",
 )
-#: The agents that one message carries at most.
-BATCH_SIZE = 8
 
 # The time of a leg is shared by the heartbeats of its batch.
 BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND elapsed_ms > 1.5 * own_ms"
@@ -62,35 +61,20 @@ def test_a_worker_killed_at_any_step_costs_only_a_lease(fleet: RealFleet) -> Non
     assert_exactly_once(fleet)
 
 
-def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
-    fleet: RealFleet,
-) -> None:
+def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(fleet: RealFleet) -> None:
+    readable = [agent for agent in fleet.agents if agent.model != UNREADABLE]
     left = list(BATCH_POINTS)
-    sizes: dict[str, int] = {}
-    for _ in range(len(BATCH_POINTS) * 2):
-        groups = groups_of(fleet)
-        planned = dict(zip((group[0].name for group in groups), left, strict=False))
-        fleet.plan_kills(planned)
-        # All agents of a tenant in one statement, so that one message carries them.
-        fleet.make_due([agent for group in groups for agent in group])
+    for _ in range(BATCH_ROUNDS):
+        # Agents whose worker was lost come back alone, so of those that share a batch only one is killed in a round.
+        names = (agent.name for agent in readable[:: len(readable) // len(left)])
+        fleet.plan_kills(dict(zip(names, left, strict=False)), in_batch=True)
+        # All agents in one statement, so that messages carry several.
+        fleet.make_due(readable)
         fleet.wait_until_all_are_done()
-        for agent in fleet.agents:
-            # A kill without other agents in the batch does not count: its point is tried again.
-            if fleet.lost_with(agent) > 1:
-                left.remove(agent.point)
-                sizes[agent.point] = fleet.lost_with(agent)
+        left = [agent.point for agent in fleet.agents_not_killed()]
         if not left:
             break
-    assert left == [], (
-        f"no worker was killed with several agents at {left}; agents at the other points: {sizes}"
-    )
+    assert left == []
     assert_exactly_once(fleet)
     ((batched,),) = fleet.rows(BATCHED)
     assert batched > len(BATCH_POINTS), "hardly any heartbeats were walked together"
-
-
-def groups_of(fleet: RealFleet) -> list[list[Agent]]:
-    """Return as many agents of each tenant as one message carries."""
-    readable = [agent for agent in fleet.agents if agent.model != UNREADABLE]
-    tenants = sorted({agent.tenant for agent in readable})
-    return [[agent for agent in readable if agent.tenant == tenant][:BATCH_SIZE] for tenant in tenants]

@@ -115,15 +115,21 @@ class RealFleet:
         ]
         self._write_plan()
 
-    def plan_kills(self, points: Mapping[str, str]) -> None:
-        """Plan the points at which the next heartbeats of these agents, by name, lose their workers."""
+    def plan_kills(self, points: Mapping[str, str], *, in_batch: bool = False) -> None:
+        """Plan the points at which the next heartbeats of these agents, by name, lose their workers.
+
+        `in_batch`: only while the worker runs the work of several agents.
+        """
         self.agents = [replace(agent, point=points.get(agent.name, "")) for agent in self.agents]
         for agent in self.agents:
             (self._installation.folder / agent.id).unlink(missing_ok=True)
-        self._write_plan()
+        self._write_plan(in_batch=in_batch)
 
-    def _write_plan(self) -> None:
-        plan = {agent.id: {"name": agent.name, "point": agent.point} for agent in self.agents}
+    def _write_plan(self, *, in_batch: bool = False) -> None:
+        plan = {
+            agent.id: {"name": agent.name, "point": agent.point, "in_batch": in_batch}
+            for agent in self.agents
+        }
         written = self._installation.folder / "plan.new"
         written.write_text(json.dumps(plan))
         # Replaced atomically: workers read the file at the same time.
@@ -213,11 +219,6 @@ class RealFleet:
             for agent in self.agents
             if agent.point and not (self._installation.folder / agent.id).exists()
         ]
-
-    def lost_with(self, agent: Agent) -> int:
-        """Return the number of agents whose work was lost with the worker of this agent; 0 without a loss."""
-        marker = self._installation.folder / agent.id
-        return int(marker.read_text() or 0) if marker.exists() else 0
 
     def _ended(self) -> int:
         ((count,),) = self.rows(
