@@ -7,8 +7,8 @@ from typing import Any
 from config.credentials import NO_SERVER
 from config.environment import data_dir, env
 
-#: The uses of a statement in one connection after which it is prepared.
-_PREPARE_THRESHOLD = 3
+#: The options of connections that prepare a statement after three uses.
+PREPARING = {"server_side_binding": True, "prepare_threshold": 3}
 
 
 def database(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def database(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
     options = config.setdefault("OPTIONS", {})
     options.setdefault("connect_timeout", 5)
     if prepared:
-        options |= {"server_side_binding": True, "prepare_threshold": _PREPARE_THRESHOLD}
+        options |= PREPARING
     options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
     if pool_size:
         options["pool"] = {"min_size": min(2, pool_size), "max_size": pool_size, "timeout": 15}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +18,12 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
-from tests.support.database import DatabaseCleaner, use_database
+from tests.support.database import DatabaseCleaner, prepare_statements, use_database
 from tests.support.embedders import RemoteEmbedder, forget_vectors
 from tests.support.provider_server import ProviderServer, provider_server
+
+#: The folders with tests of processes that do not prepare statements.
+UNPREPARED = ("cli", "console", "tenancy")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -47,6 +51,21 @@ def django_db_setup(postgres: EmbeddedPostgres, django_db_blocker: Any) -> Itera
     with django_db_blocker.unblock():
         yield
         connections.close_all()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _statements_are_prepared_as_in_production(request: pytest.FixtureRequest) -> None:
+    """Prepare statements in all tests but those of the processes that do not."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    prepare_statements(prepared=folder not in UNPREPARED)
+
+
+@pytest.fixture
+def unprepared() -> Iterator[None]:
+    """Prepare no statements, so that the test can explain them with their values."""
+    prepare_statements(prepared=False)
+    yield
+    prepare_statements(prepared=True)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed, Identifier
 
 from apps.tenants.scope import OWNER, SERVING
+from config.databases import PREPARING
 from config.environment import env, with_user
 
 ALIASES = (*SERVING, OWNER)
@@ -27,6 +28,20 @@ def use_database(owner_url: str) -> None:
             url = with_user(owner_url, settings["USER"], settings["PASSWORD"])
         database = env.db_url_config(url)
         settings.update({key: database[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
+
+
+def prepare_statements(*, prepared: bool) -> None:
+    """Let the roles' connections prepare statements, as workers and the API do, or not, as the console and commands do."""
+    for alias in ALIASES:
+        options = connections.settings[alias]["OPTIONS"]
+        if prepared == (PREPARING.items() <= options.items()):
+            continue
+        connections[alias].close()
+        for name, value in PREPARING.items():
+            if prepared:
+                options[name] = value
+            else:
+                del options[name]
 
 
 class DatabaseCleaner:

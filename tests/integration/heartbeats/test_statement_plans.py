@@ -48,6 +48,7 @@ WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerat
 """
 
 
+@pytest.mark.usefixtures("unprepared")
 @pytest.mark.parametrize("others", [0, 300])
 def test_heartbeats_read_few_rows_of_large_tables(
     fleet: Fleet, agent: Agent, cleaner: Connection[Any], others: int

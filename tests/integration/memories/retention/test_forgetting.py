@@ -319,6 +319,7 @@ def test_workers_that_forget_at_once_archive_once(mind: Agent, other_mind: Agent
         assert term_counts(agent) == true_counts(agent)
 
 
+@pytest.mark.usefixtures("unprepared")
 def test_the_rules_read_the_index_alone(mind: Agent, vacuum: Any) -> None:
     store_memories(mind, *({"importance": 0.9} for _ in range(300)))
     vacuum()
