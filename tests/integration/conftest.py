@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
 
+from apps.agents.services.templates import seed_builtin_templates
 from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -87,6 +88,12 @@ def database(emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[None]
     with django_db_blocker.unblock():
         yield
         emptier.empty()
+
+
+@pytest.fixture
+def templates(database: None, emptier: DatabaseCleaner) -> None:
+    """Store the built-in templates."""
+    emptier.fill("agents_builtintemplate", seed_builtin_templates)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -58,6 +59,17 @@ class DatabaseCleaner:
             if name not in FILLED
         ]
         self._session.execute(_emptying_function(tables))
+        self._saved: set[str] = set()
+
+    def fill(self, table: str, create: Callable[[], object]) -> None:
+        """Fill an empty table: by the function for the first time, then with the rows that it has created."""
+        name = Identifier(table)
+        if table in self._saved:
+            self._session.execute(SQL("INSERT INTO public.{0} SELECT * FROM pg_temp.{0}").format(name))
+            return
+        create()
+        self._session.execute(SQL("CREATE TEMP TABLE {0} AS TABLE public.{0}").format(name))
+        self._saved.add(table)
 
     def empty(self) -> None:
         """Roll back open transactions and delete all rows."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -15,12 +14,6 @@ from apps.tenants.scope import tenant_transaction
 ACTOR = "cli:tests"
 
 type MakeAgent = Callable[..., Agent]
-
-
-@pytest.fixture
-def templates(database: None) -> None:
-    """Store the built-in templates."""
-    seed_builtin_templates()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from apps.agents.services.templates import seed_builtin_templates
 from apps.tenants.models import Role, Tenant
 from tests.support.api import API_SETTINGS, Caller, caller_of
 
@@ -39,9 +38,8 @@ def outsider(other_tenant: Tenant) -> Caller:
 
 
 @pytest.fixture
-def vega(owner: Caller) -> dict[str, Any]:
+def vega(owner: Caller, templates: None) -> dict[str, Any]:
     """Create the agent Vega, and return it."""
-    seed_builtin_templates()
     response = owner.post("/agents", {"name": "Vega", "template": "Scout", "start": True})
     assert response.status_code == 201, response.content
     created: dict[str, Any] = response.json()

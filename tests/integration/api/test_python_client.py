@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 import arbor_client
-from apps.agents.services.templates import seed_builtin_templates
 from apps.tenants.models import Role, Tenant
 from arbor_client import Arbor, AsyncArbor
 from tests.integration.api.test_server import server
@@ -19,8 +18,7 @@ __all__ = ["server"]
 _ID = UUID("01890000-0000-7000-8000-000000000001")
 
 
-def test_a_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
-    seed_builtin_templates()
+def test_a_program_uses_a_real_server(server: str, tenant: Tenant, templates: None) -> None:
     with Arbor(server, caller_of(tenant, Role.OWNER).token) as arbor:
         assert arbor.tenant.token().role == "owner"
         vega = arbor.agents.create("Vega", template="Scout", start=True)
@@ -43,8 +41,7 @@ def test_a_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
         stranger.tenant.get()
 
 
-def test_a_program_works_with_an_agent(server: str, tenant: Tenant) -> None:
-    seed_builtin_templates()
+def test_a_program_works_with_an_agent(server: str, tenant: Tenant, templates: None) -> None:
     with Arbor(server, caller_of(tenant, Role.OWNER).token) as arbor:
         vega = arbor.agents.create("Vega", template="Scout", start=True).id
         stored = arbor.memories.remember(vega, "The ferry leaves at noon.", importance=0.8)
@@ -84,8 +81,7 @@ def test_a_program_works_with_an_agent(server: str, tenant: Tenant) -> None:
         assert [turn.content for turn in arbor.conversations.turns(vega)] == ["Hello."]
 
 
-def test_an_asynchronous_program_uses_a_real_server(server: str, tenant: Tenant) -> None:
-    seed_builtin_templates()
+def test_an_asynchronous_program_uses_a_real_server(server: str, tenant: Tenant, templates: None) -> None:
     token = caller_of(tenant, Role.OWNER).token
 
     async def use() -> list[str]:

@@ -22,7 +22,6 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from apps.agents.services.templates import seed_builtin_templates
 from apps.tenants.models import Role, Tenant
 from config.environment import with_user
 from config.servers.ports import free_port
@@ -176,8 +175,7 @@ def test_the_process_is_alive_and_ready(server: str, tenant: Tenant) -> None:
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="the guide uses curl and jq")
-def test_the_examples_of_the_guide_work(server: str, tenant: Tenant) -> None:
-    seed_builtin_templates()
+def test_the_examples_of_the_guide_work(server: str, tenant: Tenant, templates: None) -> None:
     guide = (ROOT / "docs/how-to/use-the-api.md").read_text()
     script = "\n".join(re.findall(r"```bash\n(.*?)```", guide, re.DOTALL))
     ran = subprocess.run(

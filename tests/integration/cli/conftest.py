@@ -13,7 +13,6 @@ import pytest
 
 # Set up logging now: the first import within a test would bind it to the captured output of that test.
 import config.cli.kit.with_django  # noqa: F401
-from apps.agents.services.templates import seed_builtin_templates
 from config.cli.main import main
 
 
@@ -50,9 +49,8 @@ def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 
 
 @pytest.fixture
-def one_tenant(arbor: Arbor) -> str:
+def one_tenant(arbor: Arbor, templates: None) -> str:
     """Store the built-in templates and one tenant; return its slug."""
-    seed_builtin_templates()
     assert arbor("tenant", "create", "acme", "--name", "Acme").code == 0
     return "acme"
 

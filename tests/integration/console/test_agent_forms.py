@@ -9,7 +9,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Agent
-from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.administration import suspend_tenant
 from apps.queues import captured
@@ -26,11 +25,6 @@ ADD_PAGE = "/admin/agents/agent/add/"
 def published() -> Iterator[None]:
     with captured():
         yield
-
-
-@pytest.fixture
-def templates(database: None) -> None:
-    seed_builtin_templates()
 
 
 def form_data(**changes: str) -> dict[str, str]:

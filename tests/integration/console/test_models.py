@@ -11,7 +11,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Agent
-from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditEvent
 from apps.calls.models import ProviderKey
 from apps.contacts.services.chat import exchange_turns, open_session
@@ -30,12 +29,11 @@ CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture
-def agent(tenant: Tenant) -> Agent:
+def agent(tenant: Tenant, templates: None) -> Agent:
     return start_new_agent(tenant, "Vega")
 
 
 def start_new_agent(tenant: Tenant, name: str, model: str = "") -> Agent:
-    seed_builtin_templates()
     with captured(), tenant_transaction(tenant.id):
         agent = create_agent(name=name, template_name="Monitor", actor="user:ann", model=model)
         return start_agent(agent_id=agent.id, actor="user:ann")
@@ -133,7 +131,7 @@ def test_a_new_key_replaces_the_old_one_at_once(
 
 
 def test_a_key_serves_its_own_tenant_only(
-    owner: Client, other_tenant: Tenant, provider: ProviderServer
+    owner: Client, other_tenant: Tenant, templates: None, provider: ProviderServer
 ) -> None:
     connect(owner, provider)
     with tenant_transaction(other_tenant.id):
@@ -197,9 +195,10 @@ def test_only_owners_change_models(
     assert provider.requests == []
 
 
-def test_a_new_agent_chooses_among_the_listed_models(owner: Client, provider: ProviderServer) -> None:
+def test_a_new_agent_chooses_among_the_listed_models(
+    owner: Client, provider: ProviderServer, templates: None
+) -> None:
     connect(owner, provider)
-    seed_builtin_templates()
     form = owner.get(reverse("admin:agents_agent_add")).content.decode()
     for handle in ("openai/large-chat", "openai/small-chat", "reflex/policy"):
         assert f'<option value="{handle}">' in form

@@ -8,7 +8,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Agent
-from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.accounts import open_sessions
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.queues import captured
@@ -27,13 +26,12 @@ def steps(client: Client, page: str = "admin:index") -> dict[str, bool]:
 UNDONE = ("processes", "model", "agent", "talk", "heartbeat")
 
 
-def test_the_first_steps_lead_to_a_conversation(operator: Client, tenant: Tenant) -> None:
+def test_the_first_steps_lead_to_a_conversation(operator: Client, tenant: Tenant, templates: None) -> None:
     assert steps(operator) == {"sign-in": True} | dict.fromkeys(UNDONE, False)
     ProcessFactory(kind="worker", queues="heartbeat,llm", model="openai/gpt-5-mini")
     ProcessFactory(kind="scheduler", queues="")
     done = {"sign-in": True, "processes": True, "model": True}
     assert steps(operator) == done | dict.fromkeys(UNDONE[2:], False)
-    seed_builtin_templates()
     with captured():
         made = operator.post(
             reverse("admin:agents_agent_add"), {"name": "Vega", "template": "Monitor", "start": "on"}

@@ -9,7 +9,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Template
-from apps.agents.services.templates import seed_builtin_templates
 from apps.console.pages.template_editor import OUTLINE
 from apps.tenants.scope import tenant_transaction
 from tests.support.console import World
@@ -55,8 +54,7 @@ def test_a_template_is_added_and_replaced(operator: Client, world: World) -> Non
     assert templates_of(world)["MyAgent"] == changed
 
 
-def test_a_built_in_template_is_opened_as_a_copy(operator: Client, world: World) -> None:
-    seed_builtin_templates()
+def test_a_built_in_template_is_opened_as_a_copy(operator: Client, world: World, templates: None) -> None:
     response = operator.get(reverse(EDITOR), {"name": "Monitor"})
     assert response.context["page"].name == ""
     assert "You keep the watch" in response.content.decode()

@@ -8,7 +8,6 @@ import pytest
 from django.utils import timezone
 
 from apps.agents.models import Agent, HeartbeatSchedule
-from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Memory
@@ -24,8 +23,7 @@ TURNS = len(CONVERSATION.read_text(encoding="utf-8").splitlines())
 
 
 @pytest.fixture
-def operator(database: None) -> str:
-    seed_builtin_templates()
+def operator(database: None, templates: None) -> str:
     UserFactory.create(username="operator")
     return "operator"
 

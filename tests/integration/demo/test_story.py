@@ -12,7 +12,6 @@ from django.db import connections
 
 from apps import queues
 from apps.agents.models import Agent, BuiltinTemplate
-from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditEvent
 from apps.heartbeats.services import inline
 from apps.heartbeats.services.calls import calls
@@ -26,9 +25,8 @@ from tests.integration.heartbeats.conftest import REST
 
 
 @pytest.fixture
-def prepared(arbor: Arbor) -> Arbor:
+def prepared(arbor: Arbor, templates: None) -> Arbor:
     """Return the command line on a prepared database."""
-    seed_builtin_templates()
     return arbor
 
 

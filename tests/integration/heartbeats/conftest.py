@@ -13,7 +13,6 @@ from django.db import connections
 
 import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule
-from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.fleet.policy import set_policy
@@ -49,9 +48,8 @@ def fleet(database: None) -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def new_agent(database: None, fleet: Fleet) -> Callable[..., Agent]:
+def new_agent(database: None, fleet: Fleet, templates: None) -> Callable[..., Agent]:
     """Return a function that creates active agents."""
-    seed_builtin_templates()
 
     def make(tenant: Tenant, name: str = "Ada", template: str = "Researcher", **options: Any) -> Agent:
         with tenant_transaction(tenant.id):

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pgvector import HalfVector
 
 from apps.agents.models import Agent
-from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
@@ -155,8 +154,7 @@ def _passages(tenant: Tenant, category: str, rng: random.Random) -> list[Any]:
 
 
 @pytest.fixture
-def searchers(tenant: Tenant, other_tenant: Tenant) -> list[Searcher]:
-    seed_builtin_templates()
+def searchers(tenant: Tenant, other_tenant: Tenant, templates: None) -> list[Searcher]:
     rng = random.Random(42)
     return [searcher for owner in (tenant, other_tenant) for searcher in populate(owner, rng)]
 

@@ -12,7 +12,6 @@ import pytest
 from pgvector import HalfVector
 
 from apps.agents.models import Agent
-from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
@@ -94,8 +93,8 @@ def populate(tenant: Tenant, *, mark: str = "") -> PopulatedTenant:
 
 
 @pytest.fixture(autouse=True)
-def _templates(database: None) -> None:
-    seed_builtin_templates()
+def _templates(templates: None) -> None:
+    """Store the built-in templates before the agents are created."""
 
 
 @pytest.fixture
