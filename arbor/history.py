@@ -39,12 +39,12 @@ class Record(StrEnum):
 
 
 #: The least age at which audit records are deleted.
-LEAST_AUDIT_AGE = timedelta(days=30)
+MIN_AUDIT_AGE = timedelta(days=30)
 #: Usage of today and yesterday is compared with daily limits, so it stays for two days.
-_LEAST_DAYS: Mapping[Record, float] = {Record.USAGE: 2.0, Record.AUDIT: LEAST_AUDIT_AGE / timedelta(days=1)}
+_MIN_DAYS: Mapping[Record, float] = {Record.USAGE: 2.0, Record.AUDIT: MIN_AUDIT_AGE / timedelta(days=1)}
 #: Audit records are deleted by the month, so that the record of their deletion is one among many.
 AUDIT_SPAN = timedelta(days=30)
-_MOST_DAYS = 36_500.0
+_MAX_DAYS = 36_500.0
 
 
 def setting_of(record: Record) -> str:
@@ -65,9 +65,9 @@ def _age(record: Record, text: str) -> timedelta | None:
         days = float(text or 0)
     except ValueError:
         days = math.nan
-    least = _LEAST_DAYS.get(record, 0.0)
-    if days != 0 and not least <= days <= _MOST_DAYS:
+    least = _MIN_DAYS.get(record, 0.0)
+    if days != 0 and not least <= days <= _MAX_DAYS:
         raise ConfigurationInvalid(
-            f"{setting_of(record)} must be 0 (for ever) or {least:g} to {_MOST_DAYS:g} days, got {text!r}"
+            f"{setting_of(record)} must be 0 (for ever) or {least:g} to {_MAX_DAYS:g} days, got {text!r}"
         )
     return timedelta(days=days) or None

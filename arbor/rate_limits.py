@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 #: The number of keys beyond which a limiter forgets the keys without a recent use.
-_MOST_KEYS = 10_000
+_MAX_KEYS = 10_000
 
 
 @dataclass(kw_only=True)
@@ -39,7 +39,7 @@ class RateLimiter:
             if not wait:
                 for key in limits:
                     self._allowances[key].left -= uses
-            if len(self._allowances) > _MOST_KEYS:
+            if len(self._allowances) > _MAX_KEYS:
                 self._forget(now)
         return wait
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from arbor.signal_names import SignalName
 
 #: The most ids that a signal lists; its `count` is the number of all of them.
-MOST_IDS = 20
+MAX_IDS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +27,7 @@ def _kind(meaning: str, **fields: str) -> SignalKind:
 _NAME = "the agent's name"
 _ACTOR = "who did it: `user:NAME`, `cli:NAME`, `system:PART`"
 _COUNT = "how many memories"
-_MEMORIES = f"their ids, at most {MOST_IDS}"
+_MEMORIES = f"their ids, at most {MAX_IDS}"
 _GOAL: dict[str, str] = {
     "goal": "the goal's id",
     "title": "its title",

@@ -14,13 +14,13 @@ from uuid import UUID
 
 from arbor.errors import Invalid
 from arbor.quotations import shorten
-from arbor.signal_catalogue import CATALOGUE, MOST_IDS
+from arbor.signal_catalogue import CATALOGUE, MAX_IDS
 from arbor.signal_names import SignalName
 
 __all__ = [
     "CATALOGUE",
     "LABEL_LENGTH",
-    "MOST_IDS",
+    "MAX_IDS",
     "Cursor",
     "Signal",
     "SignalName",
@@ -81,7 +81,7 @@ def signal(
 def memory_data(ids: Iterable[UUID]) -> dict[str, Any]:
     """Return the fields `count` and `memories` for ids of memories."""
     known = list(dict.fromkeys(ids))
-    return {"count": len(known), "memories": known[:MOST_IDS]}
+    return {"count": len(known), "memories": known[:MAX_IDS]}
 
 
 def label(text: str) -> str:

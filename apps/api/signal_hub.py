@@ -16,7 +16,7 @@ from django.conf import settings
 from apps.access.services import TokenAccess, live_tokens
 from apps.api.threads import in_thread
 from apps.signals.services.reading import (
-    MOST_SIGNALS,
+    MAX_SIGNALS,
     SignalFilter,
     SignalPage,
     SignalRecord,
@@ -175,7 +175,7 @@ def read_page(tenant_id: UUID, after: Cursor | None, wanted: SignalFilter | None
     with tenant_transaction(tenant_id):
         if after is None:
             return SignalPage(signals=(), cursor=horizon(), more=False)
-        return read_signals(after=after, wanted=wanted, limit=MOST_SIGNALS)
+        return read_signals(after=after, wanted=wanted, limit=MAX_SIGNALS)
 
 
 def _live_tokens(tenant_id: UUID, token_ids: set[UUID]) -> set[UUID]:

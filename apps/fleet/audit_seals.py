@@ -12,7 +12,7 @@ from apps.audit.services.sealing import EndedHeartbeats, add_seal
 from apps.audit.services.verification import ChainReport, verify_chain
 from apps.fleet.audit_heads import HeadSink, configured_sinks, export_heads
 from apps.heartbeats.services.reports.digests import (
-    MOST_WAITING,
+    MAX_WAITING,
     digest_heartbeats,
     ended_ids_since,
     ended_since,
@@ -103,7 +103,7 @@ def verify_audit(
             waiting = ended_ids_since(report.head.header.cursor if report.head else "")
         report.unsealed_heartbeats = len(waiting)
         # If more are waiting than were read, heartbeats of long ago may be among them.
-        if len(waiting) < MOST_WAITING:
+        if len(waiting) < MAX_WAITING:
             _add_foreign_heartbeats(chain.tenant_id, report, known=report.sealed_heartbeats | waiting)
     return report
 

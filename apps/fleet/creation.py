@@ -52,7 +52,7 @@ from arbor.signals import SignalName, label, signal
 SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(seconds=MAX_INTERVAL_S)
 #: Agents that are created together at most.
-MOST_TOGETHER = 100
+MAX_TOGETHER = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,8 @@ def create_agents(*, new_agents: Sequence[NewAgent], actor: str) -> list[Agent]:
     suspended, and ConfigurationInvalid without a master key.
     """
     require_active()
-    if not 0 < len(new_agents) <= MOST_TOGETHER:
-        raise Invalid(f"1 to {MOST_TOGETHER} agents are created together, got {len(new_agents)}")
+    if not 0 < len(new_agents) <= MAX_TOGETHER:
+        raise Invalid(f"1 to {MAX_TOGETHER} agents are created together, got {len(new_agents)}")
     templates = {name: find_template(name) for name in {new_agent.template_name for new_agent in new_agents}}
     now = datetime.now(UTC)
     built = [_build_agent(new_agent, templates[new_agent.template_name]) for new_agent in new_agents]

@@ -20,7 +20,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 
 #: Agents at most that `pause_all_agents` records as paused before, so that `resume_all_agents` leaves them paused.
-MOST_REMEMBERED = 5_000
+MAX_REMEMBERED = 5_000
 _PAUSE, _RESUME = "pause_all", "resume_all"
 _SUSPEND = "suspend_all"
 
@@ -32,7 +32,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
         earlier = list(
             Agent.objects.filter(status=AgentStatus.PAUSED)
             .order_by("id")
-            .values_list("id", flat=True)[: MOST_REMEMBERED + 1]
+            .values_list("id", flat=True)[: MAX_REMEMBERED + 1]
         )
         paused = Agent.objects.filter(status=AgentStatus.ACTIVE).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
@@ -45,7 +45,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
             detail={
                 "act": _PAUSE,
                 "agents": paused,
-                "paused_before": [str(agent_id) for agent_id in earlier[:MOST_REMEMBERED]],
+                "paused_before": [str(agent_id) for agent_id in earlier[:MAX_REMEMBERED]],
             },
         )
     return paused

@@ -24,7 +24,7 @@ from arbor.audit.changes import change_of
 from arbor.errors import Invalid
 from arbor.heartbeat.actions import DEFAULT_COSTS
 from arbor.heartbeat.budgets import BudgetKind
-from arbor.heartbeat.dialogue import LEAST_VOICES, MOST_VOICES
+from arbor.heartbeat.dialogue import MAX_VOICES, MIN_VOICES
 from arbor.heartbeat.pacing import ActiveHours
 from arbor.heartbeat.replies.turns import MAX_TURNS
 from arbor.heartbeat.tiers import ThinkTier
@@ -47,7 +47,7 @@ FIELDS = (
     "voices",
 )
 #: The largest allowance.
-MOST_ALLOWANCE = 256
+MAX_ALLOWANCE = 256
 
 
 def policy_of(agent_id: UUID) -> AgentPolicy:
@@ -113,12 +113,12 @@ def _changed_energy(stored: Mapping[str, Any], changes: Any) -> dict[str, Any]:
 def _check(policy: AgentPolicy) -> None:
     if policy.budget not in list(BudgetKind):
         raise Invalid(f"a budget is {', '.join(BudgetKind)}, got {policy.budget!r}")
-    if policy.allowance is not None and not 1 <= policy.allowance <= MOST_ALLOWANCE:
-        raise Invalid(f"an allowance is 1 to {MOST_ALLOWANCE}, got {policy.allowance}")
+    if policy.allowance is not None and not 1 <= policy.allowance <= MAX_ALLOWANCE:
+        raise Invalid(f"an allowance is 1 to {MAX_ALLOWANCE}, got {policy.allowance}")
     if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_TURNS:
         raise Invalid(f"follow-ups of a heartbeat are 0 to {MAX_TURNS - 1}, got {policy.follow_ups}")
-    if policy.voices and not LEAST_VOICES <= policy.voices <= MOST_VOICES:
-        raise Invalid(f"inner voices are {LEAST_VOICES} to {MOST_VOICES}, or 0 for none, got {policy.voices}")
+    if policy.voices and not MIN_VOICES <= policy.voices <= MAX_VOICES:
+        raise Invalid(f"inner voices are {MIN_VOICES} to {MAX_VOICES}, or 0 for none, got {policy.voices}")
     check_daily_limits(_daily_limits(policy))
     check_terms(
         energy_terms(tenant=policy.tenant.energy, agent=policy.energy) or EnergyTerms(),

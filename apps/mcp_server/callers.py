@@ -22,7 +22,7 @@ from arbor.errors import Invalid, NotFound, PermissionDenied
 ToolContext = Context[Any, Any]
 
 #: The most agents that an error names.
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +88,11 @@ def called_agent(context: ToolContext, ref: str | None) -> CalledAgent:
 
 
 def _only_agent(caller: McpCaller) -> Agent:
-    agents = list(served_agents(caller)[: _MOST_NAMED + 1])
+    agents = list(served_agents(caller)[: _MAX_NAMED + 1])
     if not agents:
         raise NotFound("there is no agent yet; create one with `arbor agent create` or in the console")
     if len(agents) > 1:
-        names = ", ".join(agent.name for agent in agents[:_MOST_NAMED])
-        more = ", …" if len(agents) > _MOST_NAMED else ""
+        names = ", ".join(agent.name for agent in agents[:_MAX_NAMED])
+        more = ", …" if len(agents) > _MAX_NAMED else ""
         raise Invalid(f"say which agent is meant: agent is one of {names}{more}")
     return agents[0]

@@ -25,7 +25,7 @@ from arbor.runtime import LoadedAgent
 
 MIME_TYPE = "application/json"
 #: The most agents whose resources are listed; the others are read by their addresses all the same.
-MOST_AGENTS = 100
+MAX_AGENTS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def _read_part(part: CorePart, context: ToolContext, agent: str) -> str:
 def core_resources(context: ToolContext) -> list[Resource]:
     """Return the resources of the first agents that the caller may use."""
     with caller_transaction(context) as caller:
-        names = list(served_agents(caller).values_list("name", flat=True)[:MOST_AGENTS])
+        names = list(served_agents(caller).values_list("name", flat=True)[:MAX_AGENTS])
     return [
         Resource(
             uri=part.uri(name),

@@ -19,14 +19,14 @@ from pydantic import ValidationError
 
 from arbor.adapters.deadline import resolve_addresses
 from arbor.errors import ToolFailed
-from arbor.tools.ports import MOST_TOOLS, RESULT_LENGTH, Listing, ToolAnswer, ToolServerAddress
+from arbor.tools.ports import MAX_TOOLS, RESULT_LENGTH, Listing, ToolAnswer, ToolServerAddress
 from arbor.tools.texts import clean, one_line
 from arbor.version import VERSION
 from arbor.web.addresses import is_public
 
 CONNECT_S = 5.0
 #: Pages of a server's listing that are read.
-_MOST_PAGES = 20
+_MAX_PAGES = 20
 _ERROR_LENGTH = 300
 
 
@@ -119,12 +119,12 @@ class McpClient:
 async def _list(session: ClientSession) -> Listing:
     listed: list[dict[str, Any]] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         params = types.PaginatedRequestParams(cursor=cursor)
         page = await session.list_tools(params=params)
         listed += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
         cursor = page.next_cursor
-        if not cursor or len(listed) > MOST_TOOLS:
+        if not cursor or len(listed) > MAX_TOOLS:
             break
     return Listing.of(listed)
 

@@ -14,7 +14,7 @@ from arbor.adapters.faults import error_for, malformed_reply_error, read_fault
 from arbor.models.handles import Provider
 
 #: The most names that are returned of a provider's list; OpenRouter lists some four hundred.
-MOST_LISTED = 500
+MAX_LISTED = 500
 _NAME_LENGTH = 150
 #: The server has no list.
 _NO_LIST = {404, 405, 501}
@@ -27,7 +27,7 @@ _NO_CHAT = re.compile(
 def list_models(
     provider: Provider, credentials: Credentials, *, client: httpx.Client, deadline_s: float, advice: str
 ) -> tuple[str, ...] | None:
-    """Return the names of a provider's models that can converse, sorted, at most `MOST_LISTED`; None where it has no list.
+    """Return the names of a provider's models that can converse, sorted, at most `MAX_LISTED`; None where it has no list.
 
     Raises ModelRejected for a key that is refused, ModelUnavailable and ModelTimeout where no server answers, and
     ConfigurationInvalid without a key.
@@ -42,7 +42,7 @@ def list_models(
     if rows is None:
         raise malformed_reply_error(models, answer)
     names = {name for row in rows if (name := _name(row)) and not _NO_CHAT.search(name.lower())}
-    return tuple(sorted(names)[:MOST_LISTED])
+    return tuple(sorted(names)[:MAX_LISTED])
 
 
 def _read(client: httpx.Client, endpoint: ApiEndpoint, deadline_s: float) -> HttpReply:

@@ -14,7 +14,7 @@ from arbor.errors import Invalid
 REGENERATION = 10.0
 MAX_ENERGY = 20.0
 #: The largest maximum that a policy may set.
-MOST_ENERGY = 1000
+ENERGY_CEILING = 1000
 # Seed 004, 2.4: free under a budget of energy, whatever a policy says.
 ALWAYS_FREE = frozenset({"complete_step", "observe", "review_goals", "remember", "rest"})
 
@@ -38,9 +38,9 @@ class EnergyPolicy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    regeneration: Annotated[float, Field(strict=True, gt=0, le=MOST_ENERGY)] | None = None
-    maximum: Annotated[float, Field(strict=True, ge=1, le=MOST_ENERGY)] | None = None
-    costs: dict[str, Annotated[int, Field(strict=True, ge=0, le=MOST_ENERGY)]] = {}
+    regeneration: Annotated[float, Field(strict=True, gt=0, le=ENERGY_CEILING)] | None = None
+    maximum: Annotated[float, Field(strict=True, ge=1, le=ENERGY_CEILING)] | None = None
+    costs: dict[str, Annotated[int, Field(strict=True, ge=0, le=ENERGY_CEILING)]] = {}
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON, without the fields that it inherits."""
@@ -107,11 +107,11 @@ def _faults_of(error: ValidationError) -> Iterator[str]:
         got = fault["input"]
         match name:
             case "regeneration":
-                yield f"the energy that comes back at a heartbeat is above 0 and at most {MOST_ENERGY}, got {got!r}"
+                yield f"the energy that comes back at a heartbeat is above 0 and at most {ENERGY_CEILING}, got {got!r}"
             case "maximum":
-                yield f"the maximum energy is 1 to {MOST_ENERGY}, got {got!r}"
+                yield f"the maximum energy is 1 to {ENERGY_CEILING}, got {got!r}"
             case "costs" if rest:
-                yield f"the energy cost of {rest[0]} is a whole number from 0 to {MOST_ENERGY}, got {got!r}"
+                yield f"the energy cost of {rest[0]} is a whole number from 0 to {ENERGY_CEILING}, got {got!r}"
             case "costs":
                 yield f"energy costs are numbers by action, as recall: 2, got {got!r}"
             case _:

@@ -45,8 +45,8 @@ from arbor.goals.values import (
     GoalType,
     text_key,
 )
-from arbor.knowledge.skills import MOST_SKILLS
-from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SubscriptionRequest
+from arbor.knowledge.skills import MAX_SKILLS
+from arbor.knowledge.subscriptions import MAX_SUBSCRIPTIONS, SubscriptionRequest
 
 # The capacity of a new agent: 20 thoughts and 10 interests fit into working memory (the origin's defaults), the active
 # and the queued goals into the backlog.
@@ -177,9 +177,9 @@ class TemplateSpec(BaseModel):
     #: The energy policy; it takes precedence over the tenant's.
     energy: EnergyPolicy = EnergyPolicy()
     #: The names of the skills that its agents begin with, in the order of their prompts.
-    skills: Annotated[tuple[Line, ...], Field(max_length=MOST_SKILLS)] = ()
+    skills: Annotated[tuple[Line, ...], Field(max_length=MAX_SKILLS)] = ()
     #: The signals that its agents are subscribed to from their birth on.
-    subscriptions: Annotated[tuple[SubscriptionRequest, ...], Field(max_length=MOST_SUBSCRIPTIONS)] = ()
+    subscriptions: Annotated[tuple[SubscriptionRequest, ...], Field(max_length=MAX_SUBSCRIPTIONS)] = ()
 
     @field_validator("name")
     @classmethod

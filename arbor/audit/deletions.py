@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.audit.chain import Seal, SealedRow
-from arbor.history import LEAST_AUDIT_AGE
+from arbor.history import MIN_AUDIT_AGE
 from arbor.ids import time_of
 
 #: The most time between the time in a heartbeat's id and its start, from which its age counts.
@@ -44,7 +44,7 @@ class Deletion:
         """The time up to which the deletion explains missing rows: never later than the database lets rows be deleted."""
         if self.until is None:
             return None
-        young = timedelta() if self.rows is DeletedRows.HEARTBEATS else LEAST_AUDIT_AGE
+        young = timedelta() if self.rows is DeletedRows.HEARTBEATS else MIN_AUDIT_AGE
         return min(self.until, self.at - young)
 
 

@@ -18,7 +18,7 @@ from arbor.authority.requests import Nonce, SignedRequests, body_hash
 from arbor.errors import CapabilityInvalid
 
 #: A request is used in the heartbeat that signed it, and no later than this.
-MOST_AGE = timedelta(days=1)
+MAX_AGE = timedelta(days=1)
 #: The clocks of two workers differ by less than this.
 CLOCK_SKEW = timedelta(minutes=5)
 #: The most resources for which the grants of one agent are cached: replies may name any number of unknown actions.
@@ -242,7 +242,7 @@ def _request_fault(
         return DenialCode.BAD_SIGNATURE, f"the signature is not that of the agent's key {signed.key_number}"
     if request.nonce != nonce:
         return DenialCode.REPLAYED, "the action was signed for another heartbeat or turn"
-    if not now - MOST_AGE <= request.at <= now + CLOCK_SKEW:
+    if not now - MAX_AGE <= request.at <= now + CLOCK_SKEW:
         return DenialCode.REPLAYED, f"the action was signed at {request.at:%Y-%m-%d %H:%M} UTC, not now"
     if request.resource != resource:
         return DenialCode.BODY_CHANGED, f"{request.resource} was signed, not {resource}"

@@ -13,7 +13,7 @@ import orjson
 
 from arbor.errors import CapabilityInvalid
 
-MOST_USES = 1_000_000
+MAX_USES = 1_000_000
 #: The longest period of a rate: 31 days.
 LONGEST_PERIOD_S = 31 * 24 * 3600
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -30,9 +30,9 @@ class Rate:
     seconds: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.uses <= MOST_USES or not 1 <= self.seconds <= LONGEST_PERIOD_S:
+        if not 1 <= self.uses <= MAX_USES or not 1 <= self.seconds <= LONGEST_PERIOD_S:
             raise CapabilityInvalid(
-                f"a rate is 1 to {MOST_USES} uses in 1 to {LONGEST_PERIOD_S} seconds, got {self}"
+                f"a rate is 1 to {MAX_USES} uses in 1 to {LONGEST_PERIOD_S} seconds, got {self}"
             )
 
     def __str__(self) -> str:
@@ -122,8 +122,8 @@ class Constraints:
     window: TimeWindow | None = None
 
     def __post_init__(self) -> None:
-        if self.max_uses is not None and not 1 <= self.max_uses <= MOST_USES:
-            raise CapabilityInvalid(f"a grant has 1 to {MOST_USES} uses, got {self.max_uses}")
+        if self.max_uses is not None and not 1 <= self.max_uses <= MAX_USES:
+            raise CapabilityInvalid(f"a grant has 1 to {MAX_USES} uses, got {self.max_uses}")
         if self.not_before and self.expires_at and self.expires_at <= self.not_before:
             raise CapabilityInvalid("a grant expires after it begins")
 

@@ -16,7 +16,7 @@ from arbor.workflows.values import START_WORKFLOW, WORKFLOW_PREFIX
 
 #: The levels of delegation below a grant, by default and at most.
 DEFAULT_DEPTH = 3
-MOST_DEPTH = 10
+MAX_DEPTH = 10
 #: The holder of a grant to all agents of a tenant.
 ALL_AGENTS = "*"
 #: The resource of an action is this and its name.
@@ -145,6 +145,6 @@ def widening(child: Capability, parent: Capability) -> str:
 
 def check_depth(depth: int) -> int:
     """Return a depth of delegation; raises CapabilityInvalid."""
-    if not 0 <= depth <= MOST_DEPTH:
-        raise CapabilityInvalid(f"a grant is delegated 0 to {MOST_DEPTH} levels deep, got {depth}")
+    if not 0 <= depth <= MAX_DEPTH:
+        raise CapabilityInvalid(f"a grant is delegated 0 to {MAX_DEPTH} levels deep, got {depth}")
     return depth

@@ -37,7 +37,7 @@ GRACE = timedelta(days=7)
 #: How far below a tier's floor a score must be to lower it, so that a score near the floor moves nothing.
 MARGIN = 5
 #: The actions and heartbeats together below which a score moves nothing: an agent that does little is neither good nor bad.
-LEAST_RECORDS = 20
+MIN_RECORDS = 20
 #: The days that a score looks back.
 SCORED_DAYS = 30
 #: The share of a part without records, and the number of records that this share counts as beside real ones.
@@ -211,7 +211,7 @@ def _after_breach(status: TierStatus, breach: str, now: datetime) -> TierDecisio
 def _with_times(status: TierStatus, score: float, records: int, now: datetime) -> TierStatus:
     """Return the status with the times since when its score has been high, or low, enough for a change."""
     place = TIERS.index(status.tier)
-    is_known = records >= LEAST_RECORDS
+    is_known = records >= MIN_RECORDS
     rises = (
         is_known
         and status.tier not in (HIGHEST_BY_SCORE, TrustTier.AUTONOMOUS)

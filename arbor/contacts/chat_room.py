@@ -9,7 +9,7 @@ from arbor.contacts.chat_view import ChatView
 from arbor.errors import ContextTooLarge
 from arbor.heartbeat.prompts.fitting import CutContext, without_room
 from arbor.heartbeat.prompts.prompt import Prompt
-from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room
+from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room
 from arbor.models.handles import is_reflex
 from arbor.models.windows import PromptLimits, bounded_ratio
 
@@ -25,7 +25,7 @@ def cut_of(prompt: Prompt, view: ChatView, models: Sequence[str]) -> CutContext 
 
 def require_room(prompt: Prompt, limits: PromptLimits, models: Sequence[str]) -> None:
     """Raise ContextTooLarge if the prompt leaves no room for a reply."""
-    if is_reflex(models[0]) or prompt.tokens + LEAST_REPLY <= limits.window:
+    if is_reflex(models[0]) or prompt.tokens + MIN_REPLY <= limits.window:
         return
     raise ContextTooLarge(
         without_room(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=prompt.sizes)
@@ -46,4 +46,4 @@ def reply_limit(
         for handle in windows
     )
     window = min(windows.values())
-    return min(reply_room(window=window, reply=reply), max(window - asked, LEAST_REPLY))
+    return min(reply_room(window=window, reply=reply), max(window - asked, MIN_REPLY))

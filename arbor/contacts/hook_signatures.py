@@ -17,14 +17,14 @@ from arbor.errors import Invalid, SignatureRefused
 
 #: The farthest that the signed time of a delivery may be from now (Standard Webhooks, "Verifying webhook authenticity").
 TOLERANCE = timedelta(minutes=5)
-LEAST_SECRET, LONGEST_SECRET = 16, 200
+MIN_SECRET, LONGEST_SECRET = 16, 200
 GITHUB_SIGNATURE = "x-hub-signature-256"
 GITHUB_EVENT, GITHUB_DELIVERY = "x-github-event", "x-github-delivery"
 STANDARD_ID, STANDARD_TIME, STANDARD_SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 #: The beginning of the same headers at senders that use Svix, where the specification is from.
 _SVIX = "svix-"
 ID_LENGTH = 200
-_MOST_SIGNATURES = 10
+_MAX_SIGNATURES = 10
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,60}")
 
 
@@ -70,9 +70,9 @@ def verify_delivery(
 
 def check_secret(secret: str, *, kind: HookKind, header: str) -> None:
     """Raise Invalid unless a secret that a sender gave can be a hook's."""
-    if not LEAST_SECRET <= len(secret) <= LONGEST_SECRET or not secret.isprintable():
+    if not MIN_SECRET <= len(secret) <= LONGEST_SECRET or not secret.isprintable():
         raise Invalid(
-            f"a hook's secret has {LEAST_SECRET} to {LONGEST_SECRET} printable characters, got {len(secret)} characters"
+            f"a hook's secret has {MIN_SECRET} to {LONGEST_SECRET} printable characters, got {len(secret)} characters"
         )
     if kind is HookKind.JSON and not header and _standard_key(secret) is None:
         raise Invalid(f"a secret of Standard Webhooks is {SECRET_PREFIX} and base64, as its sender shows it")
@@ -95,7 +95,7 @@ def _verify_standard(
     signed = f"{message_id}.{at}.".encode() + body
     keys = [key for key in map(_standard_key, secrets) if key is not None]
     expected = [base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode() for key in keys]
-    parts = signatures.split()[:_MOST_SIGNATURES]
+    parts = signatures.split()[:_MAX_SIGNATURES]
     given = [part.removeprefix("v1,") for part in parts if part.startswith("v1,")]
     if not _matches(given, expected):
         raise SignatureRefused(

@@ -14,9 +14,9 @@ from typing import Any
 from arbor.errors import Invalid
 
 TEMPLATE_LENGTH = 2_000
-MOST_PLACEHOLDERS = 50
+MAX_PLACEHOLDERS = 50
 #: The most keys and indexes of one path.
-_MOST_STEPS = 20
+_MAX_STEPS = 20
 #: Characters of a text, and of an object or a list as JSON, that a placeholder is replaced with.
 VALUE_LENGTH = 6_000
 _NESTED_LENGTH = 2_000
@@ -58,8 +58,8 @@ class TextTemplate:
             parts.append(_parse_part(match, name))
         parts.append(text[end:])
         count = sum(isinstance(part, tuple) for part in parts)
-        if count > MOST_PLACEHOLDERS:
-            raise Invalid(f"{name} has at most {MOST_PLACEHOLDERS} placeholders, got {count}")
+        if count > MAX_PLACEHOLDERS:
+            raise Invalid(f"{name} has at most {MAX_PLACEHOLDERS} placeholders, got {count}")
         return cls(parts=tuple(part for part in parts if part != ""))
 
     def fill(self, body: Any) -> FilledText:
@@ -116,9 +116,9 @@ def _parse_part(match: re.Match[str], name: str) -> str | Path:
             f" and {part * 2!r} is a brace"
         )
     path = _parse_path(match.group(1).strip())
-    if len(path) > _MOST_STEPS or (path and "" in path and "/" not in part):
+    if len(path) > _MAX_STEPS or (path and "" in path and "/" not in part):
         raise Invalid(
-            f"{name} has no path in {part!r}: a path has at most {_MOST_STEPS} keys and indexes, separated by full stops,"
+            f"{name} has no path in {part!r}: a path has at most {_MAX_STEPS} keys and indexes, separated by full stops,"
             f" a.b.0, or each after a slash, /a/b/0"
         )
     return path

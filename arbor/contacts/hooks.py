@@ -18,7 +18,7 @@ from arbor.errors import Invalid, SignatureRefused
 #: The path of a hook on the API's process, before its key.
 HOOKS_PATH = "/hooks/"
 EVENT_LENGTH, TITLE_LENGTH, TEXT_LENGTH, SENDER_LENGTH, LINK_LENGTH = 100, 300, 6_000, 100, 300
-MOST_EVENTS = 50
+MAX_EVENTS = 50
 #: The importance of a message without another.
 USUAL_IMPORTANCE = 0.5
 #: The importance of words that systems use.
@@ -166,8 +166,8 @@ def wants_event(wanted: Sequence[str], event: str) -> bool:
 def valid_events(names: Sequence[str]) -> list[str]:
     """Return the names of wanted events without blanks. Raises Invalid."""
     stripped = [name.strip() for name in names]
-    if len(stripped) > MOST_EVENTS:
-        raise Invalid(f"a hook has at most {MOST_EVENTS} names of events, got {len(stripped)}")
+    if len(stripped) > MAX_EVENTS:
+        raise Invalid(f"a hook has at most {MAX_EVENTS} names of events, got {len(stripped)}")
     for name in stripped:
         if not name or len(name) > EVENT_LENGTH or not name.isprintable():
             raise Invalid(

@@ -22,7 +22,7 @@ RELEVANCE_OF_DEADLINE = 1.0
 PRESSING = 1.5
 RELEVANT_FROM = 0.5
 #: The most queued goals that one review suggests.
-MOST_PROMOTED = 2
+MAX_PROMOTED = 2
 
 
 class GoalFlag(StrEnum):
@@ -174,7 +174,7 @@ def _promotions(goals: Sequence[ReviewedGoal], cluster_names: Sequence[str], now
     scored = [(relevance(goal, cluster_names=cluster_names, now=now), goal) for goal in queued]
     ranked = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
     why = _MAKE_ROOM if full else "it bears on the present moment"
-    issues = [_promotion(goal, why) for _, goal in ranked[:MOST_PROMOTED]]
+    issues = [_promotion(goal, why) for _, goal in ranked[:MAX_PROMOTED]]
     if not active and not issues:
         issues = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
     if not active and not issues:

@@ -86,7 +86,7 @@ class GoalType(StrEnum):
 
 
 #: The most open goals of each layer. Seed 003 has the limit without a figure; goals that never end are the fewest.
-MOST_OF_LAYER: Mapping[GoalLayer, int] = MappingProxyType(
+MAX_OF_LAYER: Mapping[GoalLayer, int] = MappingProxyType(
     {GoalLayer.ASPIRATION: 10, GoalLayer.OBJECTIVE: 30, GoalLayer.TASK: 40}
 )
 
@@ -179,7 +179,7 @@ def move(state: GoalState, to: GoalState) -> GoalState:
 
 def require_layer(layer: GoalLayer, open_layers: Sequence[GoalLayer]) -> None:
     """Raise LimitReached if a layer of the goals is full (seed 003, "goal stack full at layer")."""
-    most = MOST_OF_LAYER[layer]
+    most = MAX_OF_LAYER[layer]
     if open_layers.count(layer) >= most:
         raise LimitReached(
             f"at most {most} goals of the layer {layer} are open at once; complete or abandon one of them first"

@@ -16,8 +16,8 @@ from arbor.selves.proposals import ProposalKind
 from arbor.tools.names import is_tool_action
 
 #: The least and most voices of a policy that has any.
-LEAST_VOICES = 2
-MOST_VOICES = 4
+MIN_VOICES = 2
+MAX_VOICES = 4
 #: Tokens of a voice's reply, and characters of its view.
 VOICE_TOKENS = 700
 VIEW_LENGTH = 1_200

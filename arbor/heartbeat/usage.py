@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 #: The least part of the day that a pace is estimated from.
-LEAST_ELAPSED = timedelta(minutes=15)
+MIN_ELAPSED = timedelta(minutes=15)
 
 
 class Degradation(StrEnum):
@@ -134,6 +134,6 @@ def used_up_at(*, used: float, limit: float, now: datetime) -> datetime | None:
     if used <= 0:
         return None
     midnight = renewed_at(now)
-    elapsed = max(now - (midnight - timedelta(days=1)), LEAST_ELAPSED)
+    elapsed = max(now - (midnight - timedelta(days=1)), MIN_ELAPSED)
     left = elapsed * ((limit - used) / used)
     return now + left if left < midnight - now else None

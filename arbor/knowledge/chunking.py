@@ -12,7 +12,7 @@ from arbor.models.token_estimates import CHARACTERS_PER_TOKEN, estimate_tokens
 from arbor.quotations import shorten
 
 #: A section below this share of the target joins the next one, and a passage is cut at the end of a block from this share on.
-LEAST_SHARE = 0.25
+MIN_SHARE = 0.25
 BLOCK_SHARE = 0.6
 #: The characters of a heading that its passages repeat.
 HEADING_LENGTH = 300
@@ -137,7 +137,7 @@ def _joined(sections: Iterator[_SectionParts], size: PassageSize) -> Iterator[_S
     for section in sections:
         if before is None:
             before = section
-        elif before.tokens < LEAST_SHARE * size.target:
+        elif before.tokens < MIN_SHARE * size.target:
             before = _SectionParts(
                 headings=before.headings if before.has_body else section.headings,
                 parts=before.parts + section.parts,
@@ -213,7 +213,7 @@ def _fill(parts: Sequence[_BlockPart], first: int, done: int, target: int) -> in
         after += 1
         if parts[after - 1].ends_block and tokens >= BLOCK_SHARE * target:
             at_block = after
-    return len(parts) if _is_short(parts, after, LEAST_SHARE * target) else at_block or after
+    return len(parts) if _is_short(parts, after, MIN_SHARE * target) else at_block or after
 
 
 def _is_short(parts: Sequence[_BlockPart], start: int, tokens: float) -> bool:

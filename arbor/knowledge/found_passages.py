@@ -10,7 +10,7 @@ from uuid import UUID
 #: The constant of reciprocal rank fusion: Cormack, Clarke and Büttcher, 2009. It needs no scale, so it fits every embedder.
 FUSION_CONSTANT = 60
 #: Passages of each list that are ranked, and so the most that one search returns.
-MOST_PASSAGES = 50
+MAX_PASSAGES = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +64,6 @@ def fuse(found: Iterable[FoundPassage], *, limit: int, min_similarity: float = -
 
 
 def _ranks(passages: Sequence[FoundPassage], value: Callable[[FoundPassage], float]) -> dict[UUID, float]:
-    """Return the score of each passage by its rank in one list, for the MOST_PASSAGES best ones."""
-    ordered = sorted(passages, key=lambda passage: (-value(passage), passage.id))[:MOST_PASSAGES]
+    """Return the score of each passage by its rank in one list, for the MAX_PASSAGES best ones."""
+    ordered = sorted(passages, key=lambda passage: (-value(passage), passage.id))[:MAX_PASSAGES]
     return {passage.id: 1 / (FUSION_CONSTANT + rank) for rank, passage in enumerate(ordered, start=1)}

@@ -18,7 +18,7 @@ from arbor.setting_lists import parse_weights_of
 SEARCH_MY_MEMORIES = "search_my_memories"
 SEARCH_KNOWLEDGE = "search_knowledge"
 #: The results that a prompt shows.
-MOST_RESULTS = 5
+MAX_RESULTS = 5
 #: The age at which recency is a half.
 RECENCY_HALF_LIFE = timedelta(days=30)
 #: The cosine that results of sources with vectors have at least (seed 001, "Debugging Memory Issues").
@@ -143,7 +143,7 @@ def merge(
     results: Iterable[SourceResult],
     *,
     now: datetime,
-    limit: int = MOST_RESULTS,
+    limit: int = MAX_RESULTS,
     weights: MergeWeights = DEFAULT_WEIGHTS,
     half_life: timedelta = RECENCY_HALF_LIFE,
 ) -> list[SourceResult]:

@@ -7,7 +7,7 @@ import re
 from arbor.memory.text.lexical import STOP_WORDS
 
 #: The most words of a query that is searched as a whole: more words seldom occur side by side in a message or an output.
-_MOST_WORDS = 3
+_MAX_WORDS = 3
 #: The most characters of a term.
 TERM_LENGTH = 200
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,80})[\"”“»]")
@@ -25,7 +25,7 @@ def search_term(text: str) -> str:
     words = [word.strip(".'’") for word in _WORD.findall(text)]
     words = [word for word in words if word]
     distinctive = [word for word in words if word.casefold() not in STOP_WORDS]
-    if distinctive and len(words) <= _MOST_WORDS:
+    if distinctive and len(words) <= _MAX_WORDS:
         return " ".join(words)[:TERM_LENGTH]
     if not distinctive:
         return ""

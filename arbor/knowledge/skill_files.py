@@ -14,7 +14,7 @@ from arbor.knowledge.skills import MAX_SKILL_LENGTH, SkillFile, parse_skill
 #: The file of a skill, in a folder of the skill's name.
 FILE_NAME = "SKILL.md"
 #: The most skills of one folder that are read.
-MOST_FILES = 1_000
+MAX_FILES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,5 +69,5 @@ def _read(path: Path) -> SkillFile:
 
 def _files(folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
     for folder in folders:
-        for path in sorted(folder.glob(f"*/{FILE_NAME}"))[:MOST_FILES]:
+        for path in sorted(folder.glob(f"*/{FILE_NAME}"))[:MAX_FILES]:
             yield path, path.stat()

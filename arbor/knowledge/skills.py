@@ -18,7 +18,7 @@ from arbor.agents.document import FrontMatter, TemplateFault, line_of, path_text
 from arbor.errors import Invalid, LimitReached, SkillInvalid
 
 #: The most skills of one agent (`active_skills`).
-MOST_SKILLS = 5
+MAX_SKILLS = 5
 #: The most characters of a file: some 25,000 tokens.
 MAX_SKILL_LENGTH = 100_000
 MAX_NAME = 64
@@ -113,9 +113,9 @@ def body_of(text: str) -> str:
 
 
 def check_choice(names: Sequence[str]) -> None:
-    """Check the number of an agent's skills. Raises LimitReached for more than MOST_SKILLS, Invalid for a repeated name."""
-    if len(names) > MOST_SKILLS:
-        raise LimitReached(f"an agent has at most {MOST_SKILLS} active skills, got {len(names)}")
+    """Check the number of an agent's skills. Raises LimitReached for more than MAX_SKILLS, Invalid for a repeated name."""
+    if len(names) > MAX_SKILLS:
+        raise LimitReached(f"an agent has at most {MAX_SKILLS} active skills, got {len(names)}")
     for position, name in enumerate(names):
         if name in names[:position]:
             raise Invalid(f"the skill {name!r} is named twice; name each skill once")

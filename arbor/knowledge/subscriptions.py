@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from arbor.errors import Invalid
 
 #: The most subscriptions of one agent.
-MOST_SUBSCRIPTIONS = 20
+MAX_SUBSCRIPTIONS = 20
 #: The most names or patterns of one subscription, and characters of one of them.
-MOST_NAMES = 20
+MAX_NAMES = 20
 NAME_LENGTH = 80
 #: The latest subjects that a line of the prompt names.
 SUBJECTS_SHOWN = 3
@@ -46,7 +46,7 @@ class SubscriptionRequest(BaseModel):
 
     signals: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=NAME_LENGTH)], ...],
-        Field(min_length=1, max_length=MOST_NAMES),
+        Field(min_length=1, max_length=MAX_NAMES),
     ]
     source: Literal[SignalSource.OWN, SignalSource.SHARED] = SignalSource.SHARED
 

@@ -20,10 +20,10 @@ SPREAD = 0.5
 CAP = 1.0
 FLOOR = 0.01
 #: The most memories that one recall activates, and the most active memories of an agent.
-MOST_ACTIVATED = 64
-MOST_ACTIVE = 500
+MAX_ACTIVATED = 64
+MAX_ACTIVE = 500
 #: The number of the most active memories, from which the active clusters are computed.
-MOST_FOR_CLUSTERS = 100
+MAX_FOR_CLUSTERS = 100
 #: The most active clusters that an agent is shown.
 CLUSTERS_SHOWN = 5
 

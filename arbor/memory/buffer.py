@@ -22,8 +22,8 @@ LONGEST_LIFETIME = timedelta(days=30)
 #: The most buffer items of one agent; beyond them, the least important are dropped.
 CAPACITY = 200
 #: The least cosine with a query, and the least share of the query's words, at which a buffer item is found.
-LEAST_COSINE = 0.4
-LEAST_WORD_SHARE = 0.25
+MIN_COSINE = 0.4
+MIN_WORD_SHARE = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)

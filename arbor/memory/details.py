@@ -15,13 +15,13 @@ from uuid import UUID
 from arbor.clock import check_time_zone
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
-from arbor.memory.trust import MOST_SOURCES, Source, check_unit, merge_sources, semantic_trust
+from arbor.memory.trust import MAX_SOURCES, Source, check_unit, merge_sources, semantic_trust
 from arbor.memory.values import MemoryType
 
 #: The longest text of one field or entry, the longest label, and the most entries of a list.
 TEXT_LENGTH = 4_000
 LABEL_LENGTH = 100
-MOST_ENTRIES = 200
+MAX_ENTRIES = 200
 #: The confidence of a fact that nobody has doubted.
 DEFAULT_CONFIDENCE = 1.0
 
@@ -123,10 +123,10 @@ class SemanticDetail(Detail):
         check_unit("confidence", self.confidence)
         check_unit("alignment with beliefs", self.alignment, low=-1.0)
         _check_line("category", self.category, LABEL_LENGTH)
-        if len(self.sources) > MOST_SOURCES:
-            raise Invalid(f"a fact has at most {MOST_SOURCES} sources, got {len(self.sources)}")
-        if len(self.contradictions) > MOST_ENTRIES:
-            raise Invalid(f"a fact has at most {MOST_ENTRIES} contradictions, got {len(self.contradictions)}")
+        if len(self.sources) > MAX_SOURCES:
+            raise Invalid(f"a fact has at most {MAX_SOURCES} sources, got {len(self.sources)}")
+        if len(self.contradictions) > MAX_ENTRIES:
+            raise Invalid(f"a fact has at most {MAX_ENTRIES} contradictions, got {len(self.contradictions)}")
         if any(not isinstance(contradiction, UUID) for contradiction in self.contradictions):
             raise Invalid(f"contradictions must be ids of memories, got {list(self.contradictions)!r}")
         object.__setattr__(self, "sources", merge_sources(self.sources))
@@ -148,7 +148,7 @@ class SemanticDetail(Detail):
 
     def with_sources(self, sources: Iterable[Source]) -> SemanticDetail:
         """Return the detail with these sources added, up to the limit of a fact."""
-        return replace(self, sources=merge_sources(self.sources, sources)[:MOST_SOURCES])
+        return replace(self, sources=merge_sources(self.sources, sources)[:MAX_SOURCES])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,8 +276,8 @@ def _check_line(name: str, value: Any, longest: int) -> None:
 def _check_entries(name: str, entries: Any) -> None:
     if isinstance(entries, str) or not isinstance(entries, tuple):
         raise Invalid(f"{name} must be texts in order, got {entries!r}")
-    if len(entries) > MOST_ENTRIES:
-        raise Invalid(f"{name} must be at most {MOST_ENTRIES}, got {len(entries)}")
+    if len(entries) > MAX_ENTRIES:
+        raise Invalid(f"{name} must be at most {MAX_ENTRIES}, got {len(entries)}")
     for number, entry in enumerate(entries, start=1):
         _check_line(f"{name}, number {number}", entry, TEXT_LENGTH)
         if not entry.strip():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from arbor.memory.details import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     Detail,
     EpisodicDetail,
     ProceduralDetail,
@@ -16,7 +16,7 @@ from arbor.memory.details import (
     StrategicDetail,
 )
 from arbor.memory.text.lexical import fold
-from arbor.memory.trust import MOST_SOURCES, max_trust, merge_sources, new_sources
+from arbor.memory.trust import MAX_SOURCES, max_trust, merge_sources, new_sources
 
 #: The key in a fact's detail that marks the fact as doubted by the agent.
 DOUBTED = "doubted"
@@ -138,7 +138,7 @@ def _merge_facts(old: SemanticDetail, new: SemanticDetail) -> SemanticDetail:
         confidence=_confidence(old, new),
         category=_only_value(old.category, new.category),
         # A source beyond the limit would add almost nothing to the trust.
-        sources=sources[:MOST_SOURCES],
+        sources=sources[:MAX_SOURCES],
         contradictions=_union(old.contradictions, new.contradictions),
         alignment=old.alignment or new.alignment,
     )
@@ -166,6 +166,6 @@ def _only_value[T](old: T, new: T) -> T:
 def _union[T](old: Iterable[T], new: Iterable[T]) -> tuple[T, ...]:
     """Return the distinct entries of both. Raises _DetailsDiffer for more entries than one memory can have."""
     combined = tuple(dict.fromkeys([*old, *new]))
-    if len(combined) > MOST_ENTRIES:
+    if len(combined) > MAX_ENTRIES:
         raise _DetailsDiffer
     return combined

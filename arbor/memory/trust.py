@@ -20,7 +20,7 @@ ALIGNMENT_ADDS = 0.1
 #: Trust of a source that nobody has rated.
 DEFAULT_SOURCE_TRUST = 0.5
 #: The most sources of one fact.
-MOST_SOURCES = 100
+MAX_SOURCES = 100
 
 #: Roles of the agent's own words, and the beginnings of the sources of its own notes. A summary only repeats its episode.
 OWN_ROLES = ("agent", "assistant")
@@ -148,7 +148,7 @@ def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
 
     Several memories of one source count as one source.
     """
-    return merge_sources(*(_limited_sources(memory) for memory in evidence))[:MOST_SOURCES]
+    return merge_sources(*(_limited_sources(memory) for memory in evidence))[:MAX_SOURCES]
 
 
 def _limited_sources(memory: Evidence) -> tuple[Source, ...]:

@@ -12,7 +12,7 @@ from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord, seal, unseal
 _SEAL_PURPOSE = "provider-key"
 #: The last characters of a key that people may see; fewer of a short one.
 _SHOWN = 4
-_LEAST_HIDDEN = 12
+_MIN_HIDDEN = 12
 
 
 def seal_provider_key(
@@ -38,7 +38,7 @@ def unseal_provider_key(
 
 def key_end(key: str) -> str:
     """Return the last characters of a key, by which people recognize it; empty for a key so short that they would reveal it."""
-    return key[-_SHOWN:] if len(key) >= _SHOWN + _LEAST_HIDDEN else ""
+    return key[-_SHOWN:] if len(key) >= _SHOWN + _MIN_HIDDEN else ""
 
 
 def _bound_data(tenant_id: UUID, provider: str, base_url: str) -> bytes:

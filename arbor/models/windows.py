@@ -24,15 +24,15 @@ WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
 
 
 #: The bounds of a token ratio: the tokens that a model counts for an estimated one. Beyond them, the report is not believed.
-LEAST_RATIO = 0.8
-MOST_RATIO = 3.0
+MIN_RATIO = 0.8
+MAX_RATIO = 3.0
 #: Tokens that a server's template puts around the messages, left free where the other tokens are counted exactly.
 TEMPLATE_TOKENS = 64
 
 
 def bounded_ratio(ratio: float) -> float:
     """Return a token ratio within its bounds; 1 for a ratio that is not a number."""
-    return min(max(ratio, LEAST_RATIO), MOST_RATIO) if math.isfinite(ratio) else 1.0
+    return min(max(ratio, MIN_RATIO), MAX_RATIO) if math.isfinite(ratio) else 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ LEARNED_TYPES = (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGI
 #: The share of its trust and confidence that a merged memory or proposal has, because another agent learned it.
 SECOND_HAND = 0.8
 #: The most proposals of one merge: an agent decides about a few.
-MOST_PROPOSALS = 20
+MAX_PROPOSALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class MergePlan:
     conflicts: list[MergeConflict] = field(default_factory=list)
     #: The number of rows that the agent has already, by section.
     known: dict[str, int] = field(default_factory=dict)
-    #: Beliefs and preferences beyond MOST_PROPOSALS.
+    #: Beliefs and preferences beyond MAX_PROPOSALS.
     postponed: int = 0
 
 
@@ -68,9 +68,9 @@ def plan_merge(rows: Iterable[SeedRow], own: OwnKnowledge) -> MergePlan:
         elif row.section == "preferences":
             _plan_preference(plan, row.values, own)
     beliefs = sorted(plan.beliefs, key=lambda values: -float(values["confidence"]))
-    room = max(0, MOST_PROPOSALS - len(plan.preferences))
-    plan.postponed = max(0, len(beliefs) - room) + max(0, len(plan.preferences) - MOST_PROPOSALS)
-    plan.beliefs, plan.preferences = beliefs[:room], plan.preferences[:MOST_PROPOSALS]
+    room = max(0, MAX_PROPOSALS - len(plan.preferences))
+    plan.postponed = max(0, len(beliefs) - room) + max(0, len(plan.preferences) - MAX_PROPOSALS)
+    plan.beliefs, plan.preferences = beliefs[:room], plan.preferences[:MAX_PROPOSALS]
     return plan
 
 

@@ -11,8 +11,8 @@ from arbor.errors import Invalid, LimitReached
 from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 #: Limits of one boundary, because each text is checked against all patterns and examples.
-MOST_PATTERNS = 30
-MOST_EXAMPLES = 20
+MAX_PATTERNS = 30
+MAX_EXAMPLES = 20
 PATTERN_LENGTH = 100
 EXAMPLE_LENGTH = 300
 #: The most boundaries of an agent's own.
@@ -89,8 +89,8 @@ class NewBoundary:
         if not self.patterns and not self.examples:
             raise Invalid("a boundary needs a pattern or an example, or no text can match it")
         for what, texts, most, longest in (
-            ("pattern", self.patterns, MOST_PATTERNS, PATTERN_LENGTH),
-            ("example", self.examples, MOST_EXAMPLES, EXAMPLE_LENGTH),
+            ("pattern", self.patterns, MAX_PATTERNS, PATTERN_LENGTH),
+            ("example", self.examples, MAX_EXAMPLES, EXAMPLE_LENGTH),
         ):
             if len(texts) > most:
                 raise LimitReached(f"a boundary has at most {most} {what}s, got {len(texts)}")

@@ -8,17 +8,17 @@ from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
-from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
+from arbor.selves.proposals import MIN_INSIGHT, ProposalKind
 
 #: The time after its acceptance from which on a proposal can be judged right; it can be judged wrong at any time.
 JUDGED_AFTER = timedelta(days=14)
 #: The accepted proposals of a kind that are judged: the latest, so that a threshold also moves back.
-MOST_JUDGED = 50
+MAX_JUDGED = 50
 #: The judged proposals below which a threshold stays at its base.
-LEAST_JUDGED = 10
+MIN_JUDGED = 10
 #: How far a threshold moves per share, and at most.
 MOVED_PER_SHARE = 0.2
-MOST_MOVED = 0.1
+MAX_MOVED = 0.1
 
 
 class ProposalJudgment(StrEnum):
@@ -42,9 +42,7 @@ class Threshold:
 
 
 def _around(base: float, *, least: float = 0.0) -> Threshold:
-    return Threshold(
-        base=base, least=max(round(base - MOST_MOVED, 4), least), most=round(base + MOST_MOVED, 4)
-    )
+    return Threshold(base=base, least=max(round(base - MAX_MOVED, 4), least), most=round(base + MAX_MOVED, 4))
 
 
 #: Above the confidence that a user's word alone gives (`sources.USER_TRUST` as the only source: 0.745). Calibration never lowers
@@ -58,7 +56,7 @@ THRESHOLDS: Mapping[ProposalKind, Threshold] = MappingProxyType(
     {
         ProposalKind.BELIEF: _around(CONFIRMED, least=CONFIRMED),
         ProposalKind.IDENTITY: _around(CONFIRMED, least=CONFIRMED),
-        ProposalKind.INSIGHT: _around(LEAST_INSIGHT),
+        ProposalKind.INSIGHT: _around(MIN_INSIGHT),
         # Habits: three repetitions give a confidence of 0.5, and fewer are no habit.
         ProposalKind.PATTERN: _around(0.5),
         ProposalKind.LEARNING: _around(0.5),
@@ -104,7 +102,7 @@ def threshold_of(kind: ProposalKind, calibration: Calibration) -> float | None:
     if threshold is None:
         return None
     share = calibration.share
-    if share is None or calibration.judged < LEAST_JUDGED:
+    if share is None or calibration.judged < MIN_JUDGED:
         return threshold.base
-    shift = min(max(MOVED_PER_SHARE * (0.5 - share), -MOST_MOVED), MOST_MOVED)
+    shift = min(max(MOVED_PER_SHARE * (0.5 - share), -MAX_MOVED), MAX_MOVED)
     return round(min(max(threshold.base + shift, threshold.least), threshold.most), 4)

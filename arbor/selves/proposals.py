@@ -28,9 +28,9 @@ PENDING_FOR = timedelta(days=30)
 SELF_CHANGES_PER_DAY = 3
 SELF_COOLDOWN = timedelta(hours=4)
 #: The least confidence of an insight (the origin of seed 000).
-LEAST_INSIGHT = 0.5
+MIN_INSIGHT = 0.5
 #: The most memories that a proposal names as evidence.
-MOST_EVIDENCE = 20
+MAX_EVIDENCE = 20
 #: The similarity from which on two proposals are the same (seed 000).
 DUPLICATE = 0.85
 #: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief, a
@@ -106,9 +106,9 @@ class NewProposal:
         check_text("a proposal's content", self.content)
         check_text("source", self.source, longest=SOURCE_LENGTH)
         check_share("confidence", self.confidence)
-        if len(self.evidence) > MOST_EVIDENCE:
+        if len(self.evidence) > MAX_EVIDENCE:
             raise LimitReached(
-                f"a proposal rests on at most {MOST_EVIDENCE} memories, got {len(self.evidence)}"
+                f"a proposal rests on at most {MAX_EVIDENCE} memories, got {len(self.evidence)}"
             )
 
 

@@ -30,11 +30,11 @@ TRAITS: Mapping[str, str] = MappingProxyType(
     }
 )
 #: The signs and their share of the latest actions from which on they are a pattern.
-LEAST_SIGNS = 12
-LEAST_SHARE = 0.3
+MIN_SIGNS = 12
+MIN_SHARE = 0.3
 #: The attempts and the share of successes from which on an action is a capability.
-LEAST_ATTEMPTS = 10
-LEAST_SUCCESS = 0.8
+MIN_ATTEMPTS = 10
+MIN_SUCCESS = 0.8
 #: The bounds of the bands in which a strength counts as the same.
 _BANDS = (0.4, 0.7, 0.9)
 
@@ -79,7 +79,7 @@ def _traits(actions: Sequence[str]) -> list[Tendency]:
             confidence=round(1 - 3 / seen, 3),
         )
         for name, seen in signs.items()
-        if seen >= LEAST_SIGNS and seen >= LEAST_SHARE * len(actions)
+        if seen >= MIN_SIGNS and seen >= MIN_SHARE * len(actions)
     ]
 
 
@@ -92,5 +92,5 @@ def _capabilities(learned: Mapping[str, Sequence[int]]) -> list[Tendency]:
             confidence=round(1 - 2.5 / attempts, 3),
         )
         for action, (attempts, successes) in learned.items()
-        if attempts >= LEAST_ATTEMPTS and successes >= LEAST_SUCCESS * attempts and action != "rest"
+        if attempts >= MIN_ATTEMPTS and successes >= MIN_SUCCESS * attempts and action != "rest"
     ]

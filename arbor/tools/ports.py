@@ -15,7 +15,7 @@ from arbor.tools.texts import clean, one_line
 
 #: The most characters of a tool's description, and the most tools of one server.
 DESCRIPTION_LENGTH = 1_000
-MOST_TOOLS = 200
+MAX_TOOLS = 200
 #: The most characters of a result.
 RESULT_LENGTH = 20_000
 #: The parts of a listing by which operators and models judge a tool.
@@ -81,8 +81,8 @@ class Listing:
             else:
                 if tool.name in tools:
                     skipped.append(f"{tool.name}: listed twice; the first one counts")
-                elif len(tools) == MOST_TOOLS:
-                    skipped.append(f"{tool.name}: more than {MOST_TOOLS} tools")
+                elif len(tools) == MAX_TOOLS:
+                    skipped.append(f"{tool.name}: more than {MAX_TOOLS} tools")
                 else:
                     tools[tool.name] = tool
         return cls(tools=tuple(tools.values()), skipped=tuple(skipped))

@@ -19,12 +19,12 @@ type Schema = dict[str, Any]
 
 #: The most characters of a schema as JSON, and the most subschemas that are stored, and their depth.
 SCHEMA_LENGTH = 20_000
-MOST_NODES = 300
-MOST_DEPTH = 6
-MOST_ARGUMENTS = 40
+MAX_NODES = 300
+MAX_DEPTH = 6
+MAX_ARGUMENTS = 40
 ARGUMENT_NAME_LENGTH = 60
 #: The most values of an enumeration, and characters of one value.
-MOST_VALUES = 50
+MAX_VALUES = 50
 VALUE_LENGTH = 100
 #: The most characters of an argument's description.
 DESCRIPTION_LENGTH = 200
@@ -46,12 +46,12 @@ class _Reduction:
     """The progress of a reduction: the whole schema, for references, and the number of subschemas that may still be stored."""
 
     root: Mapping[str, Any]
-    left: int = MOST_NODES
+    left: int = MAX_NODES
 
     def reduce(self, schema: object, depth: int) -> Schema:
         """Return the safe part of a subschema; one beyond the limits allows everything."""
         self.left -= 1
-        if not isinstance(schema, Mapping) or depth > MOST_DEPTH or self.left < 0:
+        if not isinstance(schema, Mapping) or depth > MAX_DEPTH or self.left < 0:
             return {}
         if isinstance(schema.get("$ref"), str):
             return self.reduce(self._target(schema["$ref"]), depth + 1)
@@ -72,7 +72,7 @@ class _Reduction:
             reduced["items"] = self.reduce(schema["items"], depth + 1)
         for key in _ALTERNATIVES:
             if isinstance(schema.get(key), list) and schema[key]:
-                reduced[key] = [self.reduce(part, depth + 1) for part in schema[key][:MOST_VALUES]]
+                reduced[key] = [self.reduce(part, depth + 1) for part in schema[key][:MAX_VALUES]]
         return reduced
 
     def _target(self, reference: str) -> object:
@@ -91,8 +91,8 @@ def reduced_schema(schema: object) -> Schema:
         raise Invalid(f"its input schema has {size:,} characters; at most {SCHEMA_LENGTH:,} are read")
     reduced = _Reduction(root=schema).reduce(schema, 0)
     properties = reduced.get("properties", {})
-    if len(properties) > MOST_ARGUMENTS:
-        raise Invalid(f"it has {len(properties)} arguments; at most {MOST_ARGUMENTS} can be used")
+    if len(properties) > MAX_ARGUMENTS:
+        raise Invalid(f"it has {len(properties)} arguments; at most {MAX_ARGUMENTS} can be used")
     given = schema.get("required")
     missing = [name for name in given if name not in properties] if isinstance(given, list) else []
     if missing:
@@ -120,7 +120,7 @@ def _type(schema: Mapping[str, Any]) -> Schema:
 
 def _values(schema: Mapping[str, Any]) -> Schema:
     values = [schema["const"]] if "const" in schema else schema.get("enum")
-    if not isinstance(values, list) or not 1 <= len(values) <= MOST_VALUES:
+    if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
         return {}
     is_short = all(
         value is None or _is_number(value) or isinstance(value, bool) or _is_short(value) for value in values

@@ -20,7 +20,7 @@ from arbor.web.ports import Page
 ANSWER_LENGTH = 3_000
 _REMEMBERED_LENGTH = 500
 #: The least characters of a source that are shown, however small the model's window is.
-LEAST_SHOWN = 500
+MIN_SHOWN = 500
 _REPLY_TOKENS = 1_500
 #: The characters of a source's heading, its marks, and the note that it is cut.
 _HEADING_LENGTH = 150
@@ -211,9 +211,9 @@ def longest_shown(lengths: Sequence[int], room: int) -> int:
     for place, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - place)
         if length > share:
-            return max(share, LEAST_SHOWN)
+            return max(share, MIN_SHOWN)
         room -= length
-    return max([*lengths, LEAST_SHOWN])
+    return max([*lengths, MIN_SHOWN])
 
 
 def _request(

@@ -21,9 +21,9 @@ from arbor.workflows.values import NAME_LENGTH, WorkflowStepKind
 KINDS_WITH_AGENT = frozenset({WorkflowStepKind.PROMPT, WorkflowStepKind.DELEGATE})
 #: The most characters of a step's text.
 TEXT_LENGTH = 8_000
-MOST_STEPS = 100
-MOST_RETRIES = 10
-MOST_TOKENS = 8_192
+MAX_STEPS = 100
+MAX_RETRIES = 10
+MAX_TOKENS = 8_192
 DEFAULT_TOKENS = 1_024
 #: The longest delay between two tries.
 LONGEST_BACKOFF = timedelta(days=1)
@@ -129,8 +129,8 @@ def read_definition(text: str) -> WorkflowDefinition:
     for node in graph.nodes.values():
         if node.kind is PipelineNodeKind.STEP:
             steps[node.name] = _read_step(node, faults)
-    if not 1 <= len(steps) <= MOST_STEPS:
-        faults.append(f"a workflow has 1 to {MOST_STEPS} steps, got {len(steps)}")
+    if not 1 <= len(steps) <= MAX_STEPS:
+        faults.append(f"a workflow has 1 to {MAX_STEPS} steps, got {len(steps)}")
     for step in steps.values():
         faults += _check_references(step, steps)
     if faults:
@@ -178,11 +178,11 @@ def _read_step(node: PipelineNode, faults: list[str]) -> StepSpec:
         model=_read_model(written, where, faults),
         is_json=_read_format(written, where, faults),
         retries=_read_count(
-            written, "retries", _DEFAULT_RETRIES.get(kind, 0), (0, MOST_RETRIES), where, faults
+            written, "retries", _DEFAULT_RETRIES.get(kind, 0), (0, MAX_RETRIES), where, faults
         ),
         backoff=_read_duration(written, "backoff", where, faults) or _DEFAULT_BACKOFF,
         waits=_read_wait(kind, written, where, faults),
-        max_tokens=_read_count(written, "max_tokens", DEFAULT_TOKENS, (1, MOST_TOKENS), where, faults),
+        max_tokens=_read_count(written, "max_tokens", DEFAULT_TOKENS, (1, MAX_TOKENS), where, faults),
     )
 
 

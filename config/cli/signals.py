@@ -28,7 +28,7 @@ from config.cli.kit.tenancy import ChosenAgent, choose_tenant, with_optional_age
 #: Seconds between two reads of `--follow`.
 _PAUSE_S = 0.5
 #: The most agents whose names are read at once.
-_MOST_AGENTS = 1_000
+_MAX_AGENTS = 1_000
 _DATA_WIDTH = 100
 
 _COLUMNS = (
@@ -102,7 +102,7 @@ def _follow(tenant: Tenant, wanted: SignalFilter, cursor: Cursor | None, *, as_j
 def _lines(signals: Sequence[SignalRecord]) -> list[dict[str, Any]]:
     """Return signals as JSON with the names of their agents; a destroyed agent is named by its id."""
     ids = {record.agent_id for record in signals if record.agent_id}
-    names: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name")[:_MOST_AGENTS])
+    names: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name")[:_MAX_AGENTS])
     return [
         {
             **record.as_json(),

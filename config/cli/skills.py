@@ -22,7 +22,7 @@ from apps.knowledge.services.skills import (
     versions_of,
 )
 from apps.tenants.scope import tenant_transaction
-from arbor.knowledge.skills import MOST_SKILLS, parse_skill
+from arbor.knowledge.skills import MAX_SKILLS, parse_skill
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.tenancy import ChosenAgent, actor, choose_tenant, in_agent_transaction
@@ -147,6 +147,6 @@ def _active_output(agent: ChosenAgent, skills: list[FoundSkill]) -> Output:
         skills,
         SKILL_COLUMNS,
         about={"agent": agent.name},
-        empty=f"{escape(agent.name)} has no skills, and can have {MOST_SKILLS}:"
+        empty=f"{escape(agent.name)} has no skills, and can have {MAX_SKILLS}:"
         " [bold]arbor agent skill set AGENT SKILL…[/bold]",
     )

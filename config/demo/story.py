@@ -37,7 +37,7 @@ INTERVAL = timedelta(days=30)
 GOAL = "Know the story of the Halcyon"
 GOAL_DONE = "I can tell who Mara and Teo are, what became of the boat, and what they plan next."
 #: The most clusters that are shown.
-_MOST_CLUSTERS = 3
+_MAX_CLUSTERS = 3
 #: Questions about the bundled conversation: a fact, a feeling, and one that only the next turn answers.
 QUESTIONS = (
     "How many seals did they count on Skerra?",
@@ -157,7 +157,7 @@ def read_demo_maintenance(agent: ChosenAgent) -> DemoMaintenance:
         episodes = Episode.objects.filter(agent_id=agent.id)
         longest = episodes.order_by("-size", "id").first()
         clusters = Cluster.objects.filter(agent_id=agent.id).order_by("-importance", "-size", "id")[
-            :_MOST_CLUSTERS
+            :_MAX_CLUSTERS
         ]
         return DemoMaintenance(
             episodes=episodes.count(),

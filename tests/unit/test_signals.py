@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from arbor.errors import Invalid
-from arbor.signals import CATALOGUE, LABEL_LENGTH, MOST_IDS, Cursor, SignalName, label, memory_data, signal
+from arbor.signals import CATALOGUE, LABEL_LENGTH, MAX_IDS, Cursor, SignalName, label, memory_data, signal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,8 +35,8 @@ def test_data_has_the_fields_of_the_catalogue() -> None:
 
 
 def test_long_lists_and_labels_are_cut() -> None:
-    ids = [uuid4() for _ in range(MOST_IDS + 5)]
-    assert memory_data(ids) == {"count": MOST_IDS + 5, "memories": ids[:MOST_IDS]}
+    ids = [uuid4() for _ in range(MAX_IDS + 5)]
+    assert memory_data(ids) == {"count": MAX_IDS + 5, "memories": ids[:MAX_IDS]}
     assert len(label("a very\nlong title " * 20)) == LABEL_LENGTH
 
 

@@ -8,7 +8,7 @@ from django.db import models
 
 from apps.tenants.fields import PackedJSON, TenantOneToOne
 from apps.tenants.models import TenantModel
-from arbor.agents.energy import MOST_ENERGY
+from arbor.agents.energy import ENERGY_CEILING
 from arbor.agents.lifecycle import AgentStatus
 from arbor.ids import uuid7
 
@@ -126,7 +126,7 @@ class AgentState(TenantModel):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(energy__gte=0) & models.Q(energy__lte=MOST_ENERGY),
+                condition=models.Q(energy__gte=0) & models.Q(energy__lte=ENERGY_CEILING),
                 name="agents_state_energy",
             ),
         ]

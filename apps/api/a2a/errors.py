@@ -13,7 +13,7 @@ from arbor import errors
 
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _DOMAIN = "a2a-protocol.org"
-_MOST_FAULTS = 5
+_MAX_FAULTS = 5
 
 
 class RpcCode(IntEnum):
@@ -62,7 +62,7 @@ def refusal_of(error: errors.ArborError, *, cancels: bool) -> RpcRefused | None:
 
 def invalid_params(error: ValidationError) -> RpcRefused:
     """Return the faults of parameters as one error; each fault has its place."""
-    faults = error.errors(include_url=False, include_input=False)[:_MOST_FAULTS]
+    faults = error.errors(include_url=False, include_input=False)[:_MAX_FAULTS]
     text = "; ".join(f"{'.'.join(['params', *map(str, fault['loc'])])}: {fault['msg']}" for fault in faults)
     return RpcRefused(RpcCode.INVALID_PARAMS, text)
 

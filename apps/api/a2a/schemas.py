@@ -22,8 +22,8 @@ from arbor.errors import Invalid
 TEXT_MODES = ("text/plain",)
 #: The names of text in the list of modes that a client accepts.
 _TEXT_NAMES = frozenset({*TEXT_MODES, "text", "text/*", "*/*"})
-_MOST_PARTS = 100
-_MOST_TASKS = 100
+_MAX_PARTS = 100
+_MAX_TASKS = 100
 #: The prefix of states in JSON.
 STATE_PREFIX = "TASK_STATE_"
 
@@ -49,7 +49,7 @@ class RpcMessage(RpcParams):
 
     message_id: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH)]
     role: Literal["ROLE_USER"]
-    parts: Annotated[list[MessagePart], Field(min_length=1, max_length=_MOST_PARTS)]
+    parts: Annotated[list[MessagePart], Field(min_length=1, max_length=_MAX_PARTS)]
     context_id: Annotated[str, Field(max_length=CONTEXT_LENGTH)] = ""
     task_id: str = ""
 
@@ -111,7 +111,7 @@ class ListParams(RpcParams):
 
     context_id: str = ""
     status: str = ""
-    page_size: Annotated[int, Field(ge=1, le=_MOST_TASKS)] = 50
+    page_size: Annotated[int, Field(ge=1, le=_MAX_TASKS)] = 50
     page_token: Annotated[str, Field(max_length=200)] = ""
     history_length: Annotated[int | None, Field(ge=0)] = 0
     status_timestamp_after: datetime | None = None

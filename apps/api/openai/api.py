@@ -35,7 +35,7 @@ PATH = "/v1"
 #: The name under which any client can ask for the installation's embedder.
 DEFAULT_EMBEDDER = "default"
 #: The most agents that are listed, because the protocol's list has no pages. Clients reach the others by their names.
-MOST_MODELS = 1_000
+MAX_MODELS = 1_000
 #: Headers in which clients name a conversation; the second one is Open WebUI's.
 _CONVERSATION_HEADERS = ("X-Conversation-ID", "X-OpenWebUI-Chat-Id")
 #: The header in which Open WebUI names the person, percent-encoded.
@@ -50,15 +50,15 @@ handle_openai_errors(openai_api)
 
 @openai_api.get("/models")
 def list_models(request: HttpRequest) -> JsonResponse:
-    """List the agents of the tenant, at most MOST_MODELS; a token of one agent lists only this agent."""
+    """List the agents of the tenant, at most MAX_MODELS; a token of one agent lists only this agent."""
     access = access_of(request)
     with tenant_transaction(access.tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
         rows = Agent.objects.order_by("name").only("tenant_id", "name", "created_at")
         if access.agent_id is not None:
             rows = rows.filter(id=access.agent_id)
-        found = list(rows[: MOST_MODELS + 1])
-    data = [_model_json(agent, access.tenant_slug) for agent in found[:MOST_MODELS]]
-    return JsonResponse({"object": "list", "data": data, "has_more": len(found) > MOST_MODELS})
+        found = list(rows[: MAX_MODELS + 1])
+    data = [_model_json(agent, access.tenant_slug) for agent in found[:MAX_MODELS]]
+    return JsonResponse({"object": "list", "data": data, "has_more": len(found) > MAX_MODELS})
 
 
 @openai_api.get("/models/{path:name}")

@@ -10,8 +10,8 @@ from pydantic import Field
 from arbor.contacts.client_messages import ClientMessage
 from arbor.errors import Invalid
 
-_MOST_MESSAGES = 5_000
-_MOST_INPUTS = 2_048
+_MAX_MESSAGES = 5_000
+_MAX_INPUTS = 2_048
 _LONGEST_INPUT = 100_000
 
 
@@ -54,7 +54,7 @@ class ChatCompletionRequest(Schema):
     """A request for the next message of an agent."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
-    messages: Annotated[list[Message], Field(min_length=1, max_length=_MOST_MESSAGES)]
+    messages: Annotated[list[Message], Field(min_length=1, max_length=_MAX_MESSAGES)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = 1
@@ -88,8 +88,8 @@ class EmbeddingRequest(Schema):
     def texts(self) -> list[str]:
         """Return the texts. Raises Invalid for tokens, and for texts that are empty, too long or too many."""
         texts = [self.input] if isinstance(self.input, str) else self.input
-        if not 1 <= len(texts) <= _MOST_INPUTS:
-            raise Invalid(f"input has 1 to {_MOST_INPUTS} texts, got {len(texts)}")
+        if not 1 <= len(texts) <= _MAX_INPUTS:
+            raise Invalid(f"input has 1 to {_MAX_INPUTS} texts, got {len(texts)}")
         found = [text for text in texts if isinstance(text, str)]
         if len(found) < len(texts):
             raise Invalid("input must be texts: the tokens of another model's tokenizer cannot be read")

@@ -31,7 +31,7 @@ router = Router()
 
 _CONTENT_TYPE = "application/x-ndjson"
 #: The most seals that one request verifies; the command verifies all.
-_MOST_SEALS = 10_000
+_MAX_SEALS = 10_000
 
 
 class AuditResource(Schema):
@@ -164,7 +164,7 @@ def export(request: HttpRequest, wanted: Query[AuditQuery]) -> StreamingHttpResp
 def verify(
     request: HttpRequest,
     latest: Annotated[
-        int, Query(ge=1, le=_MOST_SEALS, description="The seals to verify, counted from the last one.")
+        int, Query(ge=1, le=_MAX_SEALS, description="The seals to verify, counted from the last one.")
     ] = 1_000,
 ) -> ChainResource:
     """Verify the latest seals and the rows under them; report the first broken link, and the rows that are not sealed yet."""

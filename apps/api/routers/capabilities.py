@@ -25,7 +25,7 @@ from apps.authority.services.explanations import (
 from apps.authority.services.grants import delegate_capability, grant_capability, revoke_capability
 from arbor.authority.authorization import DenialCode
 from arbor.authority.constraints import Constraints, constraints_from_input
-from arbor.authority.grants import DEFAULT_DEPTH, MOST_DEPTH
+from arbor.authority.grants import DEFAULT_DEPTH, MAX_DEPTH
 
 router = Router()
 
@@ -97,7 +97,7 @@ class CapabilityInput(CapabilityLimits):
     """A new grant."""
 
     resource: _Resource
-    depth: Annotated[int, Field(ge=0, le=MOST_DEPTH)] = DEFAULT_DEPTH
+    depth: Annotated[int, Field(ge=0, le=MAX_DEPTH)] = DEFAULT_DEPTH
 
 
 class DelegationInput(CapabilityLimits):
@@ -105,7 +105,7 @@ class DelegationInput(CapabilityLimits):
 
     to_agent_id: UUID
     resource: Annotated[str, Field(max_length=500, description="A part of the resource; empty: all.")] = ""
-    depth: Annotated[int | None, Field(ge=0, le=MOST_DEPTH)] = None
+    depth: Annotated[int | None, Field(ge=0, le=MAX_DEPTH)] = None
 
 
 class CapabilityRevocation(Input):

@@ -15,7 +15,7 @@ from apps.api.paging import ListPage, Paging, page_of
 from apps.api.requests import access_of
 from apps.api.rows import Input, row_of_tenant
 from apps.knowledge.models import Document, DocumentVersion
-from apps.knowledge.services.categories import MOST_CATEGORIES, categories_of, set_categories
+from apps.knowledge.services.categories import MAX_CATEGORIES, categories_of, set_categories
 from apps.knowledge.services.documents import (
     NewDocument,
     add_document,
@@ -26,7 +26,7 @@ from apps.knowledge.services.documents import (
     withdraw_document,
 )
 from apps.knowledge.services.reading import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     DocumentFilter,
     count_categories,
     find_documents,
@@ -151,7 +151,7 @@ class AgentCategories(Schema):
 class AgentCategoriesInput(Input):
     """The categories of documents that an agent may find."""
 
-    categories: Annotated[list[_Category], Field(max_length=MOST_CATEGORIES)] | None = Field(
+    categories: Annotated[list[_Category], Field(max_length=MAX_CATEGORIES)] | None = Field(
         description='Null: all documents. "" means documents without a category; an empty list hides all documents.'
     )
 
@@ -191,7 +191,7 @@ class TextPart(Schema):
     """The wanted part of a text."""
 
     start: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    length: Annotated[int, Field(ge=1, le=MOST_CHARACTERS)] = MOST_CHARACTERS
+    length: Annotated[int, Field(ge=1, le=MAX_CHARACTERS)] = MAX_CHARACTERS
 
 
 @router.get("/documents", response=ListPage[DocumentResource], summary="List documents")

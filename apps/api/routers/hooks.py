@@ -33,7 +33,7 @@ from arbor.contacts.hook_signatures import LONGEST_SECRET
 from arbor.contacts.hook_templates import TEMPLATE_LENGTH
 from arbor.contacts.hooks import (
     HOOKS_PATH,
-    MOST_EVENTS,
+    MAX_EVENTS,
     HookDeliveryStatus,
     HookKind,
     HookMapping,
@@ -108,7 +108,7 @@ class HookInput(Input):
     kind: HookKind = HookKind.JSON
     signature_header: Annotated[str, Field(max_length=60)] = ""
     mapping: MappingInput | None = Field(default=None, description="Of a json hook only.")
-    events: list[EventName] = Field(default=[], max_length=MOST_EVENTS, examples=[["issues.opened", "push"]])
+    events: list[EventName] = Field(default=[], max_length=MAX_EVENTS, examples=[["issues.opened", "push"]])
     urgent_from: Urgency = None
     secret: Annotated[str, Field(max_length=LONGEST_SECRET)] = Field(
         default="", description="The secret that the sender generated; empty: Arbor generates one."
@@ -119,7 +119,7 @@ class HookPatch(Input):
     """The changes of a hook; fields that are left out stay."""
 
     mapping: MappingInput | None = None
-    events: list[EventName] | None = Field(default=None, max_length=MOST_EVENTS)
+    events: list[EventName] | None = Field(default=None, max_length=MAX_EVENTS)
     urgent_from: Urgency = None
 
 

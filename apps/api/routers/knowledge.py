@@ -14,7 +14,7 @@ from apps.api.authentication import READ
 from apps.api.requests import access_of
 from apps.api.routers.memories import Changed, require_own_memories
 from apps.api.rows import Input
-from apps.heartbeats.services.reports.promotion_candidates import MOST_SHOWN, promotion_candidates
+from apps.heartbeats.services.reports.promotion_candidates import MAX_SHOWN, promotion_candidates
 from apps.memories.services.retention.pins import REASON_LENGTH, pin, unpin
 from apps.memories.services.retention.quotas import read_quotas
 from arbor.memory.values import MemoryType
@@ -99,7 +99,7 @@ def show_quotas(request: HttpRequest, agent_id: UUID) -> QuotaList:
     auth=READ,
 )
 def list_candidates(
-    request: HttpRequest, agent_id: UUID, limit: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 50
+    request: HttpRequest, agent_id: UUID, limit: Annotated[int, Field(ge=1, le=MAX_SHOWN)] = 50
 ) -> CandidateList:
     """List the facts that consolidation may propose as parts of the self, with the conditions that each does not meet yet."""
     found = promotion_candidates(agent_id=agent_id, limit=limit)

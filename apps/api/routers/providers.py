@@ -15,7 +15,7 @@ from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import own_transactions
 from apps.calls.models import ProviderKey
-from apps.calls.services.provider_keys import MOST_KEY_LENGTH, MOST_URL_LENGTH
+from apps.calls.services.provider_keys import MAX_KEY_LENGTH, MAX_URL_LENGTH
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
 from apps.tenants.models import Tenant
 
@@ -45,10 +45,10 @@ class ProviderInput(Input):
 
     key: SecretStr = Field(
         default=SecretStr(""),
-        max_length=MOST_KEY_LENGTH,
+        max_length=MAX_KEY_LENGTH,
         description="The key; empty for a server that needs none.",
     )
-    base_url: Annotated[str, Field(max_length=MOST_URL_LENGTH)] = Field(
+    base_url: Annotated[str, Field(max_length=MAX_URL_LENGTH)] = Field(
         default="", examples=["https://models.example.org/v1"]
     )
     model: Annotated[str, Field(max_length=200)] = Field(

@@ -16,9 +16,9 @@ from apps.api.requests import access_of
 from apps.api.rows import Input
 from apps.api.scope import own_transactions
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
-from apps.knowledge.services.search import MOST_FOUND, search_my_memories
+from apps.knowledge.services.search import MAX_FOUND, search_my_memories
 from apps.tenants.scope import tenant_transaction
-from arbor.knowledge.found_passages import MOST_PASSAGES
+from arbor.knowledge.found_passages import MAX_PASSAGES
 from arbor.knowledge.merging import SearchSource
 from arbor.knowledge.search_terms import TERM_LENGTH
 from arbor.knowledge.values import CATEGORY_LENGTH
@@ -40,7 +40,7 @@ class SearchInput(Input):
             description="What messages of the audit log and outputs of workflows must have; empty: a part of the query.",
         ),
     ] = ""
-    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5
+    limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = 5
 
 
 class SearchResultResource(Schema):
@@ -75,7 +75,7 @@ class DocumentQuestion(Input):
     query: _Query
     category: Annotated[str | None, Field(max_length=CATEGORY_LENGTH)] = None
     agent_id: UUID | None = Field(None, description="Only what this agent finds.")
-    limit: Annotated[int, Field(ge=1, le=MOST_PASSAGES)] = 10
+    limit: Annotated[int, Field(ge=1, le=MAX_PASSAGES)] = 10
 
 
 class FoundPassageResource(Schema):

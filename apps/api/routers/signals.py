@@ -17,7 +17,7 @@ from apps.api.authentication import READ_OWN, STREAM_OWN
 from apps.api.requests import access_of
 from apps.api.signal_hub import hub_of, live_signals, read_page
 from apps.api.threads import in_thread
-from apps.signals.services.reading import MOST_SIGNALS, SignalFilter, SignalRecord, read_signals
+from apps.signals.services.reading import MAX_SIGNALS, SignalFilter, SignalRecord, read_signals
 from arbor.signals import CATALOGUE, Cursor
 
 router = Router()
@@ -72,7 +72,7 @@ class WantedSignals(Schema):
 class WantedPage(WantedSignals):
     """The wanted signals, and how many."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST_SIGNALS, description="The most signals of a page.")] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_SIGNALS, description="The most signals of a page.")] = 100
 
 
 @router.get("/signals", response=SignalList, auth=READ_OWN, summary="List signals after a cursor")

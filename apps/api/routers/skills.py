@@ -26,7 +26,7 @@ from apps.knowledge.services.skills import (
     text_of,
     versions_of,
 )
-from arbor.knowledge.skills import MAX_SKILL_LENGTH, MOST_SKILLS, parse_skill
+from arbor.knowledge.skills import MAX_SKILL_LENGTH, MAX_SKILLS, parse_skill
 
 router = Router()
 
@@ -91,7 +91,7 @@ class SkillChoice(Input):
     """The names of active skills."""
 
     names: list[str] = Field(
-        max_length=100, description=f"In the order of the prompts, at most {MOST_SKILLS}; empty: none."
+        max_length=100, description=f"In the order of the prompts, at most {MAX_SKILLS}; empty: none."
     )
 
 

@@ -20,7 +20,7 @@ from apps.knowledge.services.subscriptions import (
     subscriptions_of,
     unsubscribe,
 )
-from arbor.knowledge.subscriptions import MOST_NAMES, NAME_LENGTH, SignalSource
+from arbor.knowledge.subscriptions import MAX_NAMES, NAME_LENGTH, SignalSource
 
 router = Router()
 
@@ -62,7 +62,7 @@ class SubscriptionList(Schema):
 class SubscriptionInput(Input):
     """A wanted subscription."""
 
-    names: list[_Name] = Field(min_length=1, max_length=MOST_NAMES)
+    names: list[_Name] = Field(min_length=1, max_length=MAX_NAMES)
     source: SignalSource
     peer_id: UUID | None = Field(default=None, description="The peer, with the source peer.")
 

@@ -20,13 +20,13 @@ from apps.tools.models import Tool, ToolServer
 from apps.tools.services.servers import add_server, refresh_server, remove_server
 from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
 from arbor.adapters.webhook import redact_url
-from arbor.agents.energy import MOST_ENERGY
+from arbor.agents.energy import ENERGY_CEILING
 from arbor.tools.names import SERVER_LENGTH
 from arbor.tools.status import ToolStatus
 
 router = Router()
 
-_MOST_AGENTS = 500
+_MAX_AGENTS = 500
 
 
 class ToolServerResource(Schema):
@@ -105,10 +105,10 @@ class ToolServerInput(Input):
 class AllowInput(Input):
     """The terms under which a tool is allowed."""
 
-    cost: Annotated[int, Field(ge=0, le=MOST_ENERGY)] | None = Field(
+    cost: Annotated[int, Field(ge=0, le=ENERGY_CEILING)] | None = Field(
         default=None, description="The price in energy; null: as it is."
     )
-    agent_ids: Annotated[list[UUID], Field(max_length=_MOST_AGENTS)] | None = Field(
+    agent_ids: Annotated[list[UUID], Field(max_length=_MAX_AGENTS)] | None = Field(
         default=None, description="The only agents that may call it; null: all."
     )
     fingerprint: Annotated[str, Field(max_length=64)] = Field(

@@ -18,7 +18,7 @@ from apps.api.rows import Input, row_of_tenant
 from apps.api.scope import answers_secret
 from apps.contacts.models import SignalWebhook
 from apps.contacts.services.signal_webhooks import (
-    MOST_NAMES,
+    MAX_NAMES,
     create_webhook,
     delete_webhook,
     rotate_webhook_secret,
@@ -65,7 +65,7 @@ class WebhookInput(Input):
     name: Annotated[str, Field(min_length=1, max_length=60)]
     url: Annotated[str, Field(min_length=1, max_length=500, examples=["https://example.org/signals"])]
     signals: list[Annotated[str, Field(min_length=1, max_length=80)]] = Field(
-        default=[], max_length=MOST_NAMES, examples=[["memory.goal_*"]]
+        default=[], max_length=MAX_NAMES, examples=[["memory.goal_*"]]
     )
     agent_id: UUID | None = None
 

@@ -26,7 +26,7 @@ from arbor.audit.chain import (
 from arbor.ids import uuid7
 
 #: Audit records under one seal at most.
-MOST_EVENTS = 1_000
+MAX_EVENTS = 1_000
 # One process seals a chain at a time; any other returns without waiting.
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('arbor.audit.seal'), hashtext(%s)), audit_horizon()"
 
@@ -56,7 +56,7 @@ def add_seal(
         horizon = _lock(chain)
         if horizon is None or (head := chain.head()) != after:
             return None
-        rows = list(chain.events_after(head).filter(position__lt=horizon)[:MOST_EVENTS])
+        rows = list(chain.events_after(head).filter(position__lt=horizon)[:MAX_EVENTS])
         if not rows and not heartbeats.rows:
             return None
         events = pack_events(SealedRow(id=row.id, digest=chain.digest_of(row)) for row in rows)

@@ -18,9 +18,9 @@ from arbor.audit.faults import ChainFault, FaultKind, RowKind, block_faults, row
 #: Seals that are compared with their rows at once.
 _SEALS_AT_ONCE = 100
 #: How often a chain is read at most: again if records of deletions turn out to be forged, or were added meanwhile.
-_MOST_READS = 4
+_MAX_READS = 4
 #: Faults that a report lists at most; it counts all.
-_MOST_FAULTS = 100
+_MAX_FAULTS = 100
 
 #: Returns the digests of ended heartbeats of a tenant by their ids.
 type HeartbeatDigests = Callable[[UUID, Sequence[UUID]], Mapping[UUID, bytes]]
@@ -86,7 +86,7 @@ class ChainReport:
         """Count faults, and list the first ones."""
         for fault in faults:
             self.fault_count += 1
-            if len(self.faults) < _MOST_FAULTS:
+            if len(self.faults) < _MAX_FAULTS:
                 self.faults.append(fault)
 
 
@@ -128,7 +128,7 @@ def verify_chain(
     forged: set[UUID] = set()
     first = max(before, chain.last_aged(), key=lambda seal: seal.header.number if seal else 0)
     recorded = recorded_deletions(chain, after=first, now=now)
-    for _ in range(_MOST_READS):
+    for _ in range(_MAX_READS):
         unsealed = recorded_deletions(chain, after=chain.head(), now=now).keys()
         evidence = _Evidence(
             ids=recorded.keys(),

@@ -10,7 +10,7 @@ from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.agents.capabilities import MAX_URI_LENGTH
-from arbor.authority.grants import DEFAULT_DEPTH, MOST_DEPTH
+from arbor.authority.grants import DEFAULT_DEPTH, MAX_DEPTH
 from arbor.ids import uuid7
 
 
@@ -66,7 +66,7 @@ class CapabilityGrant(TenantModel):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=models.Q(depth__lte=MOST_DEPTH), name="authority_grant_depth"),
+            models.CheckConstraint(condition=models.Q(depth__lte=MAX_DEPTH), name="authority_grant_depth"),
             models.CheckConstraint(
                 condition=models.Q(parent__isnull=True, ancestors__isnull=True)
                 | models.Q(parent__isnull=False, ancestors__isnull=False),

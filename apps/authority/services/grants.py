@@ -38,7 +38,7 @@ from arbor.signals import SignalName, signal
 from arbor.values import replace
 
 #: Grants of one agent in force: each is read by every heartbeat.
-MOST_GRANTS = 200
+MAX_GRANTS = 200
 REASON_LENGTH = 500
 
 # The grants in force among the given ones and all grants below them, at any depth.
@@ -358,9 +358,9 @@ def _check_ahead(constraints: Constraints, now: datetime) -> None:
 
 
 def _check_room(agent: Agent) -> None:
-    if CapabilityGrant.objects.filter(agent=agent, revoked_at=None).count() >= MOST_GRANTS:
+    if CapabilityGrant.objects.filter(agent=agent, revoked_at=None).count() >= MAX_GRANTS:
         raise LimitReached(
-            f"{agent.name} has {MOST_GRANTS} grants in force, the most; revoke some, or grant a wildcard"
+            f"{agent.name} has {MAX_GRANTS} grants in force, the most; revoke some, or grant a wildcard"
         )
 
 

@@ -22,8 +22,8 @@ from arbor.errors import ConfigurationInvalid, Invalid, NotFound
 from arbor.models.handles import Provider
 from arbor.models.provider_keys import key_end, seal_provider_key
 
-MOST_KEY_LENGTH = 1_000
-MOST_URL_LENGTH = 500
+MAX_KEY_LENGTH = 1_000
+MAX_URL_LENGTH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class ProviderAccess:
             raise Invalid(f"a provider is one of {', '.join(known)}, got {provider!r}")
         access = cls(provider=Provider(provider), key=key, base_url=base_url)
         access._check_address()
-        if len(key) > MOST_KEY_LENGTH or not key.isascii() or any(not "!" <= letter <= "~" for letter in key):
-            raise Invalid(f"a key has at most {MOST_KEY_LENGTH} printable ASCII characters without spaces")
+        if len(key) > MAX_KEY_LENGTH or not key.isascii() or any(not "!" <= letter <= "~" for letter in key):
+            raise Invalid(f"a key has at most {MAX_KEY_LENGTH} printable ASCII characters without spaces")
         if not key and not base_url:
             raise Invalid(f"{provider} needs a key")
         if key and access.provider is Provider.OLLAMA:
@@ -63,8 +63,8 @@ class ProviderAccess:
             raise Invalid(
                 f"{self.provider} has an address of its own; for another server choose openai, with its address"
             )
-        if len(self.base_url) > MOST_URL_LENGTH or not self.base_url.isprintable():
-            raise Invalid(f"an address has at most {MOST_URL_LENGTH} printable characters")
+        if len(self.base_url) > MAX_URL_LENGTH or not self.base_url.isprintable():
+            raise Invalid(f"an address has at most {MAX_URL_LENGTH} printable characters")
         try:
             parts = urlsplit(self.base_url)
             tenant_credentials(self.provider, key="", base_url=self.base_url)

@@ -12,12 +12,12 @@ from django.db.models.functions import JSONObject
 
 from apps.calls.models import TokenRatio
 from apps.tenants.scope import OPS
-from arbor.models.windows import LEAST_RATIO, MOST_RATIO
+from arbor.models.windows import MAX_RATIO, MIN_RATIO
 
 #: The latest calls of a tenant that are read, and the least number of calls and of estimated tokens of one model.
 MAX_CALLS_READ = 200
-LEAST_CALLS = 3
-LEAST_TOKENS = 1_000
+MIN_CALLS = 3
+MIN_TOKENS = 1_000
 
 # An unusable reply counts too, since its input was counted as any other. Rows are written where they differ, in the order of
 # their keys.
@@ -46,11 +46,11 @@ WHERE abs(calls_tokenratio.ratio - excluded.ratio) > 0.005 OR calls_tokenratio.c
 def learn_token_ratios() -> int:
     """Learn the token ratios of all tenants from their latest calls; return the number of changed ones. One statement."""
     values = {
-        "least": LEAST_RATIO,
-        "most": MOST_RATIO,
+        "least": MIN_RATIO,
+        "most": MAX_RATIO,
         "max_calls": MAX_CALLS_READ,
-        "calls": LEAST_CALLS,
-        "tokens": LEAST_TOKENS,
+        "calls": MIN_CALLS,
+        "tokens": MIN_TOKENS,
     }
     with connections[OPS].cursor() as cursor:
         cursor.execute(_LEARN, values)

@@ -36,7 +36,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.ids import read_id
 
 #: The longest time of a grant in the form, in days; the command line and the API take dates.
-_MOST_DAYS = 36_500
+_MAX_DAYS = 36_500
 #: The most agents that the form of a delegation offers.
 _AGENTS_OFFERED = 200
 
@@ -170,9 +170,9 @@ def _constraints(request: HttpRequest) -> Constraints:
     days, uses = (request.POST.get(name, "").strip() for name in ("days", "uses"))
     if not all(number.isdecimal() and len(number) < 8 for number in (days, uses) if number):
         raise Invalid("days and uses are whole numbers")
-    if days and int(days) > _MOST_DAYS:
+    if days and int(days) > _MAX_DAYS:
         raise Invalid(
-            f"a grant lasts at most {_MOST_DAYS:,} days, got {days}; leave the days out for one without an end"
+            f"a grant lasts at most {_MAX_DAYS:,} days, got {days}; leave the days out for one without an end"
         )
     return constraints_from_input(
         expires_at=datetime.now(UTC) + timedelta(days=int(days)) if days else None,

@@ -26,7 +26,7 @@ from apps.knowledge.services.skills import (
 )
 from apps.tenants.scope import APP
 from arbor.errors import AlreadyExists, ArborError, Invalid, NotFound
-from arbor.knowledge.skills import MOST_SKILLS
+from arbor.knowledge.skills import MAX_SKILLS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def show_agent_skills(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     names = [skill.name for skill in active]
     page = AgentSkillsPage(
         agent=agent,
-        places=[*names, *[""] * (MOST_SKILLS - len(names))],
+        places=[*names, *[""] * (MAX_SKILLS - len(names))],
         active=active,
         offered=[skill for skill in list_skills() if skill.is_present or skill.name in names],
         may_operate=has_right(request, Right.OPERATE),

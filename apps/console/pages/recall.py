@@ -26,7 +26,7 @@ AGES: Mapping[str, str] = {
     "365": "of the last year",
 }
 #: The least share of a score that has a segment of its own in the bar.
-_LEAST_SHOWN = 0.002
+_MIN_SHOWN = 0.002
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ def _segments(terms: ScoreTerms, best: float) -> list[Segment]:
     segments: list[Segment] = []
     x = 0.0
     for name, value in terms.as_dict().items():
-        if value <= _LEAST_SHOWN or best <= 0:
+        if value <= _MIN_SHOWN or best <= 0:
             continue
         width = 100 * value / best
         segments.append(Segment(name=name, value=value, x=round(x, 2), width=round(width, 2)))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from apps.agents.models import Agent
 from apps.console.export import ROWS_EXPORTED
-from apps.signals.services.reading import MOST_SIGNALS, SignalFilter, SignalRecord, read_latest_signals
+from apps.signals.services.reading import MAX_SIGNALS, SignalFilter, SignalRecord, read_latest_signals
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.signals import CATALOGUE, Cursor, SignalName
@@ -82,7 +82,7 @@ def read_signals_for_export(*, agent: str = "", name: str = "") -> list[dict[str
     rows: list[dict[str, Any]] = []
     before: Cursor | None = None
     while len(rows) < ROWS_EXPORTED:
-        limit = min(MOST_SIGNALS, ROWS_EXPORTED - len(rows))
+        limit = min(MAX_SIGNALS, ROWS_EXPORTED - len(rows))
         found = read_latest_signals(before=before, wanted=wanted, limit=limit)
         rows += [record.as_json() for record in found.signals]
         if not found.more:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 #: Width of a bar with its gap, and height of the chart, in units of the drawing.
 BAR_WIDTH, CHART_HEIGHT = 20.0, 100.0
 #: The least height of a bar whose value is above zero.
-_LEAST_HEIGHT = 1.5
+_MIN_HEIGHT = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ def draw_bars(values: Sequence[tuple[float, str]]) -> list[Bar]:
     most = max((value for value, _ in values), default=0.0) or 1.0
     bars = []
     for index, (value, title) in enumerate(values):
-        height = max(_LEAST_HEIGHT, value / most * CHART_HEIGHT) if value > 0 else 0.0
+        height = max(_MIN_HEIGHT, value / most * CHART_HEIGHT) if value > 0 else 0.0
         bars.append(
             Bar(
                 value=value,

@@ -12,7 +12,7 @@ from uuid import UUID
 from apps.knowledge.services.search import search_my_memories
 from arbor.heartbeat.prompts.sections.moment import MEMORY_LENGTH
 from arbor.heartbeat.views import PassageView
-from arbor.knowledge.merging import MOST_RESULTS, SearchSource
+from arbor.knowledge.merging import MAX_RESULTS, SearchSource
 from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import QUERY_LENGTH
 from arbor.memory.values import Recalled
@@ -41,7 +41,7 @@ def search_for_turn(
         tenant_id=tenant_id,
         agent_id=agent_id,
         text=text[:QUERY_LENGTH],
-        limit=MOST_RESULTS + len(known),
+        limit=MAX_RESULTS + len(known),
         only=_SOURCES,
     )
     results = [result for result in found.results if content_hash(result.content) not in known]
@@ -53,7 +53,7 @@ def search_for_turn(
             text=result.content,
             similarity=min(1.0, max(0.0, result.similarity)),
         )
-        for result in results[:MOST_RESULTS]
+        for result in results[:MAX_RESULTS]
     ]
     views.sort(key=lambda view: -view.similarity)
     return TurnKnowledge(passages=views, faults=found.notes)

@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 #: Characters of a body that the log of deliveries has.
 BODY_LENGTH = 16_000
 #: Deliveries that may wait for an agent, which takes in five percepts at a heartbeat.
-MOST_PENDING = 500
+MAX_PENDING = 500
 _PENDING_RETRY_S = 600
 #: A refusal within this time of the last one that was stored writes nothing: anybody may send wrong signatures.
 _REFUSAL_STORED_EVERY = timedelta(seconds=10)
@@ -203,9 +203,9 @@ def _store(hook: Hook, delivery: HookDelivery) -> HookReceipt | None:
 def _perceive(hook: Hook, message: HookMessage, delivery: HookDelivery) -> None:
     """Create the percept of a delivery. Raises RateLimited where too many wait for the agent."""
     waiting = Percept.objects.filter(agent_id=hook.agent_id, heartbeat=None, kind=PerceptKind.WEBHOOK)
-    if waiting[:MOST_PENDING].count() >= MOST_PENDING:
+    if waiting[:MAX_PENDING].count() >= MAX_PENDING:
         raise RateLimited(
-            f"{MOST_PENDING} deliveries wait for the agent; send this one again later",
+            f"{MAX_PENDING} deliveries wait for the agent; send this one again later",
             retry_after_s=_PENDING_RETRY_S,
         )
     about = {

@@ -25,7 +25,7 @@ from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 
 #: Hooks of a tenant at most.
-MOST_HOOKS = 100
+MAX_HOOKS = 100
 NAME_LENGTH = 60
 
 
@@ -67,8 +67,8 @@ def create_hook(new: NewHook, *, actor: str) -> HookWithSecret:
         events=valid_events(new.events),
         mapping=_valid_mapping(HookKind(new.kind), new.mapping),
     )
-    if Hook.objects.count() >= MOST_HOOKS:
-        raise LimitReached(f"a tenant has at most {MOST_HOOKS} hooks; delete one that is not needed")
+    if Hook.objects.count() >= MAX_HOOKS:
+        raise LimitReached(f"a tenant has at most {MAX_HOOKS} hooks; delete one that is not needed")
     secret = _new_secret(hook, new.secret)
     hook.sealed_secret = seal_pair(SecretPair(current=secret), row=hook)
     try:

@@ -205,12 +205,12 @@ def _mentioned(message: OutgoingMessage) -> tuple[str, ...]:
 
 
 #: The number at which each count stops.
-MOST_COUNTED = 100_000
+MAX_COUNTED = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutboxFigures:
-    """Counts of pending and failed messages, at most MOST_COUNTED each, and the delay of the oldest due one in seconds."""
+    """Counts of pending and failed messages, at most MAX_COUNTED each, and the delay of the oldest due one in seconds."""
 
     waiting: int
     oldest_due_s: float
@@ -233,7 +233,7 @@ def _figures(messages: QuerySet[OutboxMessage]) -> OutboxFigures:
     oldest = waiting.aggregate(due_at=Min("due_at"))["due_at"]
     late = (timezone.now() - oldest).total_seconds() if oldest else 0.0
     return OutboxFigures(
-        waiting=waiting[:MOST_COUNTED].count(),
+        waiting=waiting[:MAX_COUNTED].count(),
         oldest_due_s=round(max(late, 0.0), 1),
-        failed=messages.filter(status=DeliveryStatus.FAILED)[:MOST_COUNTED].count(),
+        failed=messages.filter(status=DeliveryStatus.FAILED)[:MAX_COUNTED].count(),
     )

@@ -24,8 +24,8 @@ from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 
 #: Webhooks of a tenant at most: each costs requests whenever something happens.
-MOST_WEBHOOKS = 20
-MOST_NAMES = 100
+MAX_WEBHOOKS = 20
+MAX_NAMES = 100
 _NAME_LENGTH = 60
 _URL_LENGTH = 500
 
@@ -56,8 +56,8 @@ def create_webhook(
         agent_id=agent_id,
         position=str(horizon()),
     )
-    if SignalWebhook.objects.count() >= MOST_WEBHOOKS:
-        raise LimitReached(f"a tenant has at most {MOST_WEBHOOKS} webhooks; delete one that is not needed")
+    if SignalWebhook.objects.count() >= MAX_WEBHOOKS:
+        raise LimitReached(f"a tenant has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed")
     secret = new_standard_secret()
     webhook.sealed_secret = seal_pair(SecretPair(current=secret), row=webhook)
     try:
@@ -133,8 +133,8 @@ def _valid_url(url: str) -> str:
 
 
 def _valid_signals(names: list[str]) -> list[str]:
-    if len(names) > MOST_NAMES:
-        raise Invalid(f"a webhook has at most {MOST_NAMES} names of signals, got {len(names)}")
+    if len(names) > MAX_NAMES:
+        raise Invalid(f"a webhook has at most {MAX_NAMES} names of signals, got {len(names)}")
     SignalFilter.of(names=names)
     return names
 

@@ -38,7 +38,7 @@ from arbor.seeds.identities import IdMapping
 from arbor.signals import SignalName, label, signal
 
 #: The most capabilities that a seed may ask for.
-_MOST_REQUESTS = 1000
+_MAX_REQUESTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +139,8 @@ def _profile_of(seed: VerifiedSeed) -> dict[str, list[Values]]:
         found[row.section].append(row.values)
     if len(found[PROFILE]) != 1:
         raise SeedInvalid("a seed begins with the profile of its agent, and this one does not")
-    if len(found[REQUESTS]) > _MOST_REQUESTS:
-        raise SeedInvalid(f"a seed asks for at most {_MOST_REQUESTS} capabilities")
+    if len(found[REQUESTS]) > _MAX_REQUESTS:
+        raise SeedInvalid(f"a seed asks for at most {_MAX_REQUESTS} capabilities")
     return found
 
 

@@ -68,7 +68,7 @@ def _run(message: TaskMessage) -> None:
 
 
 #: Ticks of one cycle at most (seed 003).
-MOST_TICKS = 256
+MAX_TICKS = 256
 #: Seconds that a cycle waits at most for a heartbeat that a worker runs, and between two checks.
 WAIT_S = 10.0
 POLL_S = 0.1
@@ -83,8 +83,8 @@ class _CycleState(NamedTuple):
 
 def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
     """Set an agent's ticks for a cycle; unused ticks of the last one are lost. Raises NotFound, Invalid."""
-    if not 0 <= ticks <= MOST_TICKS:
-        raise Invalid(f"a cycle has 0 to {MOST_TICKS} ticks, got {ticks}")
+    if not 0 <= ticks <= MAX_TICKS:
+        raise Invalid(f"a cycle has 0 to {MAX_TICKS} ticks, got {ticks}")
     agent = agent_by_id(agent_id)
     AgentState.objects.filter(agent_id=agent_id).update(ticks_left=ticks)
     record(
@@ -104,7 +104,7 @@ def allocate_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
     """
     require_claimable(agent_id=agent_id)
     if ticks == 0:
-        raise BudgetExhausted(f"a cycle that is run has 1 to {MOST_TICKS} ticks, got 0")
+        raise BudgetExhausted(f"a cycle that is run has 1 to {MAX_TICKS} ticks, got 0")
     return allocate(agent_id=agent_id, ticks=ticks, actor=actor)
 
 

@@ -10,7 +10,7 @@ from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.knowledge.skills import MAX_DESCRIPTION, MAX_NAME, MAX_VERSION, MOST_SKILLS
+from arbor.knowledge.skills import MAX_DESCRIPTION, MAX_NAME, MAX_SKILLS, MAX_VERSION
 
 
 class AbstractSkill(models.Model):
@@ -121,7 +121,7 @@ class AgentSkill(TenantModel):
             models.UniqueConstraint(fields=["tenant", "agent", "name"], name="knowledge_agentskill_name"),
             # With one row for a position, at most five rows for an agent.
             models.CheckConstraint(
-                condition=models.Q(position__gte=1) & models.Q(position__lte=MOST_SKILLS),
+                condition=models.Q(position__gte=1) & models.Q(position__lte=MAX_SKILLS),
                 name="knowledge_agentskill_at_most_five",
             ),
         ]

@@ -16,7 +16,7 @@ from arbor.errors import LimitReached
 from arbor.knowledge.files import checked_category
 
 #: Categories of one agent at most.
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 
 
 def categories_of(agent_id: UUID) -> list[str] | None:
@@ -38,8 +38,8 @@ def set_categories(*, agent_id: UUID, categories: Iterable[str] | None, actor: s
         chosen = None
     else:
         chosen = sorted({checked_category(category) for category in categories})
-        if len(chosen) > MOST_CATEGORIES:
-            raise LimitReached(f"an agent has at most {MOST_CATEGORIES} categories, got {len(chosen)}")
+        if len(chosen) > MAX_CATEGORIES:
+            raise LimitReached(f"an agent has at most {MAX_CATEGORIES} categories, got {len(chosen)}")
         AgentKnowledge.objects.update_or_create(
             agent_id=agent_id,
             defaults={"tenant_id": current_tenant(), "categories": chosen, "changed_by": actor},

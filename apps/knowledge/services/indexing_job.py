@@ -36,8 +36,8 @@ log = structlog.get_logger(__name__)
 #: The time after which one run begins no new work: well below the time limit of a maintenance task.
 _JOB_RUN_DURATION = timedelta(seconds=15)
 #: The most documents that one run indexes, and those of one tenant among them.
-_MOST_DOCUMENTS = 50
-_MOST_OF_TENANT = 10
+_MAX_DOCUMENTS = 50
+_MAX_OF_TENANT = 10
 #: The most passages that one step embeds.
 _EMBEDDED_AT_ONCE = 100
 
@@ -71,8 +71,8 @@ def _due(*, rests: bool) -> list[tuple[UUID, UUID]]:
     values: dict[str, Any] = {
         "model": name_of(installation_model()),
         "rests": rests,
-        "per_tenant": _MOST_OF_TENANT,
-        "most": _MOST_DOCUMENTS,
+        "per_tenant": _MAX_OF_TENANT,
+        "most": _MAX_DOCUMENTS,
     }
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.DUE_DOCUMENTS, values)

@@ -25,7 +25,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.knowledge.blocks import place_of
-from arbor.knowledge.found_passages import MOST_PASSAGES, FoundPassage, fuse
+from arbor.knowledge.found_passages import MAX_PASSAGES, FoundPassage, fuse
 from arbor.knowledge.merging import SearchSource, Shortfall, SourceFault, min_similarity_of
 from arbor.memory.recall.recall_request import check_query
 from arbor.memory.text.lexical import SATURATION, query_terms
@@ -49,9 +49,9 @@ class PassageQuery:
 
     def __post_init__(self) -> None:
         check_query(self.text, 1)
-        if not 1 <= self.limit <= MOST_PASSAGES:
+        if not 1 <= self.limit <= MAX_PASSAGES:
             raise Invalid(
-                f"a search of documents returns 1 to {MOST_PASSAGES} passages, asked for {self.limit}"
+                f"a search of documents returns 1 to {MAX_PASSAGES} passages, asked for {self.limit}"
             )
 
 
@@ -112,7 +112,7 @@ def query_vector_of(
 def passage_candidates(
     query: PassageQuery, vector: Sequence[float] | None
 ) -> tuple[list[FoundPassage], SourceFault | None]:
-    """Return the MOST_PASSAGES nearest passages and as many with the best words, in no order, and the fault if there is one.
+    """Return the MAX_PASSAGES nearest passages and as many with the best words, in no order, and the fault if there is one.
 
     In the open transaction, by one round trip, or two if HNSW found too few of the tenant's passages.
     """
@@ -180,14 +180,14 @@ def passage_values(
         "vector": None if vector is None else halfvec_texts([half_precision(vector)])[0],
         "model": None if vector is None else name_of(installation_model()),
         "exact": exact,
-        "limit": MOST_PASSAGES,
+        "limit": MAX_PASSAGES,
     }
 
 
 def fell_short(rows: Sequence[tuple[Any, ...]], vector: Sequence[float] | None) -> bool:
     """Return whether HNSW was used and gave up before it had found enough passages."""
     passages, near = rows[0][:2]
-    return vector is not None and passages > settings.ARBOR_SEARCH_EXACT_PASSAGES and near < MOST_PASSAGES
+    return vector is not None and passages > settings.ARBOR_SEARCH_EXACT_PASSAGES and near < MAX_PASSAGES
 
 
 def passages_from(rows: Sequence[tuple[Any, ...]]) -> list[FoundPassage]:

@@ -14,7 +14,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
 
 #: The most characters of a document that are read at once.
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +85,14 @@ def passages_of(document_id: UUID) -> QuerySet[Passage]:
     return Passage.objects.filter(document_id=document_id).defer("embedding", "lexical").order_by("position")
 
 
-def read_text(*, document: Document, start: int = 0, length: int = MOST_CHARACTERS) -> DocumentText:
+def read_text(*, document: Document, start: int = 0, length: int = MAX_CHARACTERS) -> DocumentText:
     """Read a part of the text of a document's indexed version.
 
-    Raises Invalid for a length that is not 1 to MOST_CHARACTERS, and NotFound for a document that has not been indexed.
+    Raises Invalid for a length that is not 1 to MAX_CHARACTERS, and NotFound for a document that has not been indexed.
     """
-    if not 1 <= length <= MOST_CHARACTERS or start < 0:
+    if not 1 <= length <= MAX_CHARACTERS or start < 0:
         raise Invalid(
-            f"a part begins at 0 or later and has 1 to {MOST_CHARACTERS:,} characters, got {length} from {start}"
+            f"a part begins at 0 or later and has 1 to {MAX_CHARACTERS:,} characters, got {length} from {start}"
         )
     part = (
         DocumentVersion.objects.filter(document=document, number=document.indexed_version)

@@ -22,7 +22,7 @@ from arbor.authority.grants import AUDIT_RESOURCE
 from arbor.errors import Invalid
 from arbor.heartbeat.needs import SourceSearch
 from arbor.knowledge.merging import (
-    MOST_RESULTS,
+    MAX_RESULTS,
     MemorySearch,
     SearchSource,
     Shortfall,
@@ -33,7 +33,7 @@ from arbor.knowledge.merging import (
 from arbor.knowledge.search_terms import search_term
 
 #: The most results of one search.
-MOST_FOUND = 25
+MAX_FOUND = 25
 
 _NO_VECTOR = "its embedder did not answer, or could not be waited for"
 
@@ -44,7 +44,7 @@ def search_my_memories(
     agent_id: UUID,
     text: str,
     term: str = "",
-    limit: int = MOST_RESULTS,
+    limit: int = MAX_RESULTS,
     only: Sequence[SearchSource] = tuple(SearchSource),
 ) -> MemorySearch:
     """Search the four sources of an agent about a text, and return the best results.
@@ -52,8 +52,8 @@ def search_my_memories(
     Call it outside any transaction, because the text is embedded. The audit log and outputs of workflows are searched for `term`, by
     default a part of the text (`search_term`). The audit log is only searched if the agent may read it. Raises Invalid and NotFound.
     """
-    if not 1 <= limit <= MOST_FOUND:
-        raise Invalid(f"a search returns 1 to {MOST_FOUND} results, asked for {limit}")
+    if not 1 <= limit <= MAX_FOUND:
+        raise Invalid(f"a search returns 1 to {MAX_FOUND} results, asked for {limit}")
     now = datetime.now(UTC)
     with tenant_transaction(tenant_id):
         agent_by_id(agent_id)
@@ -106,7 +106,7 @@ def search_sources(
     query: SourceQuery,
     *,
     audit: bool,
-    limit: int = MOST_RESULTS,
+    limit: int = MAX_RESULTS,
     only: Sequence[SearchSource] = tuple(SearchSource),
 ) -> MemorySearch:
     """Search sources in one round trip, in the open transaction, and merge their results.

@@ -17,7 +17,7 @@ from arbor.heartbeat.views import SubscribedSignal
 from arbor.knowledge.subscriptions import SHARED, ReadSignal, coalesce
 
 #: Batches of signals that one prompt reads for a subscription at most; the next prompt continues after them.
-MOST_BATCHES = 200
+MAX_BATCHES = 200
 #: After this many batches without a wanted signal, the position is written too, so that they are not read again.
 _UNWANTED_BATCHES = 50
 
@@ -95,7 +95,7 @@ def pending_signals(columns: Mapping[UUID, Sequence[Any] | None]) -> dict[UUID, 
         return {}
     ids, sources, positions = (list(values) for values in zip(*reads, strict=True))
     rows = fetch(
-        _READ, subscriptions=ids, sources=sources, positions=positions, shared=SHARED, most=MOST_BATCHES
+        _READ, subscriptions=ids, sources=sources, positions=positions, shared=SHARED, most=MAX_BATCHES
     )
     return _by_agent(rows, subscriptions)
 

@@ -30,7 +30,7 @@ from arbor.models.token_estimates import estimate_tokens
 from arbor.models.windows import prompt_limits
 
 #: The fewest tokens of a situation: the smallest shares of its sides, and the short sections that are never cut.
-LEAST_SITUATION = 1_000
+MIN_SITUATION = 1_000
 
 
 def lock_skill_sizes() -> None:
@@ -113,7 +113,7 @@ def _rooms(agent: Agent) -> Iterator[SkillRoom]:
             window=limits.window,
             reply=reply_room(window=limits.window, reply=limits.reply_tokens),
             fixed=rules + character,
-            situation=LEAST_SITUATION,
+            situation=MIN_SITUATION,
         )
 
 

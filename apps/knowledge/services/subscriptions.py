@@ -19,8 +19,8 @@ from apps.signals.services.reading import horizon, match_names
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.knowledge.subscriptions import (
-    MOST_NAMES,
-    MOST_SUBSCRIPTIONS,
+    MAX_NAMES,
+    MAX_SUBSCRIPTIONS,
     NAME_LENGTH,
     SignalSource,
     SubscriptionRequest,
@@ -62,9 +62,9 @@ def subscribe(*, agent_id: UUID, wanted: NewSubscription, actor: str) -> SignalS
     names = _valid_names(wanted)
     source = _source_agent(agent, wanted)
     rows = list(SignalSubscription.objects.filter(agent_id=agent.id))
-    if len(rows) >= MOST_SUBSCRIPTIONS:
+    if len(rows) >= MAX_SUBSCRIPTIONS:
         raise LimitReached(
-            f"an agent has at most {MOST_SUBSCRIPTIONS} subscriptions, and {agent.name} has them; end one, or name several"
+            f"an agent has at most {MAX_SUBSCRIPTIONS} subscriptions, and {agent.name} has them; end one, or name several"
             " signals in one"
         )
     source_id = source.id if source else None
@@ -125,9 +125,9 @@ def _new_row(
 
 def _valid_names(wanted: NewSubscription) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in wanted.names))
-    if not 0 < len(names) <= MOST_NAMES or any(len(name) > NAME_LENGTH for name in names):
+    if not 0 < len(names) <= MAX_NAMES or any(len(name) > NAME_LENGTH for name in names):
         raise Invalid(
-            f"a subscription has 1 to {MOST_NAMES} names of signals of at most {NAME_LENGTH} characters, got {len(names)}"
+            f"a subscription has 1 to {MAX_NAMES} names of signals of at most {NAME_LENGTH} characters, got {len(names)}"
         )
     check_names({name for text in names for name in match_names(text)}, wanted.source)
     return names

@@ -18,7 +18,7 @@ from arbor.memory.importance import USER
 from arbor.memory.maintenance.calls import Excerpt
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import (
-    MOST_EVIDENCE,
+    MAX_EVIDENCE,
     NewProposal,
     ProposalKind,
     ProposalStatus,
@@ -29,7 +29,7 @@ ACTOR = "system:maintenance"
 #: The source of these proposals, and the session of the turns, are this prefix and the conversation's id.
 _SOURCE = "chat:"
 #: The most of these proposals that wait for a decision, so that a talkative person leaves half of the queue to others.
-MOST_PENDING = 10
+MAX_PENDING = 10
 #: Added to the confidence of a pending fact when it is stated again (the origin of seed 000).
 RESTATEMENT_CONFIDENCE = 0.05
 #: The latest proposals of facts that a new one is compared with.
@@ -109,7 +109,7 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
         proposal.status == ProposalStatus.PENDING and proposal.source.startswith(_SOURCE)
         for proposal in earlier
     )
-    room = max(0, MOST_PENDING - waiting)
+    room = max(0, MAX_PENDING - waiting)
     propose(agent_id=agent_id, proposals=[_proposal(found) for found in new[:room]])
     return _record_left_out(agent_id, new[room:])
 
@@ -136,7 +136,7 @@ def _support(proposal: Proposal, fact: ConversationFact) -> None:
     """Add a turn to the evidence of a pending proposal; a decided proposal is not changed."""
     if proposal.status != ProposalStatus.PENDING or str(fact.memory_id) in proposal.evidence:
         return
-    if len(proposal.evidence) >= MOST_EVIDENCE:
+    if len(proposal.evidence) >= MAX_EVIDENCE:
         return
     proposal.evidence = [*proposal.evidence, str(fact.memory_id)]
     proposal.confidence = min(1.0, proposal.confidence + RESTATEMENT_CONFIDENCE)
@@ -151,7 +151,7 @@ def _proposal(found: _NewFact) -> NewProposal:
         content=fact.text,
         confidence=min(1.0, fact.confidence + further * RESTATEMENT_CONFIDENCE),
         source=f"{_SOURCE}{fact.conversation}",
-        evidence=found.evidence[:MOST_EVIDENCE],
+        evidence=found.evidence[:MAX_EVIDENCE],
     )
 
 
@@ -159,7 +159,7 @@ def _record_left_out(agent_id: UUID, facts: Sequence[_NewFact]) -> Sequence[str]
     """Record the facts that were not proposed, and return the reason for each."""
     if not facts:
         return ()
-    why = f"{MOST_PENDING} facts from conversations wait for a decision already"
+    why = f"{MAX_PENDING} facts from conversations wait for a decision already"
     record(
         action=AuditAction.TRUNCATED,
         actor=ACTOR,

@@ -24,7 +24,7 @@ from arbor.selves.proposals import ProposalStatus
 #: Heartbeats that started within this period are counted.
 WINDOW = timedelta(hours=24)
 #: The most agents of one answer.
-MOST_AGENTS = 200
+MAX_AGENTS = 200
 
 
 class AgentLine(ToolResult):
@@ -64,7 +64,7 @@ class TenantHealth(ToolResult):
 def list_agents(
     context: ToolContext,
     name: Annotated[str, Field(max_length=100, description="Only agents whose name has this text.")] = "",
-    limit: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 50,
+    limit: Annotated[int, Field(ge=1, le=MAX_AGENTS)] = 50,
 ) -> AgentList:
     """List the agents whose memory and goals this server gives access to, by name."""
     with caller_transaction(context) as caller:

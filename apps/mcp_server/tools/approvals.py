@@ -18,7 +18,7 @@ from arbor.authority.approvals import ApprovalStatus
 from arbor.authority.precedents import Precedent
 
 #: The most requests of one answer, the latest first.
-MOST_APPROVALS = 50
+MAX_APPROVALS = 50
 
 
 class ApprovalLine(ToolResult):
@@ -54,7 +54,7 @@ def list_approvals(
     called = called_agent(context, agent)
     with called.transaction():
         statuses = () if decided else [ApprovalStatus.PENDING]
-        rows = list(approvals.approvals(agent_id=called.id, statuses=statuses)[:MOST_APPROVALS])
+        rows = list(approvals.approvals(agent_id=called.id, statuses=statuses)[:MAX_APPROVALS])
         precedents = precedents_of_all(rows)
         return ApprovalList(agent=called.name, approvals=[_line(row, precedents[row.id]) for row in rows])
 

@@ -11,14 +11,14 @@ from pydantic import Field
 from apps.knowledge.models import Document
 from apps.knowledge.services.categories import categories_of
 from apps.knowledge.services.documents import document_by_name
-from apps.knowledge.services.reading import MOST_CHARACTERS, DocumentFilter, find_documents, read_text
+from apps.knowledge.services.reading import MAX_CHARACTERS, DocumentFilter, find_documents, read_text
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.errors import NotFound
 from arbor.knowledge.values import CATEGORY_LENGTH, DocumentStatus
 
 #: The most documents of one answer.
-MOST_DOCUMENTS = 100
+MAX_DOCUMENTS = 100
 
 
 class DocumentLine(ToolResult):
@@ -58,7 +58,7 @@ def list_documents(
         Field(max_length=CATEGORY_LENGTH, description="Only of this category; empty: without one."),
     ] = None,
     text: Annotated[str, Field(max_length=100, description="A part of the name or title.")] = "",
-    limit: Annotated[int, Field(ge=1, le=MOST_DOCUMENTS)] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_DOCUMENTS)] = 20,
 ) -> DocumentLines:
     """List the published documents that an agent finds: policies, manuals, notes of the organization."""
     called = called_agent(context, agent)
@@ -86,7 +86,7 @@ def read_document(
     ],
     agent: AgentParam = None,
     start: Annotated[int, Field(ge=0, le=2**31 - 1, description="The first character.")] = 0,
-    length: Annotated[int, Field(ge=1, le=MOST_CHARACTERS)] = 8_000,
+    length: Annotated[int, Field(ge=1, le=MAX_CHARACTERS)] = 8_000,
 ) -> DocumentPart:
     """Read a part of a published document that an agent finds; longer documents are read in parts."""
     called = called_agent(context, agent)

@@ -23,7 +23,7 @@ from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 
 #: The most closed goals of one answer.
-MOST_CLOSED = 50
+MAX_CLOSED = 50
 
 
 class GoalLine(ToolResult):
@@ -77,7 +77,7 @@ def list_goals(
         if closed:
             states = [state for state in GoalState if not state.is_open]
             rows = Goal.objects.filter(agent_id=called.id, state__in=states).order_by("-touched_at")
-            goals += [_closed_goal(row) for row in rows[:MOST_CLOSED]]
+            goals += [_closed_goal(row) for row in rows[:MAX_CLOSED]]
     return GoalList(agent=called.name, goals=goals)
 
 

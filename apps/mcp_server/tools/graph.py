@@ -18,7 +18,7 @@ from arbor.memory.concepts import concept_key
 from arbor.memory.relations import MAX_HOPS, NOTE_LENGTH, GraphNode, GraphNodeKind, Relation, TraversedEdge
 
 #: The most nodes of one answer.
-MOST_NODES = 100
+MAX_NODES = 100
 
 NodeParam = Annotated[
     str,
@@ -82,9 +82,9 @@ def show_connections(
                 hops=found.hops,
                 path=[_edge_text(edge) for edge in found.path],
             )
-            for found in result.found[:MOST_NODES]
+            for found in result.found[:MAX_NODES]
         ],
-        more=result.bounded or len(result.found) > MOST_NODES,
+        more=result.bounded or len(result.found) > MAX_NODES,
     )
 
 

@@ -15,7 +15,7 @@ from apps.mcp_server.definitions import AgentParam, ToolResult
 from arbor.errors import NotFound
 
 #: The most characters of a value in a trace.
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 
 
 class HeartbeatLine(ToolResult):
@@ -135,8 +135,8 @@ def _line(row: Heartbeat) -> dict[str, Any]:
 def _cut(value: Any) -> Any:
     """Cut the long texts in a JSON value."""
     match value:
-        case str() if len(value) > MOST_CHARACTERS:
-            return f"{value[: MOST_CHARACTERS - 1]}…"
+        case str() if len(value) > MAX_CHARACTERS:
+            return f"{value[: MAX_CHARACTERS - 1]}…"
         case dict():
             return {key: _cut(item) for key, item in value.items()}
         case list():

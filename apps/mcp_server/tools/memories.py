@@ -25,9 +25,9 @@ from arbor.memory.recall.recall_request import QUERY_LENGTH, RecallFilter, Recal
 from arbor.memory.values import MemoryType, Recalled, Retention
 
 #: The most memories of one answer: a client's model has to read them.
-MOST_RECALLED = 50
+MAX_RECALLED = 50
 #: The least value of a score component that is worth reading.
-_LEAST_COMPONENT = 0.005
+_MIN_COMPONENT = 0.005
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -70,7 +70,7 @@ def recall(
     context: ToolContext,
     query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="What to recall.")],
     agent: AgentParam = None,
-    limit: Annotated[int, Field(ge=1, le=MOST_RECALLED)] = 10,
+    limit: Annotated[int, Field(ge=1, le=MAX_RECALLED)] = 10,
     types: Annotated[
         list[MemoryType] | None, Field(description="Only these types of memories; none: all.")
     ] = None,
@@ -122,7 +122,7 @@ def explain_recall(
     query: Annotated[str, Field(min_length=1, max_length=QUERY_LENGTH, description="The query.")],
     memory_id: Annotated[UUID, Field(description="The memory that was expected, or was not.")],
     agent: AgentParam = None,
-    limit: Annotated[int, Field(ge=1, le=MOST_RECALLED)] = 10,
+    limit: Annotated[int, Field(ge=1, le=MAX_RECALLED)] = 10,
 ) -> RecallExplanation:
     """Explain why a query recalls a memory of an agent, or does not. It changes nothing."""
     called = called_agent(context, agent)
@@ -217,8 +217,6 @@ def _memory(memory: Recalled) -> RecalledMemory:
         trust=round(memory.trust, 4),
         score=round(memory.score, 4),
         terms={
-            name: round(value, 4)
-            for name, value in memory.terms.as_dict().items()
-            if value >= _LEAST_COMPONENT
+            name: round(value, 4) for name, value in memory.terms.as_dict().items() if value >= _MIN_COMPONENT
         },
     )

@@ -16,7 +16,7 @@ from apps.selves.services.decisions import ProposalVerdict
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 
 #: The most proposals of one answer, the latest first.
-MOST_PROPOSALS = 50
+MAX_PROPOSALS = 50
 
 
 class ProposalLine(ToolResult):
@@ -52,7 +52,7 @@ def list_proposals(
         rows = Proposal.objects.filter(agent_id=called.id)
         if not decided:
             rows = rows.filter(status=ProposalStatus.PENDING)
-        found = [_line(row) for row in rows.order_by("-created_at")[:MOST_PROPOSALS]]
+        found = [_line(row) for row in rows.order_by("-created_at")[:MAX_PROPOSALS]]
     return ProposalList(agent=called.name, proposals=found)
 
 

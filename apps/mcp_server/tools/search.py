@@ -9,11 +9,11 @@ from uuid import UUID
 from pydantic import Field
 
 from apps.knowledge.services.passage_search import PassageQuery, search_passages
-from apps.knowledge.services.search import MOST_FOUND
+from apps.knowledge.services.search import MAX_FOUND
 from apps.knowledge.services.search import search_my_memories as search_sources
 from apps.mcp_server.callers import ToolContext, called_agent
 from apps.mcp_server.definitions import AgentParam, ToolResult
-from arbor.knowledge.merging import MOST_RESULTS, SearchSource
+from arbor.knowledge.merging import MAX_RESULTS, SearchSource
 from arbor.knowledge.search_terms import TERM_LENGTH
 from arbor.memory.recall.recall_request import QUERY_LENGTH
 
@@ -69,7 +69,7 @@ def search_my_memories(
             description="A word that messages of the audit log and outputs of workflows have; empty: a part of the query.",
         ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = MOST_RESULTS,
+    limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = MAX_RESULTS,
 ) -> FoundItems:
     """Search all that an agent may know: its memories, documents, outputs of workflows, the audit log if it may."""
     called = called_agent(context, agent)
@@ -95,7 +95,7 @@ def search_knowledge(
     context: ToolContext,
     query: Query,
     agent: AgentParam = None,
-    limit: Annotated[int, Field(ge=1, le=20)] = MOST_RESULTS,
+    limit: Annotated[int, Field(ge=1, le=20)] = MAX_RESULTS,
 ) -> CitedPassages:
     """Search the published documents that an agent finds, and cite them by title, version and place."""
     called = called_agent(context, agent)

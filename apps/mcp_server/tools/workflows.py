@@ -22,7 +22,7 @@ from arbor.workflows.definition import read_definition
 from arbor.workflows.values import NAME_LENGTH, WorkflowRunStatus, WorkflowStepStatus
 
 #: The most workflows of one answer.
-MOST_WORKFLOWS = 100
+MAX_WORKFLOWS = 100
 
 
 class WorkflowLine(ToolResult):
@@ -64,7 +64,7 @@ class RunState(ToolResult):
 def list_workflows(context: ToolContext) -> WorkflowList:
     """List the workflows of the organization with the input that each needs."""
     with _tenant_transaction(context):
-        rows = Workflow.objects.order_by("name")[:MOST_WORKFLOWS]
+        rows = Workflow.objects.order_by("name")[:MAX_WORKFLOWS]
         return WorkflowList(workflows=[_line(row) for row in rows])
 
 

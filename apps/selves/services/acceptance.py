@@ -45,7 +45,7 @@ from arbor.selves.values import (
 #: Importance of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
 #: The least difference of a strength that changes a trait, value or capability.
-LEAST_STRENGTH_CHANGE = 0.05
+MIN_STRENGTH_CHANGE = 0.05
 #: The result of a proposal that changes nothing.
 KNOWN = "that was so already"
 
@@ -130,7 +130,7 @@ def _change_strength(
     aspect: IdentityAspect, strength: float, proposal: Proposal, actor: str, now: datetime
 ) -> str:
     """Change the strength of a trait, value or capability that the agent has; a slight difference changes nothing."""
-    if abs(aspect.strength - strength) < LEAST_STRENGTH_CHANGE:
+    if abs(aspect.strength - strength) < MIN_STRENGTH_CHANGE:
         return KNOWN
     require_pace(agent_id=aspect.agent_id, decided_by=actor, what=ASPECT, now=now)
     before = aspect.strength

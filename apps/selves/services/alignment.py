@@ -22,7 +22,7 @@ from arbor.selves.evidence import SIGNS, AspectInfluence, Influence, alignment, 
 from arbor.selves.values import BeliefStatus
 
 #: The most facts whose trust one change of a belief updates.
-MOST_RETRUSTED = 1_000
+MAX_RETRUSTED = 1_000
 
 
 def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, float]:
@@ -95,7 +95,7 @@ def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
     inward = relations.filter(source_id=belief_id, target_kind=GraphNodeKind.MEMORY).values_list(
         "target_id", flat=True
     )
-    return update_fact_trust(agent_id=agent_id, memory_ids=list(outward.union(inward)[:MOST_RETRUSTED]))
+    return update_fact_trust(agent_id=agent_id, memory_ids=list(outward.union(inward)[:MAX_RETRUSTED]))
 
 
 @dataclass(frozen=True, kw_only=True)

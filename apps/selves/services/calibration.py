@@ -13,7 +13,7 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.ids import uuid7
 from arbor.selves.calibration import (
-    MOST_JUDGED,
+    MAX_JUDGED,
     Calibration,
     ProposalJudgment,
     judge,
@@ -69,7 +69,7 @@ WHERE d.place <= %(most)s
 def calibrate(*, agent_id: UUID, now: datetime) -> dict[ProposalKind, Calibration]:
     """Judge an agent's decided proposals, and store the counts and thresholds by kind. Two statements, one without proposals."""
     counts: dict[ProposalKind, Counter[str]] = {}
-    rows = fetch(_DECIDED, agent=agent_id, now=now, most=MOST_JUDGED, short_lived=_SHORT_LIVED)
+    rows = fetch(_DECIDED, agent=agent_id, now=now, most=MAX_JUDGED, short_lived=_SHORT_LIVED)
     for kind, accepted, decided_at, gone, contradicted, confirmed in rows:
         count = counts.setdefault(ProposalKind(kind), Counter())
         if not accepted:

@@ -19,7 +19,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.selves.proposals import ProposalStatus
 
 #: The most proposals of one call, and the longest reason.
-MOST_DECIDED = 100
+MAX_DECIDED = 100
 REASON_LENGTH = 500
 
 
@@ -70,8 +70,8 @@ def decide_proposals(
 ) -> DecisionResult:
     """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or too long a reason."""
     reason = " ".join(reason.split())
-    if not 1 <= len(proposal_ids) <= MOST_DECIDED:
-        raise Invalid(f"1 to {MOST_DECIDED} proposals are decided at once, got {len(proposal_ids)}")
+    if not 1 <= len(proposal_ids) <= MAX_DECIDED:
+        raise Invalid(f"1 to {MAX_DECIDED} proposals are decided at once, got {len(proposal_ids)}")
     if len(reason) > REASON_LENGTH or "\0" in reason:
         raise Invalid(f"a reason has at most {REASON_LENGTH} characters without NUL, got {len(reason)}")
     decided: list[Proposal] = []

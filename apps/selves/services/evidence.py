@@ -19,11 +19,11 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, Traversed
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.selves.evidence import SIGNS, limit_confidence, revise_confidence
-from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
+from arbor.selves.proposals import MAX_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import BeliefStatus
 
 #: The least change of confidence that is proposed.
-LEAST_MOVE = 0.01
+MIN_MOVE = 0.01
 _UNRATED = Source(kind="unknown", reference="unknown")
 
 
@@ -109,7 +109,7 @@ def _propose(belief: Belief, source: str) -> str:
             strength=memory_evidence.strength * _credibility(memory_evidence.memory),
         )
     confidence = limit_confidence(belief.confidence, confidence)
-    if abs(confidence - belief.confidence) < LEAST_MOVE:
+    if abs(confidence - belief.confidence) < MIN_MOVE:
         return "the belief stays as it is"
     supporting = sum(memory_evidence.supports for memory_evidence in evidence)
     move = "surer" if confidence > belief.confidence else "less sure"
@@ -126,7 +126,7 @@ def _propose(belief: Belief, source: str) -> str:
                 confidence=min(1.0, 0.5 + abs(confidence - belief.confidence)),
                 source=source,
                 change={"belief": str(belief.id), "confidence": confidence},
-                evidence=[str(memory_evidence.memory_id) for memory_evidence in evidence[-MOST_EVIDENCE:]],
+                evidence=[str(memory_evidence.memory_id) for memory_evidence in evidence[-MAX_EVIDENCE:]],
             )
         ],
     )

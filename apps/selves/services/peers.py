@@ -24,9 +24,9 @@ from arbor.signals import Signal, SignalName, signal
 
 NAME_LENGTH = 200
 #: The most peers of an agent.
-MOST_PEERS = 200
+MAX_PEERS = 200
 #: The most interests of a peer, the latest ones.
-MOST_INTERESTS = 10
+MAX_INTERESTS = 10
 INTEREST_LENGTH = 100
 
 
@@ -184,7 +184,7 @@ def _delete_excess_peers(agent_id: UUID) -> None:
     rows = PeerModel.objects.filter(agent_id=agent_id).order_by(
         has_interactions.desc(), F("last_at").desc(nulls_last=True)
     )
-    excess = list(rows.values_list("id", "name")[MOST_PEERS:])
+    excess = list(rows.values_list("id", "name")[MAX_PEERS:])
     if not excess:
         return
     PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in excess]).delete()
@@ -192,7 +192,7 @@ def _delete_excess_peers(agent_id: UUID) -> None:
         action=AuditAction.TRUNCATED,
         actor="system:peers",
         agent_id=agent_id,
-        message=f"forgot {len(excess)} peers: an agent has models of at most {MOST_PEERS}",
+        message=f"forgot {len(excess)} peers: an agent has models of at most {MAX_PEERS}",
         detail={"peers": [name for _, name in excess]},
     )
 
@@ -211,4 +211,4 @@ def _update_peer(
     row.competence = impression(row.competence, note.competence)
     row.reliability = impression(row.reliability, note.reliability)
     fresh = [text.strip()[:INTEREST_LENGTH] for text in note.interests if text.strip()]
-    row.interests = [*dict.fromkeys([*reversed(fresh), *row.interests])][:MOST_INTERESTS]
+    row.interests = [*dict.fromkeys([*reversed(fresh), *row.interests])][:MAX_INTERESTS]

@@ -14,9 +14,9 @@ from arbor.errors import Invalid
 from arbor.signals import CATALOGUE, Cursor, SignalName
 
 #: Signals on a page at most.
-MOST_SIGNALS = 1_000
+MAX_SIGNALS = 1_000
 #: Rows that one read looks through at most, so that a rare name costs no long statement.
-_MOST_ROWS = 2_000
+_MAX_ROWS = 2_000
 
 _FORWARD = """
 SELECT s.id, s.agent_id, s.heartbeat_id, s.at, s.signals, h.horizon
@@ -123,7 +123,7 @@ def read_signals(*, after: Cursor, wanted: SignalFilter | None = None, limit: in
     """Read the signals after a cursor, oldest first, in the tenant's transaction. One statement.
 
     Signals whose position a running transaction may still precede are left for a later read. Raises Invalid for a
-    limit that is not 1 to MOST_SIGNALS.
+    limit that is not 1 to MAX_SIGNALS.
     """
     _check_limit(limit)
     wanted = wanted or SignalFilter()
@@ -137,7 +137,7 @@ def read_signals(*, after: Cursor, wanted: SignalFilter | None = None, limit: in
                 if len(signals) == limit:
                     return SignalPage(signals=signals, cursor=signals[-1].cursor, more=True)
                 signals.append(record)
-    if len(batches) < _MOST_ROWS:
+    if len(batches) < _MAX_ROWS:
         # Nothing can be added before the horizon any more.
         return SignalPage(signals=signals, cursor=max(after, end), more=False)
     return SignalPage(signals=signals, cursor=_end_of(batches[-1]), more=True)
@@ -161,18 +161,18 @@ def read_latest_signals(
                     return SignalPage(signals=signals, cursor=signals[-1].cursor, more=True)
                 signals.append(record)
     last = Cursor(row_id=rows[-1][0]) if rows else before or Cursor()
-    return SignalPage(signals=signals, cursor=last, more=len(rows) == _MOST_ROWS)
+    return SignalPage(signals=signals, cursor=last, more=len(rows) == _MAX_ROWS)
 
 
 def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MOST_SIGNALS:
-        raise Invalid(f"a page has 1 to {MOST_SIGNALS:,} signals, got {limit}")
+    if not 1 <= limit <= MAX_SIGNALS:
+        raise Invalid(f"a page has 1 to {MAX_SIGNALS:,} signals, got {limit}")
 
 
 def _fetch(statement: str, wanted: SignalFilter, **values: Any) -> list[tuple[Any, ...]]:
     of_agents = {"agents": list(wanted.agents)} if wanted.agents else {}
     text = statement.format(of_agents=_OF_AGENTS if wanted.agents else "")
-    return fetch(text, rows=_MOST_ROWS, **of_agents, **values)
+    return fetch(text, rows=_MAX_ROWS, **of_agents, **values)
 
 
 def _records(row: Sequence[Any]) -> list[SignalRecord]:

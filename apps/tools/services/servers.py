@@ -29,7 +29,7 @@ from arbor.tools.secrets import seal_server_secret, unseal_server_secret
 log = structlog.get_logger(__name__)
 
 #: Servers of a tenant at most.
-MOST_SERVERS = 20
+MAX_SERVERS = 20
 _URL_LENGTH = 500
 _SECRET_LENGTH = 4_000
 
@@ -55,8 +55,8 @@ def add_server(*, name: str, url: str, actor: str, secret: str = "") -> ToolServ
         url=_valid_url(url.strip()),
     )
     server.sealed_secret = _sealed(server, secret.strip())
-    if ToolServer.objects.count() >= MOST_SERVERS:
-        raise LimitReached(f"a tenant has at most {MOST_SERVERS} tool servers; remove one that is not needed")
+    if ToolServer.objects.count() >= MAX_SERVERS:
+        raise LimitReached(f"a tenant has at most {MAX_SERVERS} tool servers; remove one that is not needed")
     try:
         with transaction.atomic():
             server.save(force_insert=True)

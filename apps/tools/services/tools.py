@@ -13,13 +13,13 @@ from apps.audit.services import record
 from apps.authority.services.explanations import agents_with_action
 from apps.authority.services.grants import grant_actions, grant_to_all, revoke_actions
 from apps.tools.models import Tool
-from arbor.agents.energy import MOST_ENERGY
+from arbor.agents.energy import ENERGY_CEILING
 from arbor.errors import Invalid, LimitReached, NotFound, PreconditionFailed
 from arbor.tools.names import PREFIX
 from arbor.tools.status import ToolStatus
 
 #: Tools of a tenant that may be allowed at once: each is described in the prompts of its agents.
-MOST_ALLOWED = 40
+MAX_ALLOWED = 40
 
 
 @transaction.atomic
@@ -42,11 +42,11 @@ def allow_tool(
         raise PreconditionFailed(f"{tool.action} has changed since you saw it; look at it again")
     if tool.status == ToolStatus.MISSING:
         raise Invalid(f"{tool.server.name} no longer lists {tool.name}; refresh the server once it does")
-    if cost is not None and not 0 <= cost <= MOST_ENERGY:
-        raise Invalid(f"a tool's price in energy must be 0 to {MOST_ENERGY}, got {cost}")
+    if cost is not None and not 0 <= cost <= ENERGY_CEILING:
+        raise Invalid(f"a tool's price in energy must be 0 to {ENERGY_CEILING}, got {cost}")
     allowed = Tool.objects.exclude(id=tool_id).filter(status=ToolStatus.ALLOWED).count()
-    if allowed >= MOST_ALLOWED:
-        raise LimitReached(f"a tenant allows at most {MOST_ALLOWED} tools; withdraw one that is not needed")
+    if allowed >= MAX_ALLOWED:
+        raise LimitReached(f"a tenant allows at most {MAX_ALLOWED} tools; withdraw one that is not needed")
     tool.cost = tool.cost if cost is None else cost
     tool.status, tool.before, tool.for_all = ToolStatus.ALLOWED, {}, agent_ids is None
     tool.save(update_fields=["status", "before", "cost", "for_all"])

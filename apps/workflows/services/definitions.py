@@ -29,7 +29,7 @@ DESCRIPTION_LENGTH = 500
 #: The most characters of a run's input as JSON.
 INPUT_LENGTH = 64_000
 #: The most workflows of one tenant.
-MOST_WORKFLOWS = 500
+MAX_WORKFLOWS = 500
 
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 
@@ -69,8 +69,8 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
         )
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
-    if Workflow.objects.count() >= MOST_WORKFLOWS:
-        raise Invalid(f"a tenant has at most {MOST_WORKFLOWS} workflows; delete one first")
+    if Workflow.objects.count() >= MAX_WORKFLOWS:
+        raise Invalid(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
     try:

@@ -8,9 +8,9 @@ from enum import StrEnum
 #: The largest share of the model's window that is reserved for the reply.
 REPLY_SHARE = 0.25
 #: Tokens without which a reply is not worth its call.
-LEAST_REPLY = 256
+MIN_REPLY = 256
 #: The least part of its share that a side keeps in a small window.
-LEAST_SCALE = 0.1
+MIN_SCALE = 0.1
 #: Short sections that are never cut.
 _WHOLE = frozenset(
     {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
@@ -60,7 +60,7 @@ def shares(*, window: int, fixed: int, reply: int) -> Mapping[PromptSide, int]:
     wanted = sum(SHARES.values())
     if room >= wanted:
         return SHARES
-    scale = max(room / wanted, LEAST_SCALE)
+    scale = max(room / wanted, MIN_SCALE)
     return {side: int(share * scale) for side, share in SHARES.items()}
 
 

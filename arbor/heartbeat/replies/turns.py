@@ -17,7 +17,7 @@ MAX_TURNS = 10
 #: Characters of all results in the next prompt.
 BROUGHT_LENGTH = 24_000
 #: Characters that each result gets at least, however little room is left.
-LEAST_BROUGHT = 500
+MIN_BROUGHT = 500
 #: Characters of a result's summary.
 SUMMARY_LENGTH = 1_000
 _SEARCHES = frozenset({SEARCH_KNOWLEDGE, SEARCH_MY_MEMORIES})
@@ -73,7 +73,7 @@ def _longest(results: Sequence[ActionResult], room: int) -> tuple[int, int]:
     whole = max(room, BROUGHT_LENGTH) // max(len(results), 1)
 
     def share(lengths: Sequence[int], left: int) -> int:
-        return max(min(left // max(len(lengths), 1), whole), LEAST_BROUGHT)
+        return max(min(left // max(len(lengths), 1), whole), MIN_BROUGHT)
 
     searched = [len(result.brought) for result in results if result.action in _SEARCHES]
     other = [len(result.brought) for result in results if result.action not in _SEARCHES]

@@ -41,7 +41,7 @@ from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.steps.tool_calls import begun_tool_call, pending_tool_calls
 from arbor.ids import read_id
 from arbor.knowledge.merging import (
-    MOST_RESULTS,
+    MAX_RESULTS,
     SEARCH_KNOWLEDGE,
     SEARCH_MY_MEMORIES,
     MemorySearch,
@@ -199,7 +199,7 @@ def search(execution: Execution, decision: Decision) -> Act:
     found: MemorySearch = yield SourceSearch(
         agent_id=heartbeat.agent_id,
         text=query,
-        limit=MOST_RESULTS,
+        limit=MAX_RESULTS,
         now=heartbeat.now,
         vector=heartbeat.vectors.get(query),
         model=heartbeat.embedding_model,

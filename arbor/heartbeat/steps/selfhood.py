@@ -22,7 +22,7 @@ from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.quotations import shorten
-from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
+from arbor.selves.proposals import MAX_EVIDENCE, MIN_INSIGHT, NewProposal, ProposalKind
 from arbor.selves.values import AspectKind, check_preference, check_quality
 
 #: The origin of seed 000 shows five.
@@ -112,9 +112,9 @@ def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
 
 
 def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:
-    confidence = LEAST_INSIGHT if insight.confidence is None else insight.confidence
-    if confidence < LEAST_INSIGHT:
-        raise Invalid(f"an insight into oneself needs a confidence of at least {LEAST_INSIGHT:g}")
+    confidence = MIN_INSIGHT if insight.confidence is None else insight.confidence
+    if confidence < MIN_INSIGHT:
+        raise Invalid(f"an insight into oneself needs a confidence of at least {MIN_INSIGHT:g}")
     evidence = [text for text in insight.evidence if text.strip().lower() in own]
     if not evidence:
         raise Invalid(
@@ -129,7 +129,7 @@ def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewPro
         confidence=confidence,
         source=source,
         change=_parse_preference(insight.content) if is_preference else {"aspect": insight.kind.value},
-        evidence=evidence[:MOST_EVIDENCE],
+        evidence=evidence[:MAX_EVIDENCE],
     )
 
 

@@ -11,7 +11,7 @@ from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import Question
 from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, without_room
 from arbor.heartbeat.prompts.prompt import retry_note
-from arbor.heartbeat.prompts.token_shares import LEAST_REPLY, reply_room, room_of
+from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room, room_of
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
 from arbor.heartbeat.state import HeartbeatState
 from arbor.models.handles import is_reflex
@@ -24,7 +24,7 @@ from arbor.pipeline.engine import NodeResult, Suspension
 #: Tokens of a further message beside the texts that it quotes.
 MESSAGE_OVERHEAD = 150
 #: The least characters of an unreadable reply that are quoted.
-LEAST_QUOTED = 400
+MIN_QUOTED = 400
 #: The source of what actions brought, in audit events.
 RESULTS = "results"
 #: The share of the estimated room that results get once they did not fit.
@@ -70,7 +70,7 @@ def max_reply_tokens(heartbeat: HeartbeatState, asked_tokens: int) -> int:
     exact = limits_of(heartbeat, [heartbeat.model]).tokenizer
     ratio = 1.0 if exact else bounded_ratio(heartbeat.routing.ratios.get(heartbeat.model, 1.0))
     # A prompt with nothing left to leave out may take a part of the reply's share.
-    left = max(window - math.ceil(asked_tokens * ratio), LEAST_REPLY)
+    left = max(window - math.ceil(asked_tokens * ratio), MIN_REPLY)
     return min(reply_room(window=window, reply=heartbeat.rules.reply_tokens), left)
 
 
@@ -109,7 +109,7 @@ def fault_without_room(
 ) -> str:
     """Return why the window has no room for a prompt of `asked_tokens` and a reply; empty if it has."""
     window = limits_of(heartbeat, [heartbeat.model]).window
-    if is_reflex(heartbeat.model) or asked_tokens + LEAST_REPLY <= window:
+    if is_reflex(heartbeat.model) or asked_tokens + MIN_REPLY <= window:
         return ""
     sizes = {section["name"]: section["tokens"] for section in sections}
     return without_room(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
@@ -118,7 +118,7 @@ def fault_without_room(
 def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptMessage]:
     """Return the messages after an unreadable reply, which is quoted as far as the window has room."""
     note = retry_note(heartbeat.unreadable)
-    room = max(quotable(heartbeat, asked_tokens + count_tokens(heartbeat, note)), LEAST_QUOTED)
+    room = max(quotable(heartbeat, asked_tokens + count_tokens(heartbeat, note)), MIN_QUOTED)
     return [
         PromptMessage(role="assistant", content=heartbeat.reply_text[:room] or "(nothing)"),
         PromptMessage(role="user", content=note),

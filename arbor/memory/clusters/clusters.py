@@ -21,11 +21,11 @@ from arbor.memory.values import ScoreTerms
 type Vectors = npt.NDArray[np.float32]
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
-MOST_CLUSTERS_OF_MEMORY = 3
+MAX_CLUSTERS_OF_MEMORY = 3
 #: The least number of members of a cluster.
-LEAST_MEMBERS = 3
+MIN_MEMBERS = 3
 #: The most clusters of one agent; in a full mind they have 50 memories each.
-MOST_CLUSTERS = 200
+MAX_CLUSTERS = 200
 #: Deviations above the mean cosine from which a memory belongs to a center: the relative form of the origin's 0.7. Dialogs
 #: of 400 to 700 turns get 22 to 54 clusters, with 58 to 72 % of the turns in one of them (docs/explanation/clusters.md).
 BELONGS_AT = 3.5
@@ -41,9 +41,9 @@ CLEAR_AT = 3.5
 #: The share of the weight of a query's words from which a memory is clear by its words, 0 to 1.
 CLEAR_WORDS = 0.5
 #: The most partial recalls of one query.
-MOST_PARTIAL = 3
+MAX_PARTIAL = 3
 #: Below this cosine nothing is near, even where all other memories are less near.
-LEAST_COSINE = 0.3
+MIN_COSINE = 0.3
 #: The most that rounding to half precision takes from a cosine.
 ROUNDING = 1e-3
 #: Consecutive seeds without a cluster after which the search for clusters ends.
@@ -64,10 +64,10 @@ class Cosines:
     def at(self, deviations: float) -> float:
         """Return the cosine that lies `deviations` above the mean.
 
-        The result is at least LEAST_COSINE and at most halfway from the mean to 1, so that memories can reach it.
+        The result is at least MIN_COSINE and at most halfway from the mean to 1, so that memories can reach it.
         """
         reachable = (1 + self.mean) / 2
-        return max(LEAST_COSINE, min(self.mean + deviations * self.deviation, reachable)) - ROUNDING
+        return max(MIN_COSINE, min(self.mean + deviations * self.deviation, reachable)) - ROUNDING
 
     @property
     def clear(self) -> float:
@@ -132,7 +132,7 @@ def assign(
     least: float,
     members: npt.NDArray[np.bool_] | None = None,
     leaves: float = 0.0,
-    most: int = MOST_CLUSTERS_OF_MEMORY,
+    most: int = MAX_CLUSTERS_OF_MEMORY,
 ) -> Vectors:
     """Return the strength with which each row belongs to each centroid, shape (n, k): the cosine, or 0 for no member.
 
@@ -154,7 +154,7 @@ def find_new_centers(
     """Return the centers of new clusters among memories without a cluster, at most `most`, the densest clusters first.
 
     A leader algorithm: the memory with the most others at a cosine of `sketched` or more begins a cluster with them. The
-    memories at `least` or more from the center are its members, and are removed from the search. Fewer than LEAST_MEMBERS
+    memories at `least` or more from the center are its members, and are removed from the search. Fewer than MIN_MEMBERS
     form no cluster, nor do memories whose center is at `apart` or more from another one, new or in `beside`.
     """
     free = np.ones(len(vectors), dtype=bool)
@@ -163,7 +163,7 @@ def find_new_centers(
     centers = beside
     new_centers: list[Vectors] = []
     fruitless = 0
-    for seed in seeds[near_counts[seeds] >= LEAST_MEMBERS]:
+    for seed in seeds[near_counts[seeds] >= MIN_MEMBERS]:
         if len(new_centers) >= most or fruitless >= _MAX_FRUITLESS_SEEDS:
             break
         if not free[seed]:
@@ -188,11 +188,11 @@ def _sketch(
     members = vectors @ seed >= sketched
     center = None
     for _ in range(_SKETCH_ROUNDS):
-        center = centroid_of(vectors[members]) if members.sum() >= LEAST_MEMBERS else None
+        center = centroid_of(vectors[members]) if members.sum() >= MIN_MEMBERS else None
         if center is None:
             break
         members = vectors @ center >= least
-    return (center if members.sum() >= LEAST_MEMBERS else None), members
+    return (center if members.sum() >= MIN_MEMBERS else None), members
 
 
 def _count_near(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
@@ -254,7 +254,7 @@ def is_clear(terms: ScoreTerms) -> bool:
 
 
 def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
-    """Return the clusters that a query matches while none of their memories is clear, at most MOST_PARTIAL, nearest first.
+    """Return the clusters that a query matches while none of their memories is clear, at most MAX_PARTIAL, nearest first.
 
     `cosines` describes the query's cosines with all of the agent's memories. A cluster resonates at RESONATES_AT deviations
     or more while its best memory is below CLEAR_AT and less near than the center (seed 004, `find_partial_activations`).
@@ -265,4 +265,4 @@ def find_partial_recalls(resonances: Sequence[ClusterResonance], cosines: Cosine
         if resonance.center >= cosines.at(RESONATES_AT)
         and resonance.best_memory < min(cosines.clear, resonance.center)
     ]
-    return sorted(partial, key=lambda resonance: (-resonance.center, resonance.id))[:MOST_PARTIAL]
+    return sorted(partial, key=lambda resonance: (-resonance.center, resonance.id))[:MAX_PARTIAL]

@@ -18,7 +18,7 @@ from arbor.memory.relations import Relation
 #: Two clusters overlap from this share of the smaller one's members on.
 OVERLAPS_AT = 0.2
 #: The most links of one kind from one cluster; the strongest are used.
-MOST_LINKS = 10
+MAX_LINKS = 10
 
 
 class ClusterLink(StrEnum):
@@ -95,7 +95,7 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
 def link_clusters(
     clusters: Sequence[PlacedCluster], relations: Iterable[MemoryRelation], *, near: float
 ) -> list[RankedClusterLink]:
-    """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
+    """Return the links between clusters; of each cluster the MAX_LINKS strongest of each kind.
 
     Centers at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar
     cluster evolves into the latter. Relations between members add up as independent evidence: 1 − Π(1 − weight).
@@ -113,7 +113,7 @@ def link_clusters(
     return [
         link
         for key in sorted(by_kind)
-        for link in sorted(by_kind[key], key=lambda link: (-link.strength, link.target))[:MOST_LINKS]
+        for link in sorted(by_kind[key], key=lambda link: (-link.strength, link.target))[:MAX_LINKS]
     ]
 
 

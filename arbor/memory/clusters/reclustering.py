@@ -12,9 +12,9 @@ import numpy.typing as npt
 from arbor.errors import Invalid
 from arbor.memory.clusters.clusters import (
     BELONGS_AT,
-    LEAST_MEMBERS,
     LEAVES_BELOW,
-    MOST_CLUSTERS,
+    MAX_CLUSTERS,
+    MIN_MEMBERS,
     SKETCHED_BELOW,
     ClusterValue,
     Vectors,
@@ -31,7 +31,7 @@ MERGED_AT = 0.6
 _MAX_SEARCHES = 4
 _MAX_AVERAGINGS = 10
 #: The strength of a membership that was stored as 0.
-_LEAST_STRENGTH = 1e-6
+_MIN_STRENGTH = 1e-6
 
 
 def recluster(
@@ -90,13 +90,13 @@ class _Assignment:
         for column, cluster in enumerate(clusters):
             for memory_id, strength in cluster.members.items():
                 if memory_id in row_of:
-                    self._strengths[row_of[memory_id], column] = strength or _LEAST_STRENGTH
+                    self._strengths[row_of[memory_id], column] = strength or _MIN_STRENGTH
         self._average_centers()
 
     def form(self) -> bool:
         """Form new clusters of unassigned memories; return whether there were any."""
         free = self._vectors[~self._assigned().any(axis=1)]
-        room = MOST_CLUSTERS - len(self._heads)
+        room = MAX_CLUSTERS - len(self._heads)
         new_centers = find_new_centers(
             free,
             self._centers,
@@ -164,7 +164,7 @@ class _Assignment:
             remaining = [
                 column
                 for column, head in enumerate(self._heads)
-                if sizes[column] >= (1 if head.named else LEAST_MEMBERS)
+                if sizes[column] >= (1 if head.named else MIN_MEMBERS)
             ]
             if len(remaining) == len(self._heads):
                 return

@@ -13,7 +13,7 @@ from typing import Any
 from arbor.errors import ModelRejected
 from arbor.memory.importance import appraise
 from arbor.memory.text.extraction import MAX_CONCEPTS, concepts_in
-from arbor.memory.text.facts import MOST_FACTS, facts_in
+from arbor.memory.text.facts import MAX_FACTS, facts_in
 from arbor.memory.text.summary import SUMMARY_LENGTH, Line, extractive_summary
 from arbor.memory.values import MemoryType
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
@@ -43,7 +43,7 @@ _EXTRACT = f"""\
 You keep the memory of an autonomous agent. You are given some of its memories, numbered.
 Name for each the ideas that it is about: at most {MAX_CONCEPTS}, each of one to three words, a noun in the singular or a proper \
 name, with a strength from 0 to 1 that says how much the memory is about it. A memory that is about nothing has none.
-Where a memory is marked as said by a person, also name at most {MOST_FACTS} lasting facts that the person states about themselves or \
+Where a memory is marked as said by a person, also name at most {MAX_FACTS} lasting facts that the person states about themselves or \
 their world, each as one sentence that names its subject and does not say I or you. Requests, questions, opinions about the agent, \
 and secrets such as passwords are no facts. All other memories have none.
 {_DATA_RULE}

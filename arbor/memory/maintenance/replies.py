@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.memory.concepts import concept_key
 from arbor.memory.text.extraction import MAX_CONCEPTS, NAME_LENGTH, ExtractedConcept
-from arbor.memory.text.facts import FACT_LENGTH, MOST_FACTS, names_secret
+from arbor.memory.text.facts import FACT_LENGTH, MAX_FACTS, names_secret
 from arbor.memory.text.summary import SUMMARY_LENGTH
 from arbor.models.json_text import UnreadableObject, find_objects, storable
 
@@ -98,10 +98,10 @@ def read_facts(text: str, *, count: int) -> Answers[tuple[str, ...]]:
             if not _is_fact(fact)
         ]
         dropped += [
-            f"memory {number}: {_quote(fact)}: above the {MOST_FACTS} facts of one memory"
-            for fact in usable[MOST_FACTS:]
+            f"memory {number}: {_quote(fact)}: above the {MAX_FACTS} facts of one memory"
+            for fact in usable[MAX_FACTS:]
         ]
-        by_memory[number - 1] = tuple(storable(" ".join(fact.split())) for fact in usable[:MOST_FACTS])
+        by_memory[number - 1] = tuple(storable(" ".join(fact.split())) for fact in usable[:MAX_FACTS])
     return Answers(by_memory, limit_reasons(dropped))
 
 

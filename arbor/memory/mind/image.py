@@ -42,7 +42,7 @@ ROW = np.dtype(
 #: The most rows of an image with a single block: to copy it takes less time than to search two.
 _ONE_BLOCK = 64
 #: New rows are merged with the others when there are more of them than this number, and than this share of all rows.
-_LEAST_MERGED = 256
+_MIN_MERGED = 256
 _MERGED_SHARE = 1 / 8
 #: Lanes in which the database adds up an inner product of half-precision vectors.
 _LANES = 8
@@ -217,7 +217,7 @@ class MindImage:
     @property
     def is_merge_due(self) -> bool:
         """Return whether enough rows were appended or removed for a merge."""
-        most = max(_LEAST_MERGED, int(len(self) * _MERGED_SHARE))
+        most = max(_MIN_MERGED, int(len(self) * _MERGED_SHARE))
         return len(self.vectors[1]) > most or len(self) - int(self.active.sum()) > most
 
     def merged(self) -> Self:

@@ -32,8 +32,8 @@ from arbor.memory.recall.candidates import (
 from arbor.memory.recall.fusion import (
     MAX_ASSOCIATED_MEMORIES,
     MAX_ASSOCIATION_SOURCES,
+    MAX_BESIDE,
     MEANING_BESIDE_WORDS,
-    MOST_BESIDE,
     REACH,
     SEEDS,
     SPAN_SEEDS,
@@ -247,7 +247,7 @@ def _beside(search: MindSearch, rows: Places, passing: Flags | None) -> Places:
     within = found["session"] != UNNAMED
     keys = turn_keys(found["session"][within], found["position"][within])
     among = passing if passing is not None or search.image.all_active else search.image.active
-    return search.image.turns.rows_beside(keys, reach=REACH, most=MOST_BESIDE, among=among)
+    return search.image.turns.rows_beside(keys, reach=REACH, most=MAX_BESIDE, among=among)
 
 
 def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:

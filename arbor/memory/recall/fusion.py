@@ -38,7 +38,7 @@ SPAN_SEEDS = 25
 #: The distance from a seed within which the turns beside it are fetched.
 REACH = 2
 #: The most turns fetched for one seed; it has more than 2 · REACH beside it only where several memories share a position.
-MOST_BESIDE = 20
+MAX_BESIDE = 20
 #: The weight of meaning among the candidates from the time that the query mentions: words decide, meaning breaks ties.
 MEANING_BESIDE_WORDS = 0.05
 #: The number of best seeds whose neighborhoods contribute, and the number of memories added by that.
@@ -47,7 +47,7 @@ MAX_ASSOCIATED_MEMORIES = 20
 #: The deviations above the mean that count as 1 in meaning: the best of ten thousand memories has about six.
 DEVIATIONS = 6.0
 #: Below this deviation, cosines differ by rounding only, and meaning counts for nothing.
-LEAST_DEVIATION = 1e-6
+MIN_DEVIATION = 1e-6
 #: More than the error of a sum of thirteen terms.
 _ROUNDING = 1e-9
 _DAY = 86_400 * 1_000_000
@@ -175,7 +175,7 @@ def lasting_terms(inputs: ScoreInputs) -> dict[str, Numbers]:
 
 def deviations(similarity: Numbers, background: Background) -> Numbers:
     """Return the deviations of each cosine above the mean, scaled to 0 to 1; 0 for NaN."""
-    if not background.deviation > LEAST_DEVIATION:
+    if not background.deviation > MIN_DEVIATION:
         return np.zeros(len(similarity))
     nearer = (similarity - background.mean) / background.deviation / DEVIATIONS
     # Of a number and NaN, `fmax` returns the number.

@@ -11,7 +11,7 @@ LANGUAGE_LENGTH = 40
 TITLE_LENGTH = 300
 CODE_LENGTH = 20_000
 #: The most blocks of one text that are stored.
-MOST_BLOCKS = 20
+MAX_BLOCKS = 20
 
 # A fence of three or more marks, closed by the same fence. A fence that is never closed begins no block; CommonMark would
 # treat the rest of the text as code, but it is more often prose.
@@ -41,14 +41,14 @@ def left_out_code(text: str) -> list[str]:
         return []
     sizes = [len(match["code"].strip("\n").rstrip()) for match in _BLOCK.finditer(text)]
     too_long = [size for size in sizes if size > CODE_LENGTH]
-    too_many = max(0, sum(0 < size <= CODE_LENGTH for size in sizes) - MOST_BLOCKS)
+    too_many = max(0, sum(0 < size <= CODE_LENGTH for size in sizes) - MAX_BLOCKS)
     notes = []
     if too_long:
         notes.append(
             f"code: {len(too_long)} block(s) of up to {max(too_long):,} characters not stored; the limit is {CODE_LENGTH:,}"
         )
     if too_many:
-        notes.append(f"code: {too_many} block(s) not stored; the limit is {MOST_BLOCKS} of one text")
+        notes.append(f"code: {too_many} block(s) not stored; the limit is {MAX_BLOCKS} of one text")
     return notes
 
 
@@ -62,7 +62,7 @@ def code_blocks(text: str) -> list[CodeBlock]:
         code = match["code"].strip("\n").rstrip()
         prose = text[before : match.start()]
         before = match.end()
-        if code and len(code) <= CODE_LENGTH and len(blocks) < MOST_BLOCKS:
+        if code and len(code) <= CODE_LENGTH and len(blocks) < MAX_BLOCKS:
             words = match["info"].split()
             blocks.append(
                 CodeBlock(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from arbor.memory.text.code import without_code
 
 #: The most facts of one utterance, and the longest fact, in characters.
-MOST_FACTS = 3
+MAX_FACTS = 3
 FACT_LENGTH = 300
 #: The confidence in a fact found by rule, and in a fact that the person asked to remember.
 STATED_CONFIDENCE = 0.6
@@ -73,7 +73,7 @@ class StatedFact(NamedTuple):
 
 
 def facts_in(text: str, *, speaker: str) -> list[StatedFact]:
-    """Return the facts that an utterance states, at most MOST_FACTS, each once, in order; `speaker` is a person's name."""
+    """Return the facts that an utterance states, at most MAX_FACTS, each once, in order; `speaker` is a person's name."""
     found: dict[str, StatedFact] = {}
     for sentence, asked in _statements(text):
         for rule in _RULES:
@@ -88,7 +88,7 @@ def facts_in(text: str, *, speaker: str) -> list[StatedFact]:
             found.setdefault(
                 fact.casefold(), StatedFact(fact, ASKED_CONFIDENCE if asked else STATED_CONFIDENCE)
             )
-    return list(found.values())[:MOST_FACTS]
+    return list(found.values())[:MAX_FACTS]
 
 
 def names_secret(text: str) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from arbor.memory.text.lexical import STOP_WORDS, term_index, term_of, words_of
 
 #: The most keywords of a cluster, and the number of them in its name.
-MOST_KEYWORDS = 8
+MAX_KEYWORDS = 8
 KEYWORDS_IN_NAME = 3
 #: Characters of one memory that are read, and the members that are read, the nearest to the center first.
 READ_CHARACTERS = 2_000
 READ_MEMBERS = 60
 #: The least number of texts that a keyword occurs in; less where the cluster has fewer texts.
-_LEAST_TEXTS = 2
+_MIN_TEXTS = 2
 #: The shortest keyword in Latin letters.
 _MIN_WORD_LENGTH = 3
 #: The longest name of a cluster, in characters, and the name when there is no keyword.
@@ -29,7 +29,7 @@ def terms_in(texts: Sequence[str]) -> frozenset[int]:
 
 
 def keywords(
-    texts: Sequence[str], df: Mapping[int, int], documents: int, *, most: int = MOST_KEYWORDS
+    texts: Sequence[str], df: Mapping[int, int], documents: int, *, most: int = MAX_KEYWORDS
 ) -> tuple[str, ...]:
     """Return the words that distinguish these texts from the agent's other memories, the most distinctive first.
 
@@ -43,7 +43,7 @@ def keywords(
         for term, words in _forms(text).items():
             text_counts[term] += 1
             forms[term].update(words)
-    least = min(_LEAST_TEXTS, len(texts))
+    least = min(_MIN_TEXTS, len(texts))
     weights = {}
     for term, count in text_counts.items():
         if count >= least:

@@ -11,7 +11,7 @@ COMPARED = 2_000
 #: From this overlap on, two texts are about the same matter.
 LIKE_FROM = 0.4
 #: One shared word of a longer text is an accident.
-_LEAST_SHARED = 2
+_MIN_SHARED = 2
 
 
 # The same texts are compared at each heartbeat.
@@ -30,4 +30,4 @@ def likeness(text: str, other: str) -> float:
     """Return the overlap of two texts, 0 to 1; 0 for texts of several terms that share one alone."""
     terms, others = terms_of(text), terms_of(other)
     shared = len(terms & others)
-    return overlap(terms, others) if shared >= min(_LEAST_SHARED, len(terms), len(others)) else 0.0
+    return overlap(terms, others) if shared >= min(_MIN_SHARED, len(terms), len(others)) else 0.0

@@ -22,7 +22,7 @@ from arbor.agents.keys import KeyPurpose, slot_of
 from arbor.embedding.models import EmbedAtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import is_reflex
-from arbor.models.windows import MOST_RATIO
+from arbor.models.windows import MAX_RATIO
 from arbor.sealing import MasterKeys, SealedRecord
 from config.cli.checks.finding import Finding, fail, ok, warn
 
@@ -66,10 +66,10 @@ def check_token_ratios() -> Finding:
     detail = ", ".join(
         f"{ratio.model} counts {ratio.ratio:.2f} for 1 ({ratio.calls} calls)" for ratio in ratios
     )
-    if any(ratio.ratio >= MOST_RATIO for ratio in ratios):
+    if any(ratio.ratio >= MAX_RATIO for ratio in ratios):
         return warn(
             "token estimate",
-            f"{detail}: {MOST_RATIO:g} is the limit, so prompts may be too long",
+            f"{detail}: {MAX_RATIO:g} is the limit, so prompts may be too long",
             "set ARBOR_MODEL_CONTEXT lower than the server's window",
         )
     return ok("token estimate", detail)

@@ -6,7 +6,7 @@ from apps.knowledge.services.global_skills import compare_global_skills
 from config.cli.checks.finding import Finding, name_first, ok, warn
 
 #: The most agents that a finding names.
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 def check_skills() -> Finding:
@@ -18,7 +18,7 @@ def check_skills() -> Finding:
     if found.withdrawn_in_use:
         faults.append(f"used by agents, but without a file: {', '.join(found.withdrawn_in_use)}")
     if found.retained:
-        agents = name_first(found.retained, most=_MOST_NAMED)
+        agents = name_first(found.retained, most=_MAX_NAMED)
         faults.append(f"too large for the models of agents, which keep an earlier version: {agents}")
     if not faults:
         return ok("skills", f"{found.loaded} global skills are loaded")

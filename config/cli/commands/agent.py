@@ -24,8 +24,8 @@ from config.cli.kit.values import DurationType, ExpiryType, HoursType, LimitType
 
 #: The kinds of percepts that a person can add (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")
-#: The most ticks of a cycle (`apps.heartbeats.services.inline.MOST_TICKS`).
-MOST_TICKS = 256
+#: The most ticks of a cycle (`apps.heartbeats.services.inline.MAX_TICKS`).
+MAX_TICKS = 256
 
 
 def _lifecycle(name: str, summary: str) -> click.Command:
@@ -339,7 +339,7 @@ _agent = group(
         "Run heartbeats of an active agent here until its ticks are used up or nothing is left to do.",
         option(
             "--ticks",
-            type=click.IntRange(1, MOST_TICKS),
+            type=click.IntRange(1, MAX_TICKS),
             help="Allocate this many ticks first.  [default: those left]",
         ),
         run="agents.heartbeats:run_cycle",

@@ -25,7 +25,7 @@ from config.cli.kit.declarations import agent_command, argument, group, one_of, 
 from config.cli.kit.values import ExpiryType, TrustedSource
 
 #: The most thoughts that are stored (`apps.heartbeats.services.reports.thoughts.RING`).
-MOST_THOUGHTS = 50
+MAX_THOUGHTS = 50
 
 _remember = agent_command(
     "remember",
@@ -289,7 +289,7 @@ _memory = group(
         option(
             "-n",
             "--limit",
-            type=click.IntRange(1, MOST_THOUGHTS),
+            type=click.IntRange(1, MAX_THOUGHTS),
             default=20,
             show_default=True,
             help="Maximum number of results.",

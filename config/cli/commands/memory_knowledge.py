@@ -6,7 +6,7 @@ from config.cli.commands.options import limit_option
 from config.cli.kit.declarations import agent_command, argument, option
 
 #: The most facts that `candidates` lists (`apps.heartbeats.services.reports.promotion_candidates`).
-_MOST_CANDIDATES = 200
+_MAX_CANDIDATES = 200
 
 KNOWLEDGE = (
     agent_command(
@@ -37,7 +37,7 @@ KNOWLEDGE = (
     agent_command(
         "candidates",
         "List the facts that consolidation may propose as parts of the self, and what each still lacks.",
-        limit_option(_MOST_CANDIDATES),
+        limit_option(_MAX_CANDIDATES),
         run="memory.knowledge:list_candidates",
         details="It changes nothing. A proposal is decided in a heartbeat or by a person (`arbor self proposal list`).",
         examples=("arbor memory candidates Vega", "arbor memory candidates Vega -k 50 --json"),

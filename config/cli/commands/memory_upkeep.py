@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from arbor.memory.activation import MOST_ACTIVE
+from arbor.memory.activation import MAX_ACTIVE
 from arbor.memory.buffer import DEFAULT_LIFETIME
 from config.cli.commands.options import (
     SHARE,
@@ -14,7 +14,7 @@ from config.cli.kit.declarations import agent_command, argument, command, group,
 from config.cli.kit.values import DurationType, format_duration
 
 #: The most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
-MOST_CODE = 100
+MAX_CODE = 100
 #: Memories that are embedded at once (`apps.memories.services.embedding.reembed.BATCH`).
 REEMBED_BATCH = 500
 
@@ -73,7 +73,7 @@ MIND = group(
     agent_command(
         "active",
         "Show the memories and clusters that recent recalls activated. Activation fades by itself.",
-        limit_option(MOST_ACTIVE),
+        limit_option(MAX_ACTIVE),
         run="memory.mind:show_active",
         examples=("arbor memory mind active Vega",),
     ),
@@ -96,7 +96,7 @@ CODE = group(
         option(
             "-n",
             "--limit",
-            type=click.IntRange(1, MOST_CODE),
+            type=click.IntRange(1, MAX_CODE),
             default=20,
             show_default=True,
             help="Maximum number of results.",

@@ -20,7 +20,7 @@ from config.cli.kit.columns import OutputColumn, table_of
 from config.cli.kit.output import SHORT, cut, short
 
 #: The most memories, notes and intents of a goal that are shown.
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def goal_rows(agent_id: UUID, *, with_closed: bool) -> list[dict[str, Any]]:
@@ -94,16 +94,16 @@ def whole_goal(goal: Goal, *, agent_name: str) -> dict[str, Any]:
             for part in Goal.objects.filter(parent_id=goal.id).order_by("id")
         ],
         "blocked_by": blocker.title if blocker else goal.blocked_by,
-        "notes": list(goal.notes.order_by("-at").values_list("text", flat=True)[:_MOST_SHOWN]),
+        "notes": list(goal.notes.order_by("-at").values_list("text", flat=True)[:_MAX_SHOWN]),
         "plans": [plan_value(plan) for plan in plans_of(goal.id)],
         "intents": list(
             goal.intents.order_by("-id").values(
                 "id", "action", "description", "status", "attempts", "ticks_used", "tick_limit", "last_error"
-            )[:_MOST_SHOWN]
+            )[:_MAX_SHOWN]
         ),
         "memories": [
             {"kind": link.kind, "memory_id": str(link.memory_id), "content": link.memory.content}
-            for link in linked_memories(goal.id)[:_MOST_SHOWN]
+            for link in linked_memories(goal.id)[:_MAX_SHOWN]
         ],
         "satisfaction": goal.satisfactions.values(
             "outcome", "reward_actual", "reward_expected", "reputation_delta", "novelty", "effort", "at"

@@ -15,7 +15,7 @@ GRACEFUL_TIMEOUT_S = 4
 #: The seconds after which a connection without a request is closed.
 KEEP_ALIVE_S = 20
 #: Connections at once; more are answered 503.
-MOST_CONNECTIONS = 2_000
+MAX_CONNECTIONS = 2_000
 
 
 def api(host: str, port: int) -> None:
@@ -39,7 +39,7 @@ def serve(*, host: str, port: int) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACEFUL_TIMEOUT_S,
     )

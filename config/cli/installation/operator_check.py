@@ -16,7 +16,7 @@ from arbor.errors import LimitReached
 #: A page of Flower sends a request every few seconds; the account is read again after this time.
 CHECKED_EVERY_S = 5.0
 #: The most credentials that a process remembers.
-_MOST_KNOWN = 100
+_MAX_KNOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class OperatorCheck:
         return True
 
     def _remember(self, digest: bytes, user_id: int, password_hash: str) -> None:
-        if len(self._known) >= _MOST_KNOWN:
+        if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[digest] = _CheckedCredentials(
             user_id=user_id, password_hash=password_hash, at=time.monotonic()

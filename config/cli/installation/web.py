@@ -76,7 +76,7 @@ def serve(*, host: str, port: int, processes: int) -> None:
 #: The seconds within which a request must arrive, from the connection's first byte or the end of the request before.
 ARRIVES_WITHIN_S = 10.0
 #: The seconds that a read or a write of a socket may block a thread: a client that does not take its response loses it.
-BLOCKS_AT_MOST_S = 10
+BLOCKS_AT_MAX_S = 10
 MAX_HEAD_BYTES = 65_536
 #: Above Django's limit of a form, whose answer explains itself.
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -240,7 +240,7 @@ _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Leng
 
 def _limit_blocking(client: socket.socket) -> None:
     """Limit reads and writes of a socket in the kernel: gunicorn's own threads set no time-out."""
-    limit = struct.pack("ll", BLOCKS_AT_MOST_S, 0)
+    limit = struct.pack("ll", BLOCKS_AT_MAX_S, 0)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 

@@ -49,15 +49,14 @@ RELATED_COLUMNS = (
     OutputColumn("name", "related cluster"),
 )
 #: The most active clusters whose activation is shown.
-_MOST_ACTIVE = 20
+_MAX_ACTIVE = 20
 
 
 @in_agent_transaction
 def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
     """List an agent's clusters, the most important first."""
     active = {
-        cluster.id: cluster.activation
-        for cluster in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
+        cluster.id: cluster.activation for cluster in activated_clusters(agent_id=agent.id, limit=_MAX_ACTIVE)
     }
     in_mind = OutputColumn(
         "in_mind",

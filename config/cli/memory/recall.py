@@ -187,7 +187,7 @@ COMPONENT_HEADS = {
 #: Below this width of the terminal, the components are printed under the memory instead of in columns of their own.
 _WIDE_COLUMNS = 140
 #: The least value of a score component that is shown.
-_LEAST_SHOWN = 0.005
+_MIN_SHOWN = 0.005
 
 
 def recalled_line(memory: Recalled) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
     """Return the components of a score, the largest first: `words .31 + meaning .12`."""
     counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
     return (
-        " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _LEAST_SHOWN) or "nothing"
+        " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _MIN_SHOWN) or "nothing"
     )
 
 
@@ -271,7 +271,7 @@ def _utterance(memory: Recalled) -> Text:
 
 def _number(value: float, *, of: float) -> Text:
     """Return a score component as a cell: a dot if it is negligible, green from a quarter of the score on."""
-    if value < _LEAST_SHOWN:
+    if value < _MIN_SHOWN:
         return Text("·", style="dim")
     return Text(_short(value), style="green" if value >= of / 4 else "")
 

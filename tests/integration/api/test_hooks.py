@@ -336,7 +336,7 @@ def test_a_hook_has_a_limit_a_minute(ada: Agent, settings: Any, monkeypatch: pyt
 
 
 def test_an_agent_has_a_limit_of_pending_deliveries(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_reception, "MOST_PENDING", 1)
+    monkeypatch.setattr(hook_reception, "MAX_PENDING", 1)
     made = new_hook(ada)
     assert standard_request(made.secret, BODY, message_id="a").post(made.hook.key).status_code == 202
     response = standard_request(made.secret, BODY, message_id="b").post(made.hook.key)

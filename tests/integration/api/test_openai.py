@@ -26,7 +26,7 @@ def test_a_long_list_says_that_there_is_more(
 ) -> None:
     owner.post("/agents", {"name": "Lyra", "template": "Scout"})
     whole = get(owner, "/models").json()
-    monkeypatch.setattr(openai_routes, "MOST_MODELS", 1)
+    monkeypatch.setattr(openai_routes, "MAX_MODELS", 1)
     part = get(owner, "/models").json()
 
     assert ([model["id"] for model in whole["data"]], whole["has_more"]) == (["Lyra", "Vega"], False)

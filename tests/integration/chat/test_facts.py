@@ -95,8 +95,8 @@ def test_a_fact_stated_for_weeks_is_proposed_once(
 def test_facts_leave_room_in_the_queue(
     agent: Agent, talk: Talk, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert facts.MOST_PENDING == 10
-    monkeypatch.setattr(facts, "MOST_PENDING", 2)
+    assert facts.MAX_PENDING == 10
+    monkeypatch.setattr(facts, "MAX_PENDING", 2)
     scripted(model_answer("I see."), repeat=True)
     talk("I own a boat. I speak Welsh.")
     talk("I teach chemistry. I play chess.")

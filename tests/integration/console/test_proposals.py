@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.audit.models import AuditEvent
 from apps.selves.models import Preference, Proposal
-from apps.selves.services.decisions import MOST_DECIDED
+from apps.selves.services.decisions import MAX_DECIDED
 from apps.tenants.scope import tenant_transaction
 from arbor.ids import uuid7
 from arbor.selves.proposals import MAX_DEFERRALS, ProposalStatus
@@ -135,7 +135,7 @@ def test_a_proposal_of_another_tenant_is_not_decided(
     ("data", "words"),
     [
         ({"decision": "accept"}, "choose at least one proposal"),
-        ({"decision": "accept", "proposal": ["nonsense"]}, f"1 to {MOST_DECIDED} proposals"),
+        ({"decision": "accept", "proposal": ["nonsense"]}, f"1 to {MAX_DECIDED} proposals"),
         ({"one": f"accept:{UUID(int=7)}"}, "1 not accepted"),
         ({"one": f"accept:{UUID(int=7)}", "reason": "x" * 501}, "at most 500 characters"),
     ],

@@ -94,7 +94,7 @@ def test_a_use_above_the_limit_itself_is_allowed_once() -> None:
 
 
 def test_unused_keys_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arbor.rate_limits, "_MOST_KEYS", 2)
+    monkeypatch.setattr(arbor.rate_limits, "_MAX_KEYS", 2)
     time = [0.0]
     limiter = RateLimiter(lambda: time[0])
     for key in ("ann", "bob"):

@@ -17,7 +17,7 @@ from apps.audit.models import AuditEvent
 from apps.contacts.models import HookDelivery, SignalWebhook
 from apps.contacts.services.signal_delivery import post_signals, sweep_webhooks
 from apps.contacts.services.signal_webhooks import (
-    MOST_WEBHOOKS,
+    MAX_WEBHOOKS,
     NewSignalWebhook,
     create_webhook,
     delete_webhook,
@@ -265,7 +265,7 @@ def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebRecei
         with pytest.raises(Invalid):
             create(agent, **{"url": web.url, "name": "other", **invalid})
     with tenant_transaction(agent.tenant_id):
-        for _ in range(MOST_WEBHOOKS - 1):
+        for _ in range(MAX_WEBHOOKS - 1):
             SignalWebhookFactory.create(tenant_id=agent.tenant_id)
     with pytest.raises(LimitReached, match="at most 20"):
         create(agent, web.url, name="more")

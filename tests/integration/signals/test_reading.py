@@ -109,7 +109,7 @@ def test_the_latest_come_first_page_by_page(agent: Agent) -> None:
 
 
 def test_a_rare_name_is_found_in_bounded_reads(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_MOST_ROWS", 2)
+    monkeypatch.setattr(reading, "_MAX_ROWS", 2)
     with tenant_transaction(agent.tenant_id):
         cursor = horizon()
     for number in range(5):

@@ -28,7 +28,7 @@ from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, ModelUnavailable, NotFound, TemplateInvalid
-from arbor.knowledge.subscriptions import MOST_SUBSCRIPTIONS, SignalSource
+from arbor.knowledge.subscriptions import MAX_SUBSCRIPTIONS, SignalSource
 from tests.integration.heartbeats.batch import heartbeat_statements
 from tests.integration.heartbeats.conftest import REST, run_at_once, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
@@ -149,7 +149,7 @@ def test_signals_of_another_tenant_are_never_read(
 def test_many_signals_are_read_in_several_prompts(
     fleet: Fleet, agent: Agent, peer: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signal_reading, "MOST_BATCHES", 2)
+    monkeypatch.setattr(signal_reading, "MAX_BATCHES", 2)
     scripted(REST, repeat=True)
     follow(agent, "memory.goal_created", peer=peer)
     add_goals(peer, "One reef", "Two lamps", "Three ropes")
@@ -249,7 +249,7 @@ def test_a_subscription_is_unique_bounded_and_audited(agent: Agent, peer: Agent)
     with pytest.raises(Invalid, match=r"is subscribed to memory\.goal_created already"):
         follow(agent, "memory.goal_created", peer=peer)
     with tenant_transaction(agent.tenant_id):
-        for _ in range(MOST_SUBSCRIPTIONS - 1):
+        for _ in range(MAX_SUBSCRIPTIONS - 1):
             SignalSubscription.objects.create(
                 tenant_id=agent.tenant_id, agent=agent, names=["x"], position=UUID(int=0), created_by=ACTOR
             )

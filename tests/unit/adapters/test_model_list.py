@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from arbor.adapters.credentials import tenant_credentials
-from arbor.adapters.model_list import MOST_LISTED, list_models
+from arbor.adapters.model_list import MAX_LISTED, list_models
 from arbor.errors import ConfigurationInvalid, ModelError, ModelRejected, ModelUnavailable
 from arbor.models.handles import Provider
 from tests.unit.adapters.openai_server import Recorder, error
@@ -77,7 +77,7 @@ def test_models_that_cannot_converse_are_left_out() -> None:
 def test_a_long_list_is_cut() -> None:
     names = ask(Provider.OPENAI, Recorder(model_list(*(f"model-{number:04d}" for number in range(900)))))
     assert names is not None
-    assert len(names) == MOST_LISTED
+    assert len(names) == MAX_LISTED
 
 
 def test_a_bare_list_is_read_too() -> None:

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from apps.agents.services.percepts import PERCEIVABLE_KINDS
-from apps.heartbeats.services.inline import MOST_TICKS
+from apps.heartbeats.services.inline import MAX_TICKS
 from apps.heartbeats.services.reports.thoughts import RING
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal
@@ -80,7 +80,7 @@ def test_every_command_and_option_has_a_help_text(path: tuple[str, ...]) -> None
 def test_declared_bounds_are_those_of_the_services() -> None:
     assert (
         tuple(kind.value for kind in PERCEIVABLE_KINDS),
-        MOST_TICKS,
+        MAX_TICKS,
         RING,
         snippets.MAX_LIMIT,
         traversal.EVIDENCE_HOPS,
@@ -89,9 +89,9 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         tuple(kind.value for kind in PoolKind),
     ) == (
         agent.PERCEIVED,
-        agent.MOST_TICKS,
-        memory.MOST_THOUGHTS,
-        memory_upkeep.MOST_CODE,
+        agent.MAX_TICKS,
+        memory.MAX_THOUGHTS,
+        memory_upkeep.MAX_CODE,
         memory_graph.EVIDENCE_HOPS,
         memory_upkeep.REEMBED_BATCH,
         tenant.ROLES,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arbor.contacts.github_events import github_message
 from arbor.contacts.hook_messages import read_message
-from arbor.contacts.hook_templates import MOST_PLACEHOLDERS, TEMPLATE_LENGTH, TextTemplate
+from arbor.contacts.hook_templates import MAX_PLACEHOLDERS, TEMPLATE_LENGTH, TextTemplate
 from arbor.contacts.hooks import (
     HookKind,
     HookMapping,
@@ -69,7 +69,7 @@ def test_missing_paths_are_named() -> None:
     [
         *("{", "}", "{a", "a}", "{a..b}", "{.a}", "{a.}", "{{a}", "\0"),
         "x" * (TEMPLATE_LENGTH + 1),
-        "{a}" * (MOST_PLACEHOLDERS + 1),
+        "{a}" * (MAX_PLACEHOLDERS + 1),
         "{" + "a." * 20 + "a}",
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.ids import uuid7
 from arbor.memory.details import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     Detail,
     Emotion,
     EpisodicDetail,
@@ -181,7 +181,7 @@ def test_merged_details_complete_each_other(old: Detail, new: Detail, both: Deta
         (ProceduralDetail(steps=("Turn.", "Push.")), ProceduralDetail(steps=("Push.", "Turn."))),
         (StrategicDetail(pattern="storms"), StrategicDetail(pattern="calm")),
         (
-            StrategicDetail(evidence=tuple(f"a{number}" for number in range(MOST_ENTRIES))),
+            StrategicDetail(evidence=tuple(f"a{number}" for number in range(MAX_ENTRIES))),
             StrategicDetail(evidence=("b",)),
         ),
         (SemanticDetail(), ProceduralDetail()),

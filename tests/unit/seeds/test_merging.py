@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.seeds.merging import MOST_PROPOSALS, MergePlan, OwnKnowledge, plan_merge
+from arbor.seeds.merging import MAX_PROPOSALS, MergePlan, OwnKnowledge, plan_merge
 from arbor.seeds.reading import SeedRow
 
 OWN = OwnKnowledge(
@@ -67,7 +67,7 @@ def test_a_merge_proposes_the_surest_beliefs() -> None:
     planned = plan("beliefs", *(belief(f"{number:02x}", confidence=number / 100) for number in range(30)))
 
     assert [row["confidence"] for row in planned.beliefs] == [number / 100 for number in range(29, 9, -1)]
-    assert planned.postponed == 30 - MOST_PROPOSALS
+    assert planned.postponed == 30 - MAX_PROPOSALS
 
 
 def test_no_part_of_an_identity_is_merged() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.selves.calibration import (
-    LEAST_JUDGED,
-    MOST_MOVED,
+    MAX_MOVED,
+    MIN_JUDGED,
     THRESHOLDS,
     Calibration,
     ProposalJudgment,
@@ -76,11 +76,11 @@ def test_a_threshold_stays_within_its_bounds(
     value = threshold_of(kind, Calibration(right=right, wrong=wrong, refused=refused))
     assert value is not None
     assert threshold.least <= value <= threshold.most
-    assert abs(value - threshold.base) <= MOST_MOVED + 1e-9
+    assert abs(value - threshold.base) <= MAX_MOVED + 1e-9
     # More wrong ones never make promotion easier.
-    worse = threshold_of(kind, Calibration(right=right, wrong=wrong + LEAST_JUDGED))
+    worse = threshold_of(kind, Calibration(right=right, wrong=wrong + MIN_JUDGED))
     assert worse is not None
-    assert worse >= value or right + wrong < LEAST_JUDGED
+    assert worse >= value or right + wrong < MIN_JUDGED
 
 
 def test_refusals_are_neither_right_nor_wrong() -> None:

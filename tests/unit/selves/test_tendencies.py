@@ -7,8 +7,8 @@ import pytest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.selves.calibration import CONFIRMED
 from arbor.selves.tendencies import (
-    LEAST_ATTEMPTS,
-    LEAST_SIGNS,
+    MIN_ATTEMPTS,
+    MIN_SIGNS,
     TRAITS,
     Tendency,
     band,
@@ -29,8 +29,8 @@ def test_every_action_of_a_trait_exists() -> None:
     ("actions", "expected"),
     [
         ([], []),
-        (["observe"] * (LEAST_SIGNS - 1), []),
-        (["observe"] * LEAST_SIGNS, [("observant", 1.0)]),
+        (["observe"] * (MIN_SIGNS - 1), []),
+        (["observe"] * MIN_SIGNS, [("observant", 1.0)]),
         # 12 of 40 are 30 %, 12 of 41 are not.
         (["observe"] * 12 + ["rest"] * 28, [("observant", 0.3)]),
         (["observe"] * 12 + ["rest"] * 29, []),
@@ -46,8 +46,8 @@ def test_a_trait_is_what_is_done_often(actions: list[str], expected: list[tuple[
 @pytest.mark.parametrize(
     ("attempts", "successes", "strength"),
     [
-        (LEAST_ATTEMPTS, LEAST_ATTEMPTS, 1.0),
-        (LEAST_ATTEMPTS - 1, LEAST_ATTEMPTS - 1, None),
+        (MIN_ATTEMPTS, MIN_ATTEMPTS, 1.0),
+        (MIN_ATTEMPTS - 1, MIN_ATTEMPTS - 1, None),
         (10, 8, 0.8),
         (10, 7, None),
     ],
@@ -61,7 +61,7 @@ def test_a_capability_is_what_succeeds(attempts: int, successes: int, strength: 
 
 
 def test_the_least_of_both_is_sure_enough_for_a_proposal() -> None:
-    actions, learned = ["observe"] * LEAST_SIGNS, {"recall": [LEAST_ATTEMPTS, LEAST_ATTEMPTS]}
+    actions, learned = ["observe"] * MIN_SIGNS, {"recall": [MIN_ATTEMPTS, MIN_ATTEMPTS]}
 
     assert [found.confidence for found in tendencies(actions, learned)] == [CONFIRMED, CONFIRMED]
 

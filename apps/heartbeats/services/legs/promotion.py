@@ -15,8 +15,8 @@ from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
-from arbor.selves.experiences import MAX_ACTIONS_READ, MOST_KEPT, Pattern, patterns
-from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
+from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_KEPT, Pattern, patterns
+from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.tendencies import Tendency, band, tendencies
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
@@ -26,16 +26,16 @@ SURE_ENOUGH = CONFIRMED
 RECALLED_ENOUGH = 3
 RELEVANT_ENOUGH = 0.5
 #: The most of each in one run, so that one run does not fill the queue.
-MOST_PROMOTED = 3
-MOST_PATTERNS = 2
+MAX_PROMOTED = 3
+MAX_PATTERNS = 2
 # Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the number of
 # latest heartbeats in which they were activated, and the most in one run.
 CLUSTER_SIZE = 10
-MOST_INSIGHTS = 5
+MAX_INSIGHTS = 5
 LOOKBACK_HEARTBEATS = 5
-MOST_PRECONSCIOUS = 3
+MAX_PRECONSCIOUS = 3
 #: The most proposals of traits and capabilities in one run.
-MOST_TENDENCIES = 2
+MAX_TENDENCIES = 2
 #: The source of these proposals.
 SOURCE = "consolidation"
 
@@ -186,7 +186,7 @@ def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
         *(_insight(cluster) for cluster in found.clusters),
         *(_preconscious(memory) for memory in found.preconscious),
     ]
-    deleted = delete_oldest_experiences(agent_id=agent_id) if found.experiences > MOST_KEPT else 0
+    deleted = delete_oldest_experiences(agent_id=agent_id) if found.experiences > MAX_KEPT else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
     return ConsolidationResult(
         proposed=replace(proposed, expired=(*expired, *proposed.expired)), deleted_experiences=deleted
@@ -209,16 +209,16 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
     (row,) = fetch(
         _CANDIDATES,
         agent=agent_id,
-        most=MOST_PROMOTED,
+        most=MAX_PROMOTED,
         max_actions=MAX_ACTIONS_READ,
         cluster_size=CLUSTER_SIZE,
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
-        most_insights=MOST_INSIGHTS,
+        most_insights=MAX_INSIGHTS,
         lookback=LOOKBACK_HEARTBEATS,
         edge_level=EDGE_OF_MIND,
-        most_preconscious=MOST_PRECONSCIOUS,
+        most_preconscious=MAX_PRECONSCIOUS,
         pending_for=PENDING_FOR,
-        most_evidence=MOST_EVIDENCE,
+        most_evidence=MAX_EVIDENCE,
         **condition_values(),
     )
     return _PromotionCandidates(*row)
@@ -228,7 +228,7 @@ def _habits(found: _PromotionCandidates) -> Iterator[NewProposal]:
     """Yield proposals of the first new habits that reach the threshold of their kind."""
     successes = {pattern.key: pattern.count for pattern in patterns(found.worked)}
     habits = [pattern for pattern in patterns(found.actions) if pattern.key not in found.known]
-    for habit in habits[:MOST_PATTERNS]:
+    for habit in habits[:MAX_PATTERNS]:
         proposal = _habit(habit, always_worked=successes.get(habit.key, 0) >= habit.count)
         if proposal.confidence >= found.thresholds.get(proposal.kind, THRESHOLDS[proposal.kind].base):
             yield proposal
@@ -270,7 +270,7 @@ def _tendencies(found: _PromotionCandidates) -> list[NewProposal]:
                 "tendency": tendency.key,
             },
         )
-        for tendency in new[:MOST_TENDENCIES]
+        for tendency in new[:MAX_TENDENCIES]
     ]
 
 
@@ -326,14 +326,14 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
 def delete_oldest_experiences(*, agent_id: UUID) -> int:
     """Delete an agent's oldest experiences above the limit, audited; return their number. One statement if there are none."""
     of_agent = Experience.objects.filter(agent_id=agent_id)
-    latest = of_agent.order_by("-tick", "-id").values("id")[:MOST_KEPT]
+    latest = of_agent.order_by("-tick", "-id").values("id")[:MAX_KEPT]
     deleted, _ = of_agent.exclude(id__in=latest).delete()
     if deleted:
         record(
             action=AuditAction.TRUNCATED,
             actor="system:experiences",
             agent_id=agent_id,
-            message=f"deleted the {deleted} oldest experiences: an agent keeps {MOST_KEPT:,}",
+            message=f"deleted the {deleted} oldest experiences: an agent keeps {MAX_KEPT:,}",
             detail={"experiences": deleted},
         )
     return deleted

@@ -13,9 +13,9 @@ from arbor.audit.chain import ROW_DIGEST_BYTES, SealedRow
 from arbor.signals import Cursor, SignalName
 
 #: Heartbeats that are digested at once.
-MOST_HEARTBEATS = 500
+MAX_HEARTBEATS = 500
 #: The most heartbeats that wait to be sealed and are read.
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 _IDS_AT_ONCE = 5_000
 _ENDED = SignalFilter(names=frozenset({SignalName.HEARTBEAT}))
 
@@ -47,7 +47,7 @@ def digest_heartbeats(ids: Sequence[UUID]) -> dict[UUID, SealedRow]:
 def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
     """Return the digests of the heartbeats that ended after a cursor among the tenant's signals, and the cursor after them.
 
-    In the order of their commits, at most MOST_HEARTBEATS. The signals of their ends give the order, so that a heartbeat writes
+    In the order of their commits, at most MAX_HEARTBEATS. The signals of their ends give the order, so that a heartbeat writes
     nothing more for its seal. Two statements, and one more for each page of signals without an end.
     """
     for page in _pages(cursor):
@@ -68,11 +68,11 @@ def ended_within(since: datetime, until: datetime, *, after: UUID | None = None)
 
 
 def ended_ids_since(cursor: str) -> set[UUID]:
-    """Return the heartbeats of the tenant that ended after a cursor among its signals, up to about MOST_WAITING."""
+    """Return the heartbeats of the tenant that ended after a cursor among its signals, up to about MAX_WAITING."""
     found: set[UUID] = set()
     for page in _pages(cursor):
         found.update(_unique(record.heartbeat_id for record in page.signals))
-        if len(found) >= MOST_WAITING:
+        if len(found) >= MAX_WAITING:
             break
     return found
 
@@ -81,7 +81,7 @@ def _pages(cursor: str) -> Iterator[SignalPage]:
     """Yield the pages of heartbeats' ends after a cursor among the tenant's signals: one at least."""
     after, more = Cursor.parse(cursor) if cursor else Cursor(), True
     while more:
-        page = read_signals(after=after, wanted=_ENDED, limit=MOST_HEARTBEATS)
+        page = read_signals(after=after, wanted=_ENDED, limit=MAX_HEARTBEATS)
         yield page
         after, more = page.cursor, page.more
 

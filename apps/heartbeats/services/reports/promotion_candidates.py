@@ -20,7 +20,7 @@ from apps.heartbeats.services.legs.promotion import (
 from apps.tenants.statements import fetch
 
 #: Candidates shown at most.
-MOST_SHOWN = 200
+MAX_SHOWN = 200
 
 # Part: the trust from which on a memory `m` is proposed, as calibration has moved it.
 _SURE = THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")
@@ -88,7 +88,7 @@ def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[Promoti
     rows = fetch(
         _NEAREST,
         agent=agent_id,
-        most=min(limit, MOST_SHOWN),
+        most=min(limit, MAX_SHOWN),
         **condition_values(),
     )
     candidates = [PromotionCandidate(*row) for row in rows]

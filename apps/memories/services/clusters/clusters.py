@@ -27,7 +27,7 @@ from apps.memories.services.store.term_counts import lock_minds, read_frequencie
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
 from arbor.memory.clusters.clusters import (
-    MOST_CLUSTERS_OF_MEMORY,
+    MAX_CLUSTERS_OF_MEMORY,
     MemberFeeling,
     assign,
     centroid_of,
@@ -68,7 +68,7 @@ class RelatedCluster:
 
 
 def assign_memory_to_clusters(
-    *, memory_id: UUID, max_clusters: int = MOST_CLUSTERS_OF_MEMORY
+    *, memory_id: UUID, max_clusters: int = MAX_CLUSTERS_OF_MEMORY
 ) -> dict[UUID, float]:
     """Assign one memory to its nearest clusters in the open transaction; return all its clusters with the strengths of its memberships.
 
@@ -76,8 +76,8 @@ def assign_memory_to_clusters(
     that already has clusters, is archived, or has no vector is not assigned. Eight statements.
     Raises NotFound if the tenant has no such memory, Invalid if `max_clusters` is out of range.
     """
-    if not 1 <= max_clusters <= MOST_CLUSTERS_OF_MEMORY:
-        raise Invalid(f"a memory belongs to 1 to {MOST_CLUSTERS_OF_MEMORY} clusters, got {max_clusters}")
+    if not 1 <= max_clusters <= MAX_CLUSTERS_OF_MEMORY:
+        raise Invalid(f"a memory belongs to 1 to {MAX_CLUSTERS_OF_MEMORY} clusters, got {max_clusters}")
     rows = fetch(queries.MEMORY_VECTOR, memory=memory_id)
     if not rows:
         raise NotFound(f"this tenant has no memory {memory_id}")

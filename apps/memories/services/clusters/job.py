@@ -25,7 +25,7 @@ from arbor.memory.clusters.clusters import Vectors, assign, check_vectors, cosin
 #: The number of latest memories whose spread decides how near a cluster must be to a new memory, until the mind is reclustered.
 LATEST = 1_000
 #: The range of ARBOR_CLUSTER_DEVIATIONS: below, all memories form one cluster; above, none forms any.
-LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
+MIN_DEVIATIONS, MAX_DEVIATIONS = 0.5, 10.0
 
 
 def maintain_clusters() -> JobRunResult:
@@ -96,9 +96,9 @@ def nearness(vectors: Vectors) -> float:
 def deviations() -> float:
     """Return the setting ARBOR_CLUSTER_DEVIATIONS. Raises ConfigurationInvalid outside its range."""
     wanted: float = settings.ARBOR_CLUSTER_DEVIATIONS
-    if not LEAST_DEVIATIONS <= wanted <= MOST_DEVIATIONS:
+    if not MIN_DEVIATIONS <= wanted <= MAX_DEVIATIONS:
         raise ConfigurationInvalid(
-            f"ARBOR_CLUSTER_DEVIATIONS must be {LEAST_DEVIATIONS} to {MOST_DEVIATIONS}, got {wanted}"
+            f"ARBOR_CLUSTER_DEVIATIONS must be {MIN_DEVIATIONS} to {MAX_DEVIATIONS}, got {wanted}"
         )
     return wanted
 

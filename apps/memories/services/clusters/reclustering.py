@@ -42,7 +42,7 @@ from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 
 #: A membership is written again only if its strength has changed by more than this.
-_LEAST_CHANGE = 0.005
+_MIN_CHANGE = 0.005
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +234,7 @@ class ReclusteringPlan:
             changed += [
                 (cluster_id, memory_id, strength)
                 for memory_id, strength in cluster.members.items()
-                if abs(previous.get(memory_id, -1.0) - strength) > _LEAST_CHANGE
+                if abs(previous.get(memory_id, -1.0) - strength) > _MIN_CHANGE
             ]
         if removed:
             change(

@@ -56,7 +56,7 @@ CACHE_AGE = timedelta(days=30)
 CACHE_TRIM_DURATION = timedelta(seconds=60)
 
 #: The most entries that one transaction deletes.
-_MOST_TRIMMED = 5_000
+_MAX_TRIMMED = 5_000
 
 
 def embedder() -> Embedder:
@@ -285,13 +285,13 @@ def trim_embedding_cache() -> JobRunResult:
         steps += 1
         try:
             with tenant_transaction(tenant_id):
-                trimmed = change(queries.TRIM_CACHE, age=CACHE_AGE, most=_MOST_TRIMMED)
+                trimmed = change(queries.TRIM_CACHE, age=CACHE_AGE, most=_MAX_TRIMMED)
         except DatabaseError:
             # An error in one tenant must not stop the trimming of the others.
             log.exception("cache_trim_failed", tenant_id=str(tenant_id))
             failed += 1
             continue
         done += trimmed
-        if trimmed == _MOST_TRIMMED:
+        if trimmed == _MAX_TRIMMED:
             pending.append(tenant_id)
     return JobRunResult(steps=steps, done=done, failed=failed)

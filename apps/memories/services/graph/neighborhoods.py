@@ -33,7 +33,7 @@ from arbor.memory.neighborhood import (
 #: The most neighborhoods computed in one step, for which the agent's vectors are read once.
 BATCH = 256
 #: The most edges followed from one node, by weight: the neighbors of a hub with hundreds of edges are hardly related.
-MOST_EDGES = 50
+MAX_EDGES = 50
 #: The namespace of this advisory lock on an agent.
 _LOCK = 0x6E656967
 
@@ -173,7 +173,7 @@ class _Surroundings:
         }
         self._hops: _Pairs = {memory_id: {} for memory_id in ids}
         for root, other, hops in fetch(
-            queries.NODES_WITHIN_TWO_HOPS, agent=agent_id, ids=ids, most=MOST_EDGES
+            queries.NODES_WITHIN_TWO_HOPS, agent=agent_id, ids=ids, most=MAX_EDGES
         ):
             self._hops[root][other] = hops
         self._beside: dict[UUID, set[UUID]] = {memory_id: set() for memory_id in ids}

@@ -42,7 +42,7 @@ WHERE e.tenant_id = %(tenant)s AND e.id = moved.id AND NOT EXISTS (
 """
 
 # The most agents that one query returns; the next query returns others.
-_MOST_AGENTS = 2_000
+_MAX_AGENTS = 2_000
 
 # Find agents for a job run, by a loose index scan, so that the number of waiting memories does not matter. In random order, so
 # that no agent is always the last.
@@ -56,7 +56,7 @@ SELECT agent_id FROM (
             ORDER BY u.agent_id LIMIT 1
         ) FROM agents WHERE agents.agent_id IS NOT NULL
     )
-    SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_MOST_AGENTS}
+    SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_MAX_AGENTS}
 ) stale ORDER BY random()
 """  # noqa: S608 (no external input)
 

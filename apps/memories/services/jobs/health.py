@@ -21,7 +21,7 @@ from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import Figure, HealthState, Metric, figure, judge_job, worst
 
 #: The count at which counting stops; higher counts would be judged in the same way.
-MOST_COUNTED = 20_000
+MAX_COUNTED = 20_000
 
 
 log = structlog.get_logger(__name__)
@@ -139,16 +139,16 @@ class Health:
 
 
 def read_health() -> Health:
-    """Read the health from the rows of all tenants. Four queries, each of which counts up to MOST_COUNTED rows."""
+    """Read the health from the rows of all tenants. Four queries, each of which counts up to MAX_COUNTED rows."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
-        cursor.execute(queries.COUNT_BY_AGENT, {"counted": MOST_COUNTED})
+        cursor.execute(queries.COUNT_BY_AGENT, {"counted": MAX_COUNTED})
         of_agents = {kind: (int(count), int(most)) for kind, count, most in cursor.fetchall()}
-        cursor.execute(queries.COUNT_BY_AGE, {"counted": MOST_COUNTED})
+        cursor.execute(queries.COUNT_BY_AGE, {"counted": MAX_COUNTED})
         of_age = {
             kind: (int(count), _ago(since, now) or 0.0) for kind, count, since, now in cursor.fetchall()
         }
-        cursor.execute(queries.COUNT_FAULTS, {"counted": MOST_COUNTED, **_installation_values()})
+        cursor.execute(queries.COUNT_FAULTS, {"counted": MAX_COUNTED, **_installation_values()})
         unreadable, failed, other, failing = cursor.fetchone()
     runs = JobRun.objects.using(OPS).order_by("name").annotate(read_at=Now())
     jobs = tuple(_job(run, run.read_at) for run in runs)
@@ -201,7 +201,7 @@ def _ago(moment: datetime | None, now: datetime) -> float | None:
 
 
 def _describe(metric: Figure) -> str:
-    count = f"{metric.count:,}{' or more' if metric.count >= MOST_COUNTED else ''}"
+    count = f"{metric.count:,}{' or more' if metric.count >= MAX_COUNTED else ''}"
     if metric.judged == metric.count:
         return f"{count} {metric.title}"
     most = (

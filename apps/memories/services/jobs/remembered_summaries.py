@@ -19,7 +19,7 @@ from arbor.memory.values import MemoryStatus, NewMemory, Retention
 #: The most summaries of one step.
 _STEP = 100
 #: The fewest memories of an episode whose summary is stored; summaries of shorter ones repeat them (`SHORT_EPISODE` of consolidation).
-_LEAST_SIZE = 3
+_MIN_SIZE = 3
 #: The default importance of a memory that nobody has appraised.
 SUMMARY_IMPORTANCE = 0.5
 _ACTOR = "system:maintenance"
@@ -48,7 +48,7 @@ def _remember(tenant_id: UUID, agent_id: UUID) -> int:
                 retention=Retention.LASTING,
             )
             for episode_id, summary, started_at, size, trust, valence in rows
-            if summary.strip() and size >= _LEAST_SIZE
+            if summary.strip() and size >= _MIN_SIZE
         }
         _archive_earlier(wanted)
         if wanted:

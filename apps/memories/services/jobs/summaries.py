@@ -29,7 +29,7 @@ SUMMARY_DELAY = timedelta(minutes=5)
 #: The number of failed tries after which an episode stays without a summary.
 MAX_FAILURES = 4
 #: The most memories read for a summary; of a longer episode, an even sample.
-_MOST_READ = 1_000
+_MAX_READ = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def unsummarized_episodes(
     # One character more than a prompt shows, to detect longer texts.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
     rows = (
-        fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_MOST_READ)
+        fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_MAX_READ)
         if sizes
         else []
     )

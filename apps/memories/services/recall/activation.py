@@ -19,7 +19,7 @@ from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid
 from arbor.memory.activation import (
     CLUSTERS_SHOWN,
-    MOST_ACTIVE,
+    MAX_ACTIVE,
     ActiveCluster,
     ActiveMemory,
     fading_time,
@@ -90,7 +90,7 @@ def cluster_values(now: datetime | None = None) -> dict[str, Any]:
 
 
 def trim_activations() -> JobRunResult:
-    """Delete activations that have faded, and all but the MOST_ACTIVE highest of each agent."""
+    """Delete activations that have faded, and all but the MAX_ACTIVE highest of each agent."""
     faded = fading_time(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
     return run_job("activations", waiting=waiting, step=_trim)
@@ -106,6 +106,6 @@ def _fading(now: datetime | None) -> dict[str, Any]:
 
 
 def _checked_limit(limit: int) -> int:
-    if not 1 <= limit <= MOST_ACTIVE:
-        raise Invalid(f"a read of activations returns 1 to {MOST_ACTIVE}, asked for {limit}")
+    if not 1 <= limit <= MAX_ACTIVE:
+        raise Invalid(f"a read of activations returns 1 to {MAX_ACTIVE}, asked for {limit}")
     return limit

@@ -50,7 +50,7 @@ _USE = np.dtype(
 #: `timestamptz_send` of minus infinity.
 _NEVER_USED = np.iinfo(np.int64).min
 #: The most memories for each request whose texts are read together with their uses, though only some of them are returned.
-MOST_CONTENTS = 128
+MAX_CONTENTS = 128
 
 
 #: The most memories of a small mind: the state of all of them is read at once, before candidates are known.
@@ -106,7 +106,7 @@ def read_state(*, sources: Halves, ids: Halves, requests: int) -> MemoryState:
             queries.MEMORY_STATE,
             sources=uuid_array(sources),
             ids=uuid_array(ids),
-            with_contents=len(ids) <= MOST_CONTENTS * requests,
+            with_contents=len(ids) <= MAX_CONTENTS * requests,
         )
     )
 

@@ -33,9 +33,9 @@ MEMORIES_PER_RECALL = 1_000
 #: The seconds within which recalls of a mind are counted together.
 _COUNTING_S = 600.0
 #: The most memories that one statement loads; other minds wait for the next recall.
-_MOST_LOADED = 10_000
+_MAX_LOADED = 10_000
 #: The most minds whose recalls are counted.
-_MOST_COUNTED = 10_000
+_MAX_COUNTED = 10_000
 #: Bytes of a memory besides its vector: columns, words and lookups.
 _BYTES_BESIDE_VECTOR = 400
 _MIB = 1024 * 1024
@@ -179,7 +179,7 @@ class MindCache:
         """Count the recalls of minds that are not cached; return the minds to load."""
         fitting = _budget() // (4 * settings.ARBOR_EMBEDDING_DIMENSION + _BYTES_BESIDE_VECTOR)
         wanted: list[UUID] = []
-        left = _MOST_LOADED
+        left = _MAX_LOADED
         now = time.monotonic()
         with self._lock:
             for agent_id, count in sorted(documents.items(), key=lambda item: item[1]):
@@ -196,7 +196,7 @@ class MindCache:
             recalls = _Recalls(since=now, count=0)
         recalls.count += 1
         self._recalls[key] = recalls
-        if len(self._recalls) > _MOST_COUNTED:
+        if len(self._recalls) > _MAX_COUNTED:
             self._recalls.popitem(last=False)
         return recalls.count
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 from apps.memories.services.store.queries import TERM_COUNTS
-from arbor.memory.activation import CAP, FLOOR, MOST_ACTIVATED, MOST_ACTIVE, MOST_FOR_CLUSTERS, SPREAD
+from arbor.memory.activation import CAP, FLOOR, MAX_ACTIVATED, MAX_ACTIVE, MAX_FOR_CLUSTERS, SPREAD
 from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
 from arbor.memory.neighborhood import HIGHEST_WEIGHT
 
@@ -45,16 +45,16 @@ SELECT 1 FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agen
 """
 
 # The most faded rows that one step deletes.
-_MOST_DELETED = 5_000
+_MAX_DELETED = 5_000
 
 # The number of related clusters whose names are read with an active cluster.
 RELATED_SHOWN = 3
 
 # The most half lives: beyond, PostgreSQL raises an underflow, and the activation is 0 long before.
-_MOST_HALF_LIVES = 64
+_MAX_HALF_LIVES = 64
 
 # Part: the activation at a time, as `arbor.memory.activation.level_after` computes it.
-_LEVEL = f"""a.level * 0.5 ^ least({_MOST_HALF_LIVES}, greatest(
+_LEVEL = f"""a.level * 0.5 ^ least({_MAX_HALF_LIVES}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
 
@@ -105,7 +105,7 @@ WITH recalled AS MATERIALIZED (
 )
 INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
 SELECT %(tenant)s, id, agent_id, least({CAP}, level), coalesce(%(now)s::timestamptz, now()) FROM ranked
-WHERE place <= {MOST_ACTIVATED} ORDER BY id
+WHERE place <= {MAX_ACTIVATED} ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
 """  # noqa: S608 (no external input)
 
@@ -113,7 +113,7 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} +
 _PRESENT = f"""
 SELECT memory_id, level FROM (
     SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MOST_ACTIVE}
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MAX_ACTIVE}
 ) latest WHERE level >= {FLOOR} ORDER BY level DESC, memory_id
 """  # noqa: S608
 
@@ -138,7 +138,7 @@ SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotio
     ) AS related
 FROM (
     SELECT m.cluster_id, sum(present.level * m.strength) AS activation, count(*) AS members
-    FROM ({_PRESENT} LIMIT {MOST_FOR_CLUSTERS}) present
+    FROM ({_PRESENT} LIMIT {MAX_FOR_CLUSTERS}) present
     JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
     GROUP BY m.cluster_id
 ) active JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = active.cluster_id
@@ -148,7 +148,7 @@ ORDER BY active.activation DESC, c.id LIMIT %(most_clusters)s
 # Find agents for a job run: those with faded or too many activations.
 AGENTS_WITH_FADED = f"""
 SELECT agent_id FROM memories_activation WHERE tenant_id = t.id
-GROUP BY agent_id HAVING count(*) > {MOST_ACTIVE} OR min(at) < now() - {{faded}}
+GROUP BY agent_id HAVING count(*) > {MAX_ACTIVE} OR min(at) < now() - {{faded}}
 """  # noqa: S608
 
 # Delete a bounded number of faded or excess activations whose rows nobody else has locked.
@@ -157,9 +157,9 @@ WITH faded AS MATERIALIZED (
     SELECT memory_id FROM memories_activation a
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND ({_LEVEL} < {FLOOR} OR memory_id NOT IN (
         SELECT memory_id FROM memories_activation a WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-        ORDER BY {_LEVEL} DESC, memory_id LIMIT {MOST_ACTIVE}
+        ORDER BY {_LEVEL} DESC, memory_id LIMIT {MAX_ACTIVE}
     ))
-    ORDER BY memory_id LIMIT {_MOST_DELETED} FOR UPDATE SKIP LOCKED
+    ORDER BY memory_id LIMIT {_MAX_DELETED} FOR UPDATE SKIP LOCKED
 )
 DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND a.memory_id = faded.memory_id
 """  # noqa: S608
@@ -267,7 +267,7 @@ CHANGED_MINDS = _READ.format(
 )
 
 # The number of clusters whose memories are compared, the nearest ones.
-_MOST_CLUSTERS = 20
+_MAX_CLUSTERS = 20
 
 # Compare a query with clusters and all memories. The memories are scanned in the index of the mind alone, as in recall.
 RESONANCES = f"""
@@ -280,7 +280,7 @@ WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZ
     SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS center FROM memories_cluster
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
         AND (SELECT vector FROM asked) IS NOT NULL
-    ORDER BY center DESC, id LIMIT {_MOST_CLUSTERS}
+    ORDER BY center DESC, id LIMIT {_MAX_CLUSTERS}
 ), nearest AS (
     SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
     JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id

@@ -43,7 +43,7 @@ from arbor.memory.recall.candidates import (
     microseconds,
     session_numbers,
 )
-from arbor.memory.recall.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
+from arbor.memory.recall.fusion import MAX_BESIDE, MEANING_BESIDE_WORDS, REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
@@ -51,7 +51,7 @@ from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 _MARGIN = 6
 #: The number of the sample's scores above the guess: with fewer, the guess is less reliable.
 _ABOVE = 16
-_LEAST_SAMPLE = 100
+_MIN_SAMPLE = 100
 
 _LAYOUT = np.dtype(
     [
@@ -174,14 +174,14 @@ def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
         timely=scan_queries.TIMELY if timed else "false",
         or_timely=scan_queries.OR_TIMELY if timed else "",
         reach=REACH,
-        most_beside=MOST_BESIDE,
+        most_beside=MAX_BESIDE,
     )
 
 
 def _guess(documents: int, max_seeds: int) -> tuple[float, int]:
     """Return the share of the memories to admit, and the size of the sample for the guess; a sample of 0 admits all."""
     share = _MARGIN * max_seeds / max(documents, 1)
-    return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
+    return (share, max(_MIN_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
 
 def _found(row: Sequence[Any], now: datetime) -> ScanResult:

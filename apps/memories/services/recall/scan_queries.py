@@ -5,9 +5,9 @@ from __future__ import annotations
 from arbor.memory.neighborhood import HIGHEST_WEIGHT
 from arbor.memory.recall.fusion import (
     DEVIATIONS,
-    LEAST_DEVIATION,
     MAX_ASSOCIATED_MEMORIES,
     MAX_ASSOCIATION_SOURCES,
+    MIN_DEVIATION,
 )
 
 # Part: the columns of a candidate, packed.
@@ -22,7 +22,7 @@ SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
 # `arbor.memory.recall.fusion`. The statement must define `best`, `background`, `chosen` and `found`.
 ASSOCIATIONS = f"""), association_source AS MATERIALIZED (
     SELECT id, fit FROM (
-        SELECT id, %(words)s::float8 * -coalesce(word_distance, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND distance IS NOT NULL
+        SELECT id, %(words)s::float8 * -coalesce(word_distance, 0) + %(meaning)s::float8 * CASE WHEN deviation > {MIN_DEVIATION} AND distance IS NOT NULL
             THEN least(1, greatest(0, -(distance + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
         FROM chosen JOIN best USING (id) CROSS JOIN background
     ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {MAX_ASSOCIATION_SOURCES}

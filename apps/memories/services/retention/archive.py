@@ -33,7 +33,7 @@ from arbor.memory.values import MemoryStatus, Retention
 from arbor.signals import SignalName, memory_data, signal
 
 #: The most memories of one call, so that transactions stay short and audit records can list all ids.
-MOST_AT_ONCE = 1_000
+MAX_AT_ONCE = 1_000
 REASON_LENGTH = 500
 #: Prefixes of actors that are persons: signed-in users, and users of the command line.
 _PERSONS = ("user:", "cli:")
@@ -57,7 +57,7 @@ def archive(
     """Archive memories in the open transaction; return how many were active.
 
     `restore` makes them active again. Writes one audit record for each agent, with the ids.
-    Raises NotFound for unknown ids, LimitReached for more than MOST_AT_ONCE, Invalid for a reason that is empty or too
+    Raises NotFound for unknown ids, LimitReached for more than MAX_AT_ONCE, Invalid for a reason that is empty or too
     long; nothing is written then.
     """
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ACTIVE)
@@ -154,8 +154,8 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
 
 
 def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
-    if len(set(memory_ids)) > MOST_AT_ONCE:
-        raise LimitReached(f"one call takes at most {MOST_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
+    if len(set(memory_ids)) > MAX_AT_ONCE:
+        raise LimitReached(f"one call takes at most {MAX_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
     if not 1 <= len(reason.strip()) <= REASON_LENGTH or "\0" in reason:
         raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters without NUL, got {len(reason)}")
     if not actor.strip():

@@ -30,8 +30,8 @@ from arbor.errors import LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.buffer import (
     CAPACITY,
-    LEAST_COSINE,
-    LEAST_WORD_SHARE,
+    MIN_COSINE,
+    MIN_WORD_SHARE,
     PROMOTION_ACCESSES,
     PROMOTION_IMPORTANCE,
     NewBufferItem,
@@ -133,8 +133,8 @@ class BufferSearch:
             "place": place,
             "agent": self.agent_id,
             "lexical": sparsevec_text(word_share_weights(self.text)),
-            "near": LEAST_COSINE,
-            "shared": LEAST_WORD_SHARE,
+            "near": MIN_COSINE,
+            "shared": MIN_WORD_SHARE,
             "most": self.limit,
             "counts": self.counts,
             "vector": compared["vector"],

@@ -20,7 +20,7 @@ from apps.audit.models import AuditAction
 from apps.memories.models import Memory, Mind
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.memories.services.retention import queries
-from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
+from apps.memories.services.retention.archive import MAX_AT_ONCE, archive
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.forgetting import (
@@ -37,9 +37,9 @@ from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 ACTOR = "system:maintenance"
 #: The most memories that one step archives.
-STEP = MOST_AT_ONCE
+STEP = MAX_AT_ONCE
 #: The most memories that a plan reads, and the characters that it shows of each.
-_MOST_PLANNED = 50_000
+_MAX_PLANNED = 50_000
 _GLIMPSE = 160
 
 
@@ -65,7 +65,7 @@ class ForgettingPlan:
     """The memories of one agent that the next runs of forgetting would archive."""
 
     agent_id: UUID
-    #: The agent's active memories, up to _MOST_PLANNED.
+    #: The agent's active memories, up to _MAX_PLANNED.
     active: int
     #: Expired first, then faded, trivial and crowded; the least important first.
     memories: tuple[PlannedArchival, ...]
@@ -107,7 +107,7 @@ def plan_forgetting(*, agent_id: UUID, limits: ForgettingPolicy | None = None) -
     Applies the rules in Python to all active memories, which is for requests of people, not for jobs.
     """
     limits = limits or forgetting_policy()
-    rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
+    rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MAX_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     forgotten: dict[UUID, ForgettingReason] = {}
     retained: defaultdict[MemoryType, list[tuple[UUID, ForgettableMemory]]] = defaultdict(list)
@@ -241,7 +241,7 @@ def _find_least(
     while excess > 0:
         reads_all = candidates >= active
         ids = _find(
-            queries.LEAST_IMPORTANT,
+            queries.MIN_IMPORTANT,
             agent_id,
             limits,
             type=kind.value,
@@ -266,7 +266,7 @@ def _rule_values(limits: ForgettingPolicy) -> dict[str, Any]:
     return {
         "boost": BOOST,
         "retained": RETAINED_PER_WEEK,
-        "most_weeks": queries.MOST_WEEKS,
+        "most_weeks": queries.MAX_WEEKS,
         "archive_below": limits.archive_below,
         "cleanup_below": limits.cleanup_below,
         "grace": limits.grace,

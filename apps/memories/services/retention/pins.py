@@ -21,7 +21,7 @@ from arbor.memory.values import MemoryStatus, Retention
 from arbor.signals import SignalName, signal
 
 #: The most pinned memories of one agent: quotas cannot archive them.
-MOST_PINS = 500
+MAX_PINS = 500
 REASON_LENGTH = 500
 
 
@@ -30,7 +30,7 @@ def pin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
 
     A pinned memory does not decay, has no expiry, and is archived by people only. `unpin` restores the values from before.
     Raises NotFound for unknown ids, Invalid for an archived memory or a reason that is too long, and LimitReached above
-    MOST_PINS; nothing is written then.
+    MAX_PINS; nothing is written then.
     """
     check_line("a reason", reason, REASON_LENGTH)
     rows = lock_memories(memory_ids)
@@ -103,15 +103,15 @@ def _pin_of(memory: Memory, actor: str) -> Pin:
 
 
 def _require_room(wanted: Mapping[UUID, Sequence[UUID]]) -> None:
-    """Raise LimitReached if an agent would have more than MOST_PINS."""
+    """Raise LimitReached if an agent would have more than MAX_PINS."""
     counts = (
         Pin.objects.filter(agent_id__in=list(wanted)).values("agent_id").annotate(pins=Count("memory_id"))
     )
     pins = dict(counts.values_list("agent_id", "pins"))
     for agent_id, ids in wanted.items():
-        if (total := pins.get(agent_id, 0) + len(ids)) > MOST_PINS:
+        if (total := pins.get(agent_id, 0) + len(ids)) > MAX_PINS:
             raise LimitReached(
-                f"an agent has at most {MOST_PINS} pinned memories, this would make {total}; unpin others first"
+                f"an agent has at most {MAX_PINS} pinned memories, this would make {total}; unpin others first"
             )
 
 

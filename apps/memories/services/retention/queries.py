@@ -9,7 +9,7 @@ from apps.tenants.packing import sql_literal
 from arbor.memory.buffer import PROMOTION_ACCESSES, PROMOTION_IMPORTANCE
 
 # The most weeks of decay, after which any importance is 0; with more, PostgreSQL's `power` would underflow.
-MOST_WEEKS = 10_000
+MAX_WEEKS = 10_000
 
 # Part: the weeks since a moment. `date_part` rather than `extract`, whose numeric arithmetic takes ten times as long.
 _WEEKS = "least(%(most_weeks)s, greatest(0, date_part('epoch', now() - {moment}) / 604800))"
@@ -68,7 +68,7 @@ ORDER BY importance, created_at, id LIMIT %(step)s
 # Find the least important memories of a type, reading only the first `candidates` by stored importance. Use only raises importance,
 # so a memory whose raised importance is at most the stored importance of the last candidate ranks before all memories that were not
 # read.
-LEAST_IMPORTANT = f"""
+MIN_IMPORTANT = f"""
 WITH least AS MATERIALIZED (
     SELECT tenant_id, id, type, importance, created_at FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND retention <> 'permanent'

@@ -21,7 +21,7 @@ from arbor.heartbeat.sources import own_source
 from arbor.ids import read_id, uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.trust import MOST_SOURCES, Evidence, Source, is_own_note
+from arbor.memory.trust import MAX_SOURCES, Evidence, Source, is_own_note
 from arbor.memory.values import MemoryStatus, MemoryType
 
 
@@ -77,7 +77,7 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     """Add a source to a fact, in the open transaction; return the fact's new trust. Three statements.
 
     Two sources with the same reference count as one. The trust never falls. Raises NotFound for a memory of another agent,
-    Invalid for a memory that is no fact, LimitReached for more than MOST_SOURCES.
+    Invalid for a memory that is no fact, LimitReached for more than MAX_SOURCES.
     """
     lock_minds([agent_id])
     memories = Memory.objects.filter(agent_id=agent_id, id=memory_id)
@@ -90,8 +90,8 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     fact = read_detail(MemoryType.SEMANTIC, written)
     assert isinstance(fact, SemanticDetail)
     known = {source.key for source in fact.sources}
-    if len(known) >= MOST_SOURCES and source.key not in known:
-        raise LimitReached(f"a fact has at most {MOST_SOURCES} sources; {memory_id} has them")
+    if len(known) >= MAX_SOURCES and source.key not in known:
+        raise LimitReached(f"a fact has at most {MAX_SOURCES} sources; {memory_id} has them")
     fact = fact.with_sources([source])
     # A first source does not lower the trust of a fact without sources.
     raised: float = max(trust, fact.trust)

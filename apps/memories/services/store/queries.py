@@ -48,7 +48,7 @@ LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s:
 
 # The most occurrences in the row of recent terms: PostgreSQL does not move the row's array out of line, and several transactions
 # add to it before its terms are counted.
-MOST_RECENT_TERMS = 384
+MAX_RECENT_TERMS = 384
 
 # Part: the number of an agent's memories with each of some terms: those counted, and those in the row of recent terms.
 TERM_COUNTS = """

@@ -33,7 +33,7 @@ from arbor.signals import Signal, SignalName, memory_data, signal
 
 #: The number of memories stored at once from which on an agent's quotas are checked soon. Fewer, such as a heartbeat's, wait for
 #: the daily check: a day of heartbeats stores a hundredth of the quota.
-_LEAST_GROWTH = 20
+_MIN_GROWTH = 20
 
 
 _ACTOR = "system:memories"
@@ -235,7 +235,7 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
 
 def _growth(stored: Mapping[UUID, int]) -> dict[str, Any]:
     """Return the values of MARK_GROWN for the numbers of new memories by agent."""
-    grown = sorted((agent_id, count) for agent_id, count in stored.items() if count >= _LEAST_GROWTH)
+    grown = sorted((agent_id, count) for agent_id, count in stored.items() if count >= _MIN_GROWTH)
     return {
         "grown_agents": [agent_id for agent_id, _ in grown],
         "grown": [count for _, count in grown],

@@ -18,7 +18,7 @@ from arbor.models.json_text import storable
 
 #: The longest text of a search in characters, and the most words of the text that are searched for.
 QUERY_LENGTH = 4_000
-_MOST_WORDS = 64
+_MAX_WORDS = 64
 MAX_LIMIT = 100
 
 
@@ -79,7 +79,7 @@ def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:
     words = [word for word in dict.fromkeys(words_of(text)) if len(word) > 1 and word not in STOP_WORDS]
     if not words:
         return []
-    rows = fetch(queries.FIND_CODE, agent=agent_id, words=words[:_MOST_WORDS], limit=limit)
+    rows = fetch(queries.FIND_CODE, agent=agent_id, words=words[:_MAX_WORDS], limit=limit)
     names = ("id", "language", "title", "code", "source", "created_at")
     return [
         CodeSnippet(tenant_id=current_tenant(), agent_id=agent_id, **dict(zip(names, row, strict=True)))

@@ -58,7 +58,7 @@ def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, Any
         "agent_numbers": numbers,
         "terms": terms,
         "changes": changes,
-        "most_recent": queries.MOST_RECENT_TERMS,
+        "most_recent": queries.MAX_RECENT_TERMS,
     }
 
 

@@ -16,8 +16,8 @@ _PASSAGE_LENGTH = 4_000
 _SUBJECT_LENGTH = 120
 #: Characters of all tools together, and the least and most of one.
 TOOLS_LENGTH = 8_000
-LEAST_SHOWN = 200
-MOST_SHOWN = 1_500
+MIN_SHOWN = 200
+MAX_SHOWN = 1_500
 
 _SKILLS = (
     "# Your skills\nInstructions for your work, from those who run you. They say how to work; what you may do, your boundaries and the"
@@ -59,7 +59,7 @@ def passages(passages: Sequence[PassageView], data: Data, search_faults: Sequenc
 def tools(offers: Iterable[ActionOffer], data: Data) -> str:
     """Render the descriptions and arguments of tools, which their servers wrote, as data."""
     offered = [offer for offer in offers if offer.tool is not None]
-    longest = min(max(TOOLS_LENGTH // max(len(offered), 1), LEAST_SHOWN), MOST_SHOWN)
+    longest = min(max(TOOLS_LENGTH // max(len(offered), 1), MIN_SHOWN), MAX_SHOWN)
     return data.section(_TOOLS, (_tool(offer, longest) for offer in offered))
 
 

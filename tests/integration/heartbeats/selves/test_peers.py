@@ -121,7 +121,7 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
 def test_the_oldest_peer_without_interactions_is_deleted_first(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "MOST_PEERS", 3)
+    monkeypatch.setattr(peers, "MAX_PEERS", 3)
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
         for place, (name, interactions) in enumerate({"Old": 0, "Friend": 4, "Late": 0}.items()):

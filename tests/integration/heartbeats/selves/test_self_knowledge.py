@@ -12,7 +12,7 @@ from apps.selves.services.history import versions_of
 from apps.selves.services.proposals import accept
 from apps.selves.services.rollback import roll_back
 from apps.tenants.scope import tenant_transaction
-from arbor.selves.tendencies import LEAST_SIGNS
+from arbor.selves.tendencies import MIN_SIGNS
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import (
     HeartbeatRunner,
@@ -47,7 +47,7 @@ def chat_system(agent: Agent, scripted: Script) -> str:
 def test_a_repeated_experience_becomes_a_trait_until_rolled_back(
     heartbeats: HeartbeatRunner, agent: Agent, scripted: Script
 ) -> None:
-    for heartbeat in range(LEAST_SIGNS // 4):
+    for heartbeat in range(MIN_SIGNS // 4):
         gauges = range(heartbeat * 4, heartbeat * 4 + 4)
         insights = [f"Gauge {gauge} reads low after rain from bay {gauge + 40}." for gauge in gauges]
         heartbeats.run(reply_of(actions=[action_of("reflect", insight=text) for text in insights]))

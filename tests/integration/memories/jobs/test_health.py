@@ -111,7 +111,7 @@ def test_the_limits_are_settings(mind: Agent, settings: Any) -> None:
 
 
 def test_counting_is_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health_module, "MOST_COUNTED", 4)
+    monkeypatch.setattr(health_module, "MAX_COUNTED", 4)
     store_memories(mind, 9)
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 4
 

@@ -23,7 +23,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
-from arbor.memory.activation import MOST_ACTIVATED, initial_levels, level_after, spread
+from arbor.memory.activation import MAX_ACTIVATED, initial_levels, level_after, spread
 from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.memories.chosen_vectors import (
     clustered_vectors,
@@ -278,7 +278,7 @@ def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Age
 def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raised = queries.RAISE_ACTIVATIONS.replace(f"<= {MOST_ACTIVATED}", "<= 2")
+    raised = queries.RAISE_ACTIVATIONS.replace(f"<= {MAX_ACTIVATED}", "<= 2")
     monkeypatch.setattr(queries, "RAISE_ACTIVATIONS", raised)
     both = {agent.id: store_with_vectors(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):

@@ -21,7 +21,7 @@ from apps.memories.models import (
 )
 from apps.memories.services.recall.activation import record_recall
 from apps.memories.services.recall.recaller import recall
-from apps.memories.services.retention.archive import MOST_AT_ONCE, archive, purge, restore
+from apps.memories.services.retention.archive import MAX_AT_ONCE, archive, purge, restore
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
@@ -204,7 +204,7 @@ def test_an_act_with_an_invalid_reason_or_too_many_ids_is_refused(
         ([soup], " ", Invalid),
         ([soup], "why\0", Invalid),
         ([soup], "x" * 501, Invalid),
-        ([uuid4() for _ in range(MOST_AT_ONCE + 1)], "too many", LimitReached),
+        ([uuid4() for _ in range(MAX_AT_ONCE + 1)], "too many", LimitReached),
     ]
     for ids, reason, error in wrong:
         with pytest.raises(error), tenant_transaction(mind.tenant_id):

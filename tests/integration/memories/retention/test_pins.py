@@ -20,7 +20,7 @@ from apps.memories.services.retention.forgetting import (
     expire_memories,
     fade_memories,
 )
-from apps.memories.services.retention.pins import MOST_PINS, pin, unpin
+from apps.memories.services.retention.pins import MAX_PINS, pin, unpin
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import revise
 from apps.tenants.scope import tenant_transaction
@@ -167,8 +167,8 @@ def test_a_revision_of_a_pinned_memory_is_pinned(mind: Agent) -> None:
 def test_pins_are_limited_and_unknown_memories_refused(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MOST_PINS == 500
-    monkeypatch.setattr(pins, "MOST_PINS", 2)
+    assert MAX_PINS == 500
+    monkeypatch.setattr(pins, "MAX_PINS", 2)
     ids = store_memories(mind, *(a_memory(f"Stone {number}.") for number in range(3)))
     act(mind, pin, *ids[:2])
     with tenant_transaction(mind.tenant_id):

@@ -22,7 +22,7 @@ from arbor.memory.details import (
     StrategicDetail,
     read_detail,
 )
-from arbor.memory.trust import MOST_SOURCES, Source
+from arbor.memory.trust import MAX_SOURCES, Source
 from arbor.memory.values import MemoryType
 from tests.integration.memories.conftest import NOON, memories_of
 from tests.integration.memories.creation import (
@@ -249,7 +249,7 @@ def test_only_a_known_fact_with_room_accepts_a_source(mind: Agent, other_mind: A
     full = create_semantic_memory(
         **ids_of(mind),
         content="Rain is wet.",
-        sources=[a_source(str(number), 0.01) for number in range(MOST_SOURCES)],
+        sources=[a_source(str(number), 0.01) for number in range(MAX_SOURCES)],
     )
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(Invalid, match="only a semantic memory has sources"):

@@ -40,7 +40,7 @@ def test_terms_of_few_memories_wait_in_one_row(mind: Agent) -> None:
 
 
 def test_many_recent_terms_are_counted(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "MOST_RECENT_TERMS", 8)
+    monkeypatch.setattr(queries, "MAX_RECENT_TERMS", 8)
     remember_all(mind, "The harbour is closed.", "The harbour is open.", "The harbour is full of boats.")
     assert (counted_terms(mind) > 0, recent_terms(mind)) == (True, [])
     remember_all(mind, "Boats.")
@@ -77,7 +77,7 @@ def test_a_restored_memory_waits_to_be_counted(mind: Agent) -> None:
 
 
 def test_memories_stored_at_once_are_all_counted(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "MOST_RECENT_TERMS", 12)
+    monkeypatch.setattr(queries, "MAX_RECENT_TERMS", 12)
     at_once(
         lambda number: remember_all(mind, f"Boat {number} is late.", f"Boat {number} is here."), writers=4
     )
@@ -88,7 +88,7 @@ def test_agents_of_one_statement_are_counted_apart(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Store for two agents together: one agent's terms are counted, the other's wait."""
-    monkeypatch.setattr(queries, "MOST_RECENT_TERMS", 8)
+    monkeypatch.setattr(queries, "MAX_RECENT_TERMS", 8)
     remember_all(mind, "The harbour is closed.", "The harbour is open.")
     with tenant_transaction(mind.tenant_id):
         writer = MemoryWriter()

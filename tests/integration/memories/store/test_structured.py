@@ -64,7 +64,7 @@ def test_a_recalled_procedure_has_steps_and_outcomes(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Read the texts together with the state of a small mind, and in a statement of their own."""
-    monkeypatch.setattr(cached_recall, "MOST_CONTENTS", most)
+    monkeypatch.setattr(cached_recall, "MAX_CONTENTS", most)
     memory_id = store_procedure(mind)
     assert find(mind, "lay up the boat")[0].details == (
         "steps: 1. Drain the bilge; 2. Grease the winch",

@@ -11,7 +11,7 @@ from arbor.heartbeat.prompts import token_shares
 from arbor.heartbeat.prompts.fitting import fit
 from arbor.heartbeat.prompts.prompt import build_prompt, render
 from arbor.heartbeat.prompts.reductions import SHEDS
-from arbor.heartbeat.prompts.token_shares import LEAST_SCALE, SHARES, PromptSide, shares, side_of
+from arbor.heartbeat.prompts.token_shares import MIN_SCALE, SHARES, PromptSide, shares, side_of
 from arbor.heartbeat.situation import (
     ClusterView,
     Environment,
@@ -51,7 +51,7 @@ def side_tokens(texts: dict[str, str], side: PromptSide) -> int:
         (8_192, 2_000, 4_096, 4_144 / 5_000),
         (8_192, 2_000, 512, 1.0),
         (4_096, 2_000, 4_096, 1_072 / 5_000),
-        (2_048, 2_000, 4_096, LEAST_SCALE),
+        (2_048, 2_000, 4_096, MIN_SCALE),
     ],
 )
 def test_a_small_window_makes_every_share_smaller(

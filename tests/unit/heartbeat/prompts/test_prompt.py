@@ -25,7 +25,7 @@ from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.views import PeerView, ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.models.token_estimates import estimate_tokens
-from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
+from arbor.selves.proposals import MIN_INSIGHT, ProposalKind
 from tests.unit.heartbeat.builders import (
     CHARACTER,
     NONCE,
@@ -132,7 +132,7 @@ def test_actions_notes_and_goal_updates_have_the_same_limit() -> None:
 
 def test_the_format_states_the_requirements_of_an_insight() -> None:
     assert (
-        f"at most {MOST['identity_insights']}, confidence {LEAST_INSIGHT} or more"
+        f"at most {MOST['identity_insights']}, confidence {MIN_INSIGHT} or more"
         in (FURTHER_FORMAT["identity_insights"])
     )
     assert "at least one memory id as evidence" in FURTHER_FORMAT["identity_insights"]

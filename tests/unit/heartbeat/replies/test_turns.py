@@ -11,7 +11,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.replies.reply import MemoryNote, ProposedGoal, Reply
 from arbor.heartbeat.replies.turns import (
     BROUGHT_LENGTH,
-    LEAST_BROUGHT,
+    MIN_BROUGHT,
     follow_up_text,
     goes_on,
     merge_replies,
@@ -98,8 +98,8 @@ def test_results_stay_inside_data_blocks_and_are_truncated() -> None:
     [
         (BROUGHT_LENGTH, 9_000, 6_000),
         (10_000, 4_000, 6_000),
-        (6_400, LEAST_BROUGHT, 5_900),
-        (0, LEAST_BROUGHT, LEAST_BROUGHT),
+        (6_400, MIN_BROUGHT, 5_900),
+        (0, MIN_BROUGHT, MIN_BROUGHT),
     ],
 )
 def test_passages_are_shed_first(search: str, room: int, passages: int, recalled: int) -> None:

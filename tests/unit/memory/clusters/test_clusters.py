@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.memory.clusters.clusters import (
-    LEAST_COSINE,
-    MOST_CLUSTERS_OF_MEMORY,
+    MAX_CLUSTERS_OF_MEMORY,
+    MIN_COSINE,
     ClusterResonance,
     ClusterValue,
     Cosines,
@@ -77,7 +77,7 @@ def test_mean_and_deviation_of_cosines_are_those_of_all_pairs(seed: int, count: 
     [
         (0.15, 0.12, 3.5, 0.57),
         (0.75, 0.04, 3.5, 0.875),
-        (0.0, 0.01, 3.5, LEAST_COSINE),
+        (0.0, 0.01, 3.5, MIN_COSINE),
         (0.2, 0.2, 3.5, 0.6),
         (1.0, 0.0, 3.5, 1.0),
     ],
@@ -118,7 +118,7 @@ def test_a_memory_joins_at_most_three_near_clusters(seed: int) -> None:
     for strengths, near in zip(assign(rows, centers, least=0.4), cosines, strict=True):
         best = [
             column
-            for column in np.argsort(-near, kind="stable")[:MOST_CLUSTERS_OF_MEMORY]
+            for column in np.argsort(-near, kind="stable")[:MAX_CLUSTERS_OF_MEMORY]
             if near[column] >= 0.4
         ]
         assert set(np.flatnonzero(strengths)) == set(best)
@@ -165,7 +165,7 @@ def test_clusters_have_three_members_or_more(seed: int) -> None:
         assert np.linalg.norm(cluster.centroid) == pytest.approx(1, abs=1e-5)
         for memory_id in cluster.members:
             count[memory_id] = count.get(memory_id, 0) + 1
-    assert all(number <= MOST_CLUSTERS_OF_MEMORY for number in count.values())
+    assert all(number <= MAX_CLUSTERS_OF_MEMORY for number in count.values())
 
 
 def test_groups_become_clusters_and_outliers_stay_out() -> None:

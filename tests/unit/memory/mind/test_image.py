@@ -58,7 +58,7 @@ def random_memory(chance: random.Random, number: int) -> dict[str, Any]:
 def test_changes_in_any_order_end_in_the_same_image(
     seed: int, least_merged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_module, "_LEAST_MERGED", least_merged)
+    monkeypatch.setattr(image_module, "_MIN_MERGED", least_merged)
     chance = random.Random(seed)
     memories = {number: random_memory(chance, number) for number in range(1, 20)}
     image = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
@@ -81,7 +81,7 @@ def test_changes_in_any_order_end_in_the_same_image(
 
 
 def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_module, "_LEAST_MERGED", 2)
+    monkeypatch.setattr(image_module, "_MIN_MERGED", 2)
     chance = random.Random(1)
     memories = [random_memory(chance, number) for number in range(1, 9)]
     image = MindImage.of(rows(*memories), dimension=DIMENSION)

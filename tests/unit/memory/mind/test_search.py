@@ -13,7 +13,7 @@ from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.search import Associations, MindSearch, choose_by_fit, complete_candidates
 from arbor.memory.recall.candidates import Candidates, Links, id_halves, ids_of_halves
-from arbor.memory.recall.fusion import MAX_ASSOCIATED_MEMORIES, MOST_BESIDE, SEEDS
+from arbor.memory.recall.fusion import MAX_ASSOCIATED_MEMORIES, MAX_BESIDE, SEEDS
 from arbor.memory.recall.recall_request import ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.timespan import mentioned_span
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS
@@ -84,8 +84,8 @@ def test_turns_beside_a_chosen_one_are_candidates_too() -> None:
 
 
 def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
-    crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MOST_BESIDE)]
-    assert len(candidate_ids(search(matching(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
+    crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MAX_BESIDE)]
+    assert len(candidate_ids(search(matching(1, session="talk", position=0), *crowd))) <= 1 + MAX_BESIDE
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MOST_FACTS, STATED_CONFIDENCE, facts_in
+from arbor.memory.text.facts import ASKED_CONFIDENCE, FACT_LENGTH, MAX_FACTS, STATED_CONFIDENCE, facts_in
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_facts_of_one_utterance_are_limited_and_each_is_once() -> None:
     utterance = "I live in Graz. I live in Graz! I speak Welsh. I own a boat. I play chess."
     found = [fact.text for fact in facts_in(utterance, speaker="Boris")]
     assert found == ["Boris lives in Graz.", "Boris speaks Welsh.", "Boris owns a boat."]
-    assert len(found) == MOST_FACTS
+    assert len(found) == MAX_FACTS
     assert facts_in("My dogs are nice.", speaker="Boris")[0].text == "Boris' dogs are nice."
     assert facts_in(f"I own {'very ' * 80}much.", speaker="Boris") == []
 
@@ -82,5 +82,5 @@ def test_facts_of_one_utterance_are_limited_and_each_is_once() -> None:
 @given(st.text(max_size=600), st.text(min_size=1, max_size=30))
 def test_any_text_gives_few_short_facts(utterance: str, speaker: str) -> None:
     found = facts_in(f"My cat is {utterance}", speaker=speaker) + facts_in(utterance, speaker=speaker)
-    assert len(found) <= 2 * MOST_FACTS
+    assert len(found) <= 2 * MAX_FACTS
     assert all(1 <= len(fact.text) <= FACT_LENGTH and fact.text == fact.text.strip() for fact in found)
