@@ -10,9 +10,9 @@ from django.core.wsgi import get_wsgi_application
 
 from tests.acceptance.console_server import served
 from tests.acceptance.local_model import local_model_server
-from tests.integration.conftest import cleaner, database, django_db_setup, emptier, postgres, tenant
+from tests.integration.conftest import database, django_db_setup, emptier, postgres, superuser, tenant
 
-__all__ = ["cleaner", "database", "django_db_setup", "emptier", "local_model_server", "postgres", "tenant"]
+__all__ = ["database", "django_db_setup", "emptier", "local_model_server", "postgres", "superuser", "tenant"]
 
 #: Whole files are distributed to the workers in this order: the longest first, so that all workers end together.
 LONGEST_FIRST = (

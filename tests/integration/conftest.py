@@ -70,16 +70,16 @@ def unprepared() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cleaner(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
+def superuser(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
     """Return a session of the superuser."""
     with psycopg.connect(postgres.superuser_url, autocommit=True) as session:
         yield session
 
 
 @pytest.fixture(scope="session")
-def emptier(cleaner: psycopg.Connection[Any]) -> DatabaseCleaner:
+def emptier(superuser: psycopg.Connection[Any]) -> DatabaseCleaner:
     """Return the service that empties the database."""
-    return DatabaseCleaner(cleaner)
+    return DatabaseCleaner(superuser)
 
 
 @pytest.fixture

@@ -45,11 +45,11 @@ LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
 
 
 def test_rows_behind_an_open_transaction_wait_for_a_seal(
-    tenant: Tenant, cleaner: psycopg.Connection[Any]
+    tenant: Tenant, superuser: psycopg.Connection[Any]
 ) -> None:
     record_acts(tenant, "first")
     seal()
-    with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
+    with psycopg.connect(superuser.info.dsn, password=superuser.info.password) as slow:
         slow.execute("SELECT pg_current_xact_id()")
         record_acts(tenant, "second")
         assert seal() == 0
@@ -61,14 +61,14 @@ def test_rows_behind_an_open_transaction_wait_for_a_seal(
 
 
 def test_an_export_leaves_no_gap_that_a_later_commit_fills(
-    tenant: Tenant, cleaner: psycopg.Connection[Any]
+    tenant: Tenant, superuser: psycopg.Connection[Any]
 ) -> None:
     def exported() -> list[str]:
         lines = "".join(export_audit(tenant.id, wanted=AuditFilter(), actor="user:nora")).splitlines()
         return [json.loads(line)["message"] for line in lines]
 
     record_acts(tenant, "first")
-    with psycopg.connect(cleaner.info.dsn, password=cleaner.info.password) as slow:
+    with psycopg.connect(superuser.info.dsn, password=superuser.info.password) as slow:
         slow.execute(
             "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail)"
             " VALUES (%s, %s, now(), 'denied', 'user:slow', 'slow', '{}')",
@@ -100,7 +100,7 @@ def test_a_chain_that_another_process_seals_is_skipped(tenant: Tenant, system_ke
 
 
 def test_each_ended_heartbeat_joins_the_chain(
-    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], cleaner: psycopg.Connection[Any]
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], superuser: psycopg.Connection[Any]
 ) -> None:
     scripted(REST, repeat=True)
     heartbeat = run_heartbeat(fleet, agent)
@@ -111,10 +111,10 @@ def test_each_ended_heartbeat_joins_the_chain(
     head = AuditChain(tenant_id=tenant.id).head()
     assert head is not None
     assert head.header.cursor
-    cleaner.execute("UPDATE heartbeats_heartbeat SET narrative = 'all was well'")
+    superuser.execute("UPDATE heartbeats_heartbeat SET narrative = 'all was well'")
     fault = first_fault(tenant)
     assert (fault.kind, fault.row, fault.id) == (FaultKind.ROW_CHANGED, RowKind.HEARTBEAT, heartbeat.id)
-    cleaner.execute("DELETE FROM heartbeats_heartbeat")
+    superuser.execute("DELETE FROM heartbeats_heartbeat")
     assert first_fault(tenant).kind is FaultKind.ROW_MISSING
 
 
@@ -147,12 +147,12 @@ def test_the_heartbeats_of_a_destroyed_agent_are_explained(
 
 
 def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
-    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], cleaner: psycopg.Connection[Any]
+    agent: Agent, tenant: Tenant, fleet: Any, scripted: Callable[..., Any], superuser: psycopg.Connection[Any]
 ) -> None:
     scripted(REST, repeat=True)
     heartbeat = run_heartbeat(fleet, agent)
     seal()
-    cleaner.execute("DELETE FROM heartbeats_heartbeat")
+    superuser.execute("DELETE FROM heartbeats_heartbeat")
     head = AuditChain(tenant_id=tenant.id).head()
     assert head is not None
     with tenant_transaction(tenant.id):
@@ -161,7 +161,7 @@ def test_a_sealed_destruction_explains_heartbeats_of_the_agent(
         )
     assert verify_tenant(tenant).aged_unsealed == 1
     # Moved below a seal that is older than the record, the record explains nothing.
-    cleaner.execute(
+    superuser.execute(
         "UPDATE audit_auditevent SET position = %s WHERE message = 'x'", [head.header.position - 1]
     )
     report = verify_tenant(tenant)
@@ -192,7 +192,7 @@ def test_a_deletion_during_a_verification_is_no_fault(
 
 
 def test_recorded_deletions_explain_heartbeats_current_ages_do_not(
-    agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, cleaner: psycopg.Connection[Any]
+    agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, superuser: psycopg.Connection[Any]
 ) -> None:
     ages = settings.ARBOR_HISTORY_AGES
     old, young = _heartbeats_of_days_ago(agent, 20, 2), _heartbeats_of_days_ago(agent, 5, RETAINED_HEARTBEATS)
@@ -210,18 +210,18 @@ def test_recorded_deletions_explain_heartbeats_current_ages_do_not(
     settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: None}
     report = verify_tenant(tenant)
     assert (report.aged, report.fault_count) == (len(old), 0)
-    cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE id = %s", [young[0]])
+    superuser.execute("DELETE FROM heartbeats_heartbeat WHERE id = %s", [young[0]])
     settings.ARBOR_HISTORY_AGES = ages | {Record.HEARTBEATS: timedelta(days=1)}
     fault = first_fault(tenant)
     assert (fault.kind, fault.id) == (FaultKind.ROW_MISSING, young[0])
 
 
 def test_records_deleted_by_age_leave_a_chain_that_verifies(
-    tenant: Tenant, cleaner: psycopg.Connection[Any]
+    tenant: Tenant, superuser: psycopg.Connection[Any]
 ) -> None:
-    old = _old_records(tenant, 3, cleaner)
+    old = _old_records(tenant, 3, superuser)
     seal(LONG_AGO + timedelta(minutes=10))
-    cleaner.execute("UPDATE audit_sealedblock SET at = now()")  # the digests are as young as the test
+    superuser.execute("UPDATE audit_sealedblock SET at = now()")  # the digests are as young as the test
     record_acts(tenant, "young")
     seal()
     assert verify_tenant(tenant).events == 4
@@ -230,14 +230,14 @@ def test_records_deleted_by_age_leave_a_chain_that_verifies(
     report = verify_tenant(tenant)
     assert (report.aged, report.fault_count) == (3, 0)
     # A young record is not explained by a deletion by age.
-    cleaner.execute("DELETE FROM audit_auditevent WHERE message = 'young'")
+    superuser.execute("DELETE FROM audit_auditevent WHERE message = 'young'")
     fault = first_fault(tenant)
     assert fault.kind is FaultKind.ROW_MISSING
     assert fault.id not in old
 
 
-def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
-    _old_records(tenant, 2, cleaner)
+def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, superuser: psycopg.Connection[Any]) -> None:
+    _old_records(tenant, 2, superuser)
     seal(LONG_AGO + timedelta(minutes=10))
     sweep_history()
     seal()
@@ -263,7 +263,7 @@ def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
     return ids
 
 
-def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -> list[UUID]:
+def _old_records(tenant: Tenant, count: int, superuser: psycopg.Connection[Any]) -> list[UUID]:
     """Record acts of long ago, with ids of their time."""
     times = [LONG_AGO + timedelta(minutes=number) for number in range(count)]
     with tenant_transaction(tenant.id):
@@ -278,15 +278,15 @@ def _old_records(tenant: Tenant, count: int, cleaner: psycopg.Connection[Any]) -
             for number, at in enumerate(times)
         )
     for at, row in zip(times, rows, strict=True):
-        cleaner.execute("UPDATE audit_auditevent SET at = %s WHERE id = %s", [at, row.id])
+        superuser.execute("UPDATE audit_auditevent SET at = %s WHERE id = %s", [at, row.id])
     return [row.id for row in rows]
 
 
-def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
-    cleaner.execute(functions_from(10_000_000))
+def test_positions_continue_after_a_restore(tenant: Tenant, superuser: psycopg.Connection[Any]) -> None:
+    superuser.execute(functions_from(10_000_000))
     record_acts(tenant, "before")
     seal()
-    cleaner.execute(functions_from(0))
+    superuser.execute(functions_from(0))
     try:
         assert continue_audit_positions()
         record_acts(tenant, "after")
@@ -296,7 +296,7 @@ def test_positions_continue_after_a_restore(tenant: Tenant, cleaner: psycopg.Con
         assert verify_tenant(tenant).fault_count == verify_audit(AuditChain()).fault_count == 0
         assert verify_tenant(tenant).unsealed_events == 0
     finally:
-        cleaner.execute(functions_from(0))
+        superuser.execute(functions_from(0))
 
 
 def test_sealing_costs_few_statements(

@@ -72,40 +72,40 @@ def test_a_chain_that_nobody_touched_verifies(tenant: Tenant, sealed: AuditChain
     ],
 )  # fmt: skip
 def test_a_superuser_who_tampers_is_found(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser, change: str, kind: FaultKind, number: int
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser, change: str, kind: FaultKind, number: int
 ) -> None:
-    cleaner.execute("SET session_replication_role = replica")
-    cleaner.execute(change.format(t=_EVENTS))
-    cleaner.execute("RESET session_replication_role")
+    superuser.execute("SET session_replication_role = replica")
+    superuser.execute(change.format(t=_EVENTS))
+    superuser.execute("RESET session_replication_role")
     fault = first_fault(tenant)
     assert (fault.kind, fault.number) == (kind, number)
 
 
 def test_a_seal_signed_by_another_key_is_found(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
-    cleaner.execute(f"UPDATE {_EVENTS} SET message = 'never done' WHERE message = 'act 6'")
-    delete_seal(cleaner, 3)
+    superuser.execute(f"UPDATE {_EVENTS} SET message = 'never done' WHERE message = 'act 6'")
+    delete_seal(superuser, 3)
     seal()
     # Whoever has the key can seal the end anew: only an exported head shows that.
     assert verify_tenant(tenant).fault_count == 0
     head = sealed.head()
     assert head is not None
     forged = sign(generate_key_pair().private, head.header.signed_bytes)
-    cleaner.execute("UPDATE audit_auditseal SET signature = %s WHERE number = 3", [forged])
+    superuser.execute("UPDATE audit_auditseal SET signature = %s WHERE number = 3", [forged])
     fault = first_fault(tenant)
     assert (fault.kind, fault.number) == (FaultKind.SEAL_FORGED, 3)
 
 
 def test_an_exported_head_shows_that_the_end_was_replaced(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
     head = sealed.head()
     assert head is not None
     exported = {head.header.number: head.digest.hex()}
     assert verify_tenant(tenant, heads=exported).fault_count == 0
-    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 6'")
-    delete_seal(cleaner, 3)
+    superuser.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 6'")
+    delete_seal(superuser, 3)
     fault = verify_tenant(tenant, heads=exported).broken_at
     assert fault is not None
     assert fault.kind is FaultKind.HEAD_REPLACED
@@ -116,9 +116,9 @@ def test_an_exported_head_shows_that_the_end_was_replaced(
     assert (fault.kind, fault.number) == (FaultKind.HEAD_REPLACED, 3)
 
 
-def insert_deletion(cleaner: Superuser, chain: AuditChain, detail: str, position: str) -> None:
+def insert_deletion(superuser: Superuser, chain: AuditChain, detail: str, position: str) -> None:
     """Add the record of a deletion as a superuser, at a position below or after the last seal."""
-    cleaner.execute(
+    superuser.execute(
         "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail, agent_id, position)"
         f" SELECT tenant_id, gen_random_uuid(), at + interval '400 days', 'audit.deleted', 'user:eve', 'gone', %s, gen_random_uuid(), {position}"
         " FROM audit_auditevent WHERE tenant_id = %s AND message = 'act 6'",
@@ -135,36 +135,36 @@ ALL_RECORDS = '{"rows": "audit", "until": "2999-01-01T00:00:00+00:00"}'
 
 
 def test_a_deletion_that_was_added_under_a_seal_explains_nothing(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
-    insert_deletion(cleaner, sealed, ALL_RECORDS, "position - 1")
-    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    insert_deletion(superuser, sealed, ALL_RECORDS, "position - 1")
+    superuser.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     report = check_later(tenant)
     assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_ADDED]
     assert (report.aged, report.aged_unsealed) == (0, 0)
 
 
 def test_a_deletion_whose_record_was_changed_explains_nothing(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
     insert_deletion(
-        cleaner,
+        superuser,
         sealed,
         '{"rows": "audit", "until": "1999-01-01T00:00:00+00:00"}',
         "position + 1",
     )
     seal()
-    cleaner.execute(f"UPDATE {_EVENTS} SET detail = %s WHERE message = 'gone'", [ALL_RECORDS])
-    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    superuser.execute(f"UPDATE {_EVENTS} SET detail = %s WHERE message = 'gone'", [ALL_RECORDS])
+    superuser.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     report = check_later(tenant)
     assert [fault.kind for fault in report.faults] == [FaultKind.ROW_MISSING, FaultKind.ROW_CHANGED]
 
 
 def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
-    insert_deletion(cleaner, sealed, ALL_RECORDS, "position + 1")
-    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    insert_deletion(superuser, sealed, ALL_RECORDS, "position + 1")
+    superuser.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     report = check_later(tenant)
     assert (report.fault_count, report.aged, report.aged_unsealed) == (0, 1, 1)
     assert report.as_json()["aged_unsealed"] == 1
@@ -174,30 +174,30 @@ def test_a_deletion_that_is_not_sealed_yet_is_reported_as_such(
 
 
 def test_a_deletion_that_is_never_sealed_explains_nothing(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
-    insert_deletion(cleaner, sealed, ALL_RECORDS, "position + 1000000000")
-    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    insert_deletion(superuser, sealed, ALL_RECORDS, "position + 1000000000")
+    superuser.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     assert [fault.kind for fault in check_later(tenant).faults] == [FaultKind.ROW_MISSING]
 
 
 def test_a_deletion_of_the_future_explains_no_young_rows(
-    tenant: Tenant, sealed: AuditChain, cleaner: Superuser
+    tenant: Tenant, sealed: AuditChain, superuser: Superuser
 ) -> None:
-    insert_deletion(cleaner, sealed, ALL_RECORDS, "position + 1")
+    insert_deletion(superuser, sealed, ALL_RECORDS, "position + 1")
     seal()
-    cleaner.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
+    superuser.execute(f"DELETE FROM {_EVENTS} WHERE message = 'act 1'")
     assert [fault.kind for fault in verify_tenant(tenant).faults] == [FaultKind.ROW_MISSING]
     assert check_later(tenant).fault_count == 0
 
 
-def test_records_of_the_installation_are_sealed_too(tenant: Tenant, cleaner: Superuser) -> None:
+def test_records_of_the_installation_are_sealed_too(tenant: Tenant, superuser: Superuser) -> None:
     record_platform_act("act 1")
     seal()
     report = verify_audit(AuditChain())
     assert report.events >= 1
     assert report.fault_count == 0
-    cleaner.execute("UPDATE audit_platformevent SET actor = 'user:eve'")
+    superuser.execute("UPDATE audit_platformevent SET actor = 'user:eve'")
     fault = verify_audit(AuditChain()).broken_at
     assert fault is not None
     assert fault.kind is FaultKind.ROW_CHANGED

@@ -72,7 +72,7 @@ def slots(
     fleet: Fleet,
     scripted: Callable[..., ScriptedModel],
     settings: Any,
-    cleaner: psycopg.Connection[Any],
+    superuser: psycopg.Connection[Any],
 ) -> list[Slot]:
     """Return the two slots of an agent that completed a heartbeat and sent a message at each."""
     settings.ARBOR_CONTACT_LIMITS = ContactLimits(cooldown=ContactLimits().cooldown * 0)
@@ -81,47 +81,47 @@ def slots(
         make_due(agent)
         fleet.dispatch()
         fleet.run()
-    slots: list[tuple[UUID, datetime]] = cleaner.execute(
+    slots: list[tuple[UUID, datetime]] = superuser.execute(
         "SELECT agent_id, slot_at FROM heartbeats_heartbeat WHERE status = 'done'"
     ).fetchall()
     assert len(slots) == 2
-    assert cleaner.execute("SELECT count(*) FROM contacts_outboxmessage").fetchone() == (2,)
+    assert superuser.execute("SELECT count(*) FROM contacts_outboxmessage").fetchone() == (2,)
     return slots
 
 
-def faults(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> set[str]:
-    return {name for counts in audit(cleaner, slots).values() for name, count in counts.items() if count}
+def faults(superuser: psycopg.Connection[Any], slots: list[Slot]) -> set[str]:
+    return {name for counts in audit(superuser, slots).values() for name, count in counts.items() if count}
 
 
-def test_an_intact_fleet_has_no_faults(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
-    assert faults(cleaner, slots) == set()
+def test_an_intact_fleet_has_no_faults(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
+    assert faults(superuser, slots) == set()
 
 
 @pytest.mark.parametrize("name", [check.name for check in CHECKS])
-def test_each_check_finds_its_fault(name: str, cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
-    cleaner.execute(FAULTS[name])
-    assert name in faults(cleaner, slots)
+def test_each_check_finds_its_fault(name: str, superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
+    superuser.execute(FAULTS[name])
+    assert name in faults(superuser, slots)
 
 
-def test_a_slot_without_a_heartbeat_is_lost(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
+def test_a_slot_without_a_heartbeat_is_lost(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
     _, slot_at = slots[0]
-    cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE slot_at = %s", [slot_at])
-    assert audit(cleaner, slots)[Fault.LOST]["slots without a heartbeat"] == 1
-    assert audit(cleaner, [])[Fault.LOST]["slots without a heartbeat"] == 0
+    superuser.execute("DELETE FROM heartbeats_heartbeat WHERE slot_at = %s", [slot_at])
+    assert audit(superuser, slots)[Fault.LOST]["slots without a heartbeat"] == 1
+    assert audit(superuser, [])[Fault.LOST]["slots without a heartbeat"] == 0
 
 
-def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any], slots: list[Slot]) -> None:
+def test_a_slot_with_two_heartbeats_is_doubled(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
     # The database refuses such a row, so the constraint is dropped here.
-    cleaner.execute("ALTER TABLE heartbeats_heartbeat DROP CONSTRAINT heartbeats_heartbeat_slot")
+    superuser.execute("ALTER TABLE heartbeats_heartbeat DROP CONSTRAINT heartbeats_heartbeat_slot")
     try:
-        cleaner.execute(
+        superuser.execute(
             "INSERT INTO heartbeats_heartbeat SELECT copy.* FROM heartbeats_heartbeat h CROSS JOIN LATERAL"
             " jsonb_populate_record(h, jsonb_build_object('id', md5(h.id::text)::uuid)) copy"
         )
-        doubled = audit(cleaner, slots)[Fault.DOUBLED]
+        doubled = audit(superuser, slots)[Fault.DOUBLED]
         assert (doubled["slots with two heartbeats"], doubled["heartbeats counted twice"] > 0) == (2, True)
     finally:
-        cleaner.execute("DELETE FROM heartbeats_heartbeat")
-        cleaner.execute(
+        superuser.execute("DELETE FROM heartbeats_heartbeat")
+        superuser.execute(
             "ALTER TABLE heartbeats_heartbeat ADD CONSTRAINT heartbeats_heartbeat_slot UNIQUE (tenant_id, agent_id, slot_at)"
         )

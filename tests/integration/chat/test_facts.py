@@ -70,11 +70,11 @@ def test_a_fact_stated_for_weeks_is_proposed_once(
     agent: Agent,
     talk: Talk,
     scripted: Script,
-    cleaner: psycopg.Connection[Any],
+    superuser: psycopg.Connection[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scripted(model_answer("I see."), repeat=True)
-    with moved_clock(cleaner, monkeypatch) as clock:
+    with moved_clock(superuser, monkeypatch) as clock:
         for week in range(3):
             talk(f"Week {week} is over. I live in Graz.")
             consolidate()

@@ -79,11 +79,11 @@ def test_a_search_by_words_alone_is_named(
 
 
 def test_a_source_that_was_not_searched_is_named(
-    agent: Agent, talk: Talk, scripted: Script, cleaner: psycopg.Connection[Any], settings: Any
+    agent: Agent, talk: Talk, scripted: Script, superuser: psycopg.Connection[Any], settings: Any
 ) -> None:
     settings.ARBOR_SEARCH_SOURCE_MS = 50
     scripted(model_answer("I do not know."), repeat=True)
-    with cleaner.transaction():
-        cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
+    with superuser.transaction():
+        superuser.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         talk(QUESTION)
     assert "Incomplete: kb was not searched: it took longer than 50 ms." in prompt_of(agent)["passages"]

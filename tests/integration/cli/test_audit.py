@@ -110,7 +110,7 @@ def test_an_export_has_a_line_for_each_act_and_is_audited(arbor: Arbor, acts: Te
 
 
 def test_a_chain_is_verified_and_its_first_broken_link_named(
-    arbor: Arbor, acts: Tenant, cleaner: psycopg.Connection[Any], tmp_path: Path
+    arbor: Arbor, acts: Tenant, superuser: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     unsealed = arbor("audit", "verify", "--json")
     assert unsealed.json["chains"][0]["unsealed_events"] >= 3
@@ -129,7 +129,7 @@ def test_a_chain_is_verified_and_its_first_broken_link_named(
     uncompared = arbor("audit", "verify", "--all", "--heads", str(other)).err
     assert f"no exported head of {acts.slug}, the installation" in uncompared
     assert "there is no chain gone" in uncompared
-    cleaner.execute("UPDATE audit_auditevent SET actor = 'user:eve' WHERE actor = 'user:nora'")
+    superuser.execute("UPDATE audit_auditevent SET actor = 'user:eve' WHERE actor = 'user:nora'")
     broken = arbor("audit", "verify", "--json")
     assert broken.code == 1
     assert broken.json["chains"][0]["broken_at"]["kind"] == "row_changed"
@@ -138,12 +138,14 @@ def test_a_chain_is_verified_and_its_first_broken_link_named(
     assert datetime.fromisoformat(head["at"]) <= datetime.now(UTC)
 
 
-def test_doctor_checks_the_latest_seals(arbor: Arbor, acts: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+def test_doctor_checks_the_latest_seals(
+    arbor: Arbor, acts: Tenant, superuser: psycopg.Connection[Any]
+) -> None:
     assert check_audit().verdict is CheckVerdict.OK
-    cleaner.execute("UPDATE audit_auditevent SET at = at - interval '1 day'")
+    superuser.execute("UPDATE audit_auditevent SET at = at - interval '1 day'")
     assert (check_audit().verdict, "not sealed for long" in check_audit().detail) == (CheckVerdict.WARN, True)
     seal_audit(sinks=())
     assert "seals are intact" in check_audit().detail
-    cleaner.execute("DELETE FROM audit_auditevent WHERE actor = 'user:nora'")
+    superuser.execute("DELETE FROM audit_auditevent WHERE actor = 'user:nora'")
     assert check_audit().verdict is CheckVerdict.FAIL
     assert "was deleted" in check_audit().detail

@@ -45,7 +45,7 @@ def test_messages_are_searched_by_words(tenant: Tenant, as_role: SignIn) -> None
 
 
 def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
-    tenant: Tenant, as_role: SignIn, cleaner: psycopg.Connection[Any]
+    tenant: Tenant, as_role: SignIn, superuser: psycopg.Connection[Any]
 ) -> None:
     viewer = as_role(Role.VIEWER)
     address = reverse("admin:audit-verification")
@@ -64,7 +64,7 @@ def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
     owner = as_role(Role.OWNER)
     assert address in text_of(owner, "audit-chain")
     assert "intact" in owner.post(address).content.decode()
-    cleaner.execute("UPDATE audit_auditevent SET message = 'never done' WHERE message = 'first'")
+    superuser.execute("UPDATE audit_auditevent SET message = 'never done' WHERE message = 'first'")
     assert "of seal 1 was changed" in owner.post(address).content.decode()
 
 

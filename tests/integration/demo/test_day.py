@@ -147,14 +147,14 @@ def _in_tenant[T](slug: str, read: Callable[[], T]) -> T:
 
 @pytest.fixture
 def run(
-    database: None, cleaner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    database: None, superuser: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DemoRun]:
     seed_builtin_templates()
     UserFactory.create(username="operator")
-    with moved_clock(cleaner, monkeypatch) as clock, a_fleet() as fleet:
+    with moved_clock(superuser, monkeypatch) as clock, a_fleet() as fleet:
         make_demo(operator="operator")
         fleet.messages.clear()
-        yield DemoRun(clock, fleet, cleaner)
+        yield DemoRun(clock, fleet, superuser)
     connections.close_all()
 
 

@@ -51,12 +51,12 @@ WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerat
 @pytest.mark.usefixtures("unprepared")
 @pytest.mark.parametrize("others", [0, 300])
 def test_heartbeats_read_few_rows_of_large_tables(
-    fleet: Fleet, agent: Agent, cleaner: Connection[Any], others: int
+    fleet: Fleet, agent: Agent, superuser: Connection[Any], others: int
 ) -> None:
     _forget_statistics()
     # Autovacuum, which would count rows in the middle of the test, finds nothing to do: the rows that other tests have changed
     # are forgotten.
-    cleaner.execute("SELECT pg_stat_reset()")
+    superuser.execute("SELECT pg_stat_reset()")
     wide: set[str] = set()
     indexes: set[str] = set()
 

@@ -106,12 +106,12 @@ def test_without_an_embedder_passages_are_found_by_words(
 
 
 def test_a_slow_search_ends_and_says_so(
-    tenant: Tenant, library: Any, cleaner: psycopg.Connection[Any], settings: Any
+    tenant: Tenant, library: Any, superuser: psycopg.Connection[Any], settings: Any
 ) -> None:
     settings.ARBOR_SEARCH_SOURCE_MS = 50
     query = PassageQuery(text="thirty days")
-    with cleaner.transaction():
-        cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
+    with superuser.transaction():
+        superuser.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         found = search_passages(tenant_id=tenant.id, query=query)
     assert (found.notes, list(found.passages)) == (["kb was not searched: it took longer than 50 ms"], [])
     assert search_passages(tenant_id=tenant.id, query=query).notes == []

@@ -211,7 +211,7 @@ def test_a_failed_exact_scan_leaves_the_results_of_the_index(
 
 
 def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
-    acme: PopulatedTenant, cleaner: psycopg.Connection[Any], settings: Any
+    acme: PopulatedTenant, superuser: psycopg.Connection[Any], settings: Any
 ) -> None:
     need = SourceSearch(
         agent_id=acme.agent.id,
@@ -225,8 +225,8 @@ def test_a_slow_search_of_documents_does_not_delay_a_heartbeat(
     with tenant_transaction(acme.tenant.id):
         assert [result.content for result in answer_search(need).results] == [PASSAGE]
     settings.ARBOR_SEARCH_SOURCE_MS = 50
-    with cleaner.transaction():
-        cleaner.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
+    with superuser.transaction():
+        superuser.execute("LOCK TABLE knowledge_passage IN ACCESS EXCLUSIVE MODE")
         with tenant_transaction(acme.tenant.id):
             found = answer_search(need)
     assert (found.notes, list(found.results)) == (["kb was not searched: it took longer than 50 ms"], [])

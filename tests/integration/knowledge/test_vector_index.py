@@ -22,14 +22,16 @@ ORDER BY embedding::halfvec(256) <=> %s::halfvec(256) LIMIT 5
 """
 
 
-def test_the_index_has_the_dimension_of_the_settings(cleaner: psycopg.Connection[Any], settings: Any) -> None:
-    assert cleaner.execute(_INDEXES).fetchall() == [("knowledge_passage_hnsw_256",)]
+def test_the_index_has_the_dimension_of_the_settings(
+    superuser: psycopg.Connection[Any], settings: Any
+) -> None:
+    assert superuser.execute(_INDEXES).fetchall() == [("knowledge_passage_hnsw_256",)]
     settings.ARBOR_EMBEDDING_DIMENSION = 128
     try:
         protect()
-        assert ("knowledge_passage_hnsw_128",) in cleaner.execute(_INDEXES).fetchall()
+        assert ("knowledge_passage_hnsw_128",) in superuser.execute(_INDEXES).fetchall()
     finally:
-        cleaner.execute("DROP INDEX IF EXISTS knowledge_passage_hnsw_128")
+        superuser.execute("DROP INDEX IF EXISTS knowledge_passage_hnsw_128")
 
 
 def test_the_index_is_used_under_row_level_security(tenant: Tenant) -> None:

@@ -43,15 +43,15 @@ def assert_mind_is_consistent(agent: Agent, *, neighbors_are_active: bool = True
         _assert_clusters_fit(agent, active)
 
 
-def tables_with(cleaner: psycopg.Connection[Any], tenant_id: UUID, text: str) -> set[str]:
+def tables_with(superuser: psycopg.Connection[Any], tenant_id: UUID, text: str) -> set[str]:
     """Return the tables with a row of this tenant that contains the text, except in packed columns."""
-    tables = cleaner.execute(
+    tables = superuser.execute(
         "SELECT table_name FROM information_schema.columns"
         " WHERE table_schema = 'public' AND column_name = 'tenant_id' AND table_name <> 'tenants_tenant'"
     ).fetchall()
     searches = [_search(name) for (name,) in tables]
     values = {"tenant": tenant_id, "text": text}
-    return {name for (name,) in cleaner.execute(SQL(" UNION ALL ").join(searches), values)}
+    return {name for (name,) in superuser.execute(SQL(" UNION ALL ").join(searches), values)}
 
 
 def _search(table: str) -> Composed:

@@ -61,7 +61,7 @@ class MindMachine(RuleBasedStateMachine):
     """One mind, and beside it the status that each of its memories must have."""
 
     tenant: Tenant
-    cleaner: psycopg.Connection[Any]
+    superuser: psycopg.Connection[Any]
 
     @initialize()
     def open_mind(self) -> None:
@@ -271,7 +271,7 @@ class MindMachine(RuleBasedStateMachine):
     @invariant()
     def purged_texts_are_in_no_table(self) -> None:
         for text in getattr(self, "purged", ()):
-            assert tables_with(self.cleaner, self.tenant.id, text) == set()
+            assert tables_with(self.superuser, self.tenant.id, text) == set()
 
     # --- The model -----------------------------------------------------------------------------------------
 

@@ -18,11 +18,13 @@ from tests.integration.memories.mind_invariants import tables_with
 from tests.integration.memories.mind_machine import MindMachine
 
 
-def test_any_order_of_acts_leaves_a_mind_consistent(database: None, cleaner: psycopg.Connection[Any]) -> None:
+def test_any_order_of_acts_leaves_a_mind_consistent(
+    database: None, superuser: psycopg.Connection[Any]
+) -> None:
     class Machine(MindMachine):
         pass
 
-    Machine.cleaner = cleaner
+    Machine.superuser = superuser
     run_state_machine_as_test(
         Machine,
         settings=settings(
@@ -36,7 +38,7 @@ def test_any_order_of_acts_leaves_a_mind_consistent(database: None, cleaner: psy
     )
 
 
-def test_a_revised_and_purged_memory_is_in_no_table(mind: Agent, cleaner: psycopg.Connection[Any]) -> None:
+def test_a_revised_and_purged_memory_is_in_no_table(mind: Agent, superuser: psycopg.Connection[Any]) -> None:
     (memory_id,) = remember(
         tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The gate code is 4711.")]
     ).ids
@@ -52,4 +54,4 @@ def test_a_revised_and_purged_memory_is_in_no_table(mind: Agent, cleaner: psycop
         )
         purge(memory_ids=[memory_id], reason="it is secret", actor="user:ada")
 
-    assert tables_with(cleaner, mind.tenant_id, "The gate code is 4711.") == set()
+    assert tables_with(superuser, mind.tenant_id, "The gate code is 4711.") == set()

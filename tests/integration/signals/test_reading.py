@@ -161,12 +161,12 @@ def test_writes_undone_by_a_savepoint_are_not_signaled(agent: Agent) -> None:
     assert numbers(signals_of(agent, after=cursor)) == [1]
 
 
-def test_a_restored_database_continues_the_order(agent: Agent, cleaner: psycopg.Connection[Any]) -> None:
+def test_a_restored_database_continues_the_order(agent: Agent, superuser: psycopg.Connection[Any]) -> None:
     # As if the stored signals came from a server that had counted a million more transactions.
     ahead = (
         "lpad(to_hex(('x' || substr(replace(id::text, '-', ''), 1, 16))::bit(64)::bigint + 1000000), 16, '0')"
     )
-    cleaner.execute(
+    superuser.execute(
         f"UPDATE signals_signalbatch SET id = ({ahead} || substr(replace(id::text, '-', ''), 17))::uuid"
     )
     try:
@@ -178,11 +178,11 @@ def test_a_restored_database_continues_the_order(agent: Agent, cleaner: psycopg.
         assert names_of(agent, after=before[-1].cursor) == ["agent.paused"]
         assert not continue_positions()
     finally:
-        cleaner.execute(functions_from(0))
+        superuser.execute(functions_from(0))
 
 
-def test_signals_are_deleted_by_age(agent: Agent, cleaner: psycopg.Connection[Any]) -> None:
-    cleaner.execute("UPDATE signals_signalbatch SET at = now() - interval '40 days'")
+def test_signals_are_deleted_by_age(agent: Agent, superuser: psycopg.Connection[Any]) -> None:
+    superuser.execute("UPDATE signals_signalbatch SET at = now() - interval '40 days'")
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="cli:nora")
         resume_agent(agent_id=agent.id, actor="cli:nora")

@@ -92,7 +92,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     batch: Batch,
     scripted: Script,
     monkeypatch: pytest.MonkeyPatch,
-    cleaner: psycopg.Connection[Any],
+    superuser: psycopg.Connection[Any],
 ) -> None:
     scripted(REST, repeat=True)
     lost_agent = batch.agents[2]
@@ -102,7 +102,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
 
     def advance_step(heartbeat: HeartbeatState) -> Any:
         # What another worker writes once it has taken over the heartbeat.
-        cleaner.execute(
+        superuser.execute(
             "UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [heartbeat.heartbeat_id]
         )
         return HANDLERS["feel"](heartbeat)

@@ -332,11 +332,11 @@ def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cac
 
 
 def test_rows_restored_from_another_cluster_are_not_read_each_time(
-    checker: Checker, cleaner: psycopg.Connection[Any], cache: MindCache
+    checker: Checker, superuser: psycopg.Connection[Any], cache: MindCache
 ) -> None:
     # Revisions are ids of transactions; those of the other cluster are far beyond those of this one.
-    cleaner.execute("UPDATE memories_memory SET revision = 1e15")
-    cleaner.execute("UPDATE memories_mind SET revision = 1e15")
+    superuser.execute("UPDATE memories_memory SET revision = 1e15")
+    superuser.execute("UPDATE memories_mind SET revision = 1e15")
     checker.recall()
     images = [entry.image for entry in cache._entries.values()]
     checker.recall()

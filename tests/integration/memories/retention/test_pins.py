@@ -57,13 +57,13 @@ def act(agent: Agent, service: Any, *ids: UUID, **values: Any) -> int:
 
 
 def test_pinned_memories_outlive_weeks_of_maintenance(
-    mind: Agent, settings: Any, cleaner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    mind: Agent, settings: Any, superuser: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.ARBOR_MEMORY_QUOTA = 2
     settings.ARBOR_KNOWLEDGE_QUOTAS = dict.fromkeys(
         (MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC), 2
     )
-    with moved_clock(cleaner, monkeypatch) as clock:
+    with moved_clock(superuser, monkeypatch) as clock:
         soon = clock.now() + timedelta(days=3)
         names = ("event", "fact", "way", "rule")
         first = {
