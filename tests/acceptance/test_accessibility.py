@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from apps.tenants.models import Role
 from apps.tenants.services import add_member, create_tenant
-from tests.acceptance.accessibility import audit, overflow
+from tests.acceptance.accessibility import COLORS, audit, overflow
 from tests.acceptance.browser import Browser, needs_chromium
 from tests.acceptance.console_server import sign_in
 from tests.factories.heartbeats import ProcessFactory
@@ -28,10 +28,8 @@ from tests.support.database import DatabaseCleaner
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600), needs_chromium]
 DESKTOP, PHONE = 1440, 390
 CONTENT = "#content"
-#: The rules that depend on colours.
-COLORS = ("color-contrast",)
-#: Lists that are opened in dark too.
-DARK_LISTS = 12
+#: Lists whose colours are checked: all have the colours of one template.
+COLORED_LISTS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +104,12 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
         emptier.empty()
 
 
-def faults(scene: AccessScene, page: str, *, within: str = CONTENT, in_dark: bool = True) -> list[str]:
-    """Open a page; return its violations in light, in dark and at phone width."""
+def faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors: bool = True) -> list[str]:
+    """Open a page; return its violations, those of colours in light and in dark, and its width on a phone."""
     browser = scene.browser
     browser.open(f"{scene.address}{page}")
-    found = audit(browser, within=within)
-    if in_dark:
+    found = audit(browser, within=within, colors=colors)
+    if colors:
         browser.evaluate("document.documentElement.classList.add('dark')")
         found += [f"dark: {fault}" for fault in audit(browser, rules=COLORS, within=within)]
     browser.view(width=PHONE)
@@ -120,9 +118,9 @@ def faults(scene: AccessScene, page: str, *, within: str = CONTENT, in_dark: boo
     return [f"{page} {fault}" for fault in found]
 
 
-def faults_and_blocked(scene: AccessScene, page: str, *, in_dark: bool = True) -> list[str]:
+def faults_and_blocked(scene: AccessScene, page: str, *, colors: bool = True) -> list[str]:
     """Open a page; return its violations of rules, and what the content security policy blocked on it."""
-    found = faults(scene, page, in_dark=in_dark)
+    found = faults(scene, page, colors=colors)
     # Alpine has started, and sets the width of the sidebar.
     scene.browser.evaluate("document.querySelector('[x-on\\\\:click*=openUserLinks]').click()")
     scene.browser.evaluate("new Promise(done => setTimeout(done, 50))")
@@ -140,11 +138,10 @@ def test_frames_of_pages_violate_no_rule(scene: AccessScene) -> None:
 
 
 def test_contents_of_lists_violate_no_rule_and_no_policy(scene: AccessScene) -> None:
-    # All lists have the colours of one template: in dark the first of them are enough.
     assert [
         fault
         for place, page in enumerate(scene.lists)
-        for fault in faults_and_blocked(scene, page, in_dark=place < DARK_LISTS)
+        for fault in faults_and_blocked(scene, page, colors=place < COLORED_LISTS)
     ] == []
 
 
