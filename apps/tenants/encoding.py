@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 
 def to_json(value: Any) -> str:
-    """Encode a value as JSON text: UUIDs and datetimes as strings, pydantic models by their own serializers.
+    """Encode a value as JSON text: pydantic models by their own serializers, datetimes in ISO format, UUIDs and unknown types by `str`.
 
-    NaN becomes null. Raises TypeError for a value that JSON cannot represent.
+    NaN becomes null. Raises TypeError for a key of a dictionary that JSON cannot have, such as a UUID.
     """
     return encoded(value).decode()
 

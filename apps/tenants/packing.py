@@ -48,7 +48,7 @@ _FORMAT = re.compile(rb"[\x00-\x08]")
 def pack(value: Any) -> bytes:
     """Return a value as packed JSON; UUIDs, datetimes and pydantic models are encoded as by `to_json`.
 
-    Raises TypeError for a value that JSON cannot represent.
+    Raises TypeError as `to_json` does.
     """
     return pack_text(encoded(value))
 

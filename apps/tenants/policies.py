@@ -98,7 +98,7 @@ def limit_deletion(statements: StatementBatch, model: type[models.Model]) -> Non
 
 
 def privileges_of(model: type[models.Model]) -> dict[str, str]:
-    """Return the privileges of each serving role on the model's table; it has none that is not named."""
+    """Return the privileges of each serving role on the model's table; none for a role that the model does not name."""
     return {
         APP: str(getattr(model, "app_privileges", "")),
         OPS: str(getattr(model, "ops_privileges", "")),
