@@ -62,7 +62,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class TrustTier(StrEnum):
-    """The initial trust in an agent."""
+    """The degrees of trust in an agent, the lowest first; a template requests the initial one."""
 
     #: Unknown.
     UNTRUSTED = "untrusted"

@@ -277,7 +277,7 @@ class Backlog:
         return intent
 
     def release_untried(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
-        """Unlock an intent that was not tried; `counted`: its lock counted this heartbeat, which is taken back."""
+        """Unlock an intent that was not tried; `counted`: its lock counted this heartbeat, which is undone."""
         intent = self.intent(intent_id)
         self._commitments.release_untried(intent, counted=counted)
         return intent

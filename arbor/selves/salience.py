@@ -25,7 +25,7 @@ class SelfPart[T]:
     stability: float = 0.0
 
 
-def salient[T](
+def choose_salient[T](
     parts: Sequence[SelfPart[T]], *, about: str, now: datetime, limit: int, firmest: int = 0
 ) -> list[T]:
     """Return at most `limit` parts, in the order in which a prompt keeps them.

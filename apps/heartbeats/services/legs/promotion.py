@@ -16,7 +16,7 @@ from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
 from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_KEPT, Pattern, patterns
-from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
+from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shorten_proposal
 from arbor.selves.tendencies import Tendency, band, tendencies
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
@@ -296,7 +296,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
 def _preconscious(memory: dict[str, Any]) -> NewProposal:
     return NewProposal(
         kind=ProposalKind.PRECONSCIOUS,
-        content=shortened(f"This has been at the edge of my mind: {memory['content']}"),
+        content=shorten_proposal(f"This has been at the edge of my mind: {memory['content']}"),
         confidence=round(min(memory["level"], 1.0), 3),
         source=SOURCE,
         change={"preconscious": memory["id"]},
@@ -308,7 +308,7 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
     of_itself = memory["content"].lstrip().startswith(_OF_ITSELF)
     return NewProposal(
         kind=ProposalKind.IDENTITY if of_itself else ProposalKind.BELIEF,
-        content=shortened(memory["content"]),
+        content=shorten_proposal(memory["content"]),
         confidence=memory["trust"],
         source=SOURCE,
         change={
