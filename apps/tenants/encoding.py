@@ -23,8 +23,10 @@ def encoded(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=_encode_unknown)
     except TypeError:
-        # Only the standard library encodes integers beyond 64 bits and lone surrogates, which are rare.
-        return json.dumps(value, default=_jsonable).encode()
+        # Only the standard library encodes integers beyond 64 bits and lone surrogates, which are rare. It writes NaN and Infinity,
+        # which PostgreSQL does not accept.
+        written = json.dumps(value, default=_jsonable)
+        return json.dumps(json.loads(written, parse_constant=lambda _constant: None)).encode()
 
 
 def from_json(text: str | bytes) -> Any:

@@ -82,7 +82,7 @@ def tenant_transaction(
 ) -> Iterator[None]:
     """Open a transaction in which exactly this tenant's rows exist.
 
-    Entered again for the same tenant, it joins the outer transaction. With `generic_plans`, PostgreSQL uses generic plans:
+    Entered again for the same tenant, it joins the outer transaction, whose options stay. With `generic_plans`, PostgreSQL uses generic plans:
     planning the statements of a batch of heartbeats for their values would take longer than executing them. The server stops a
     statement that takes longer than `statement_timeout`.
     Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
