@@ -15,10 +15,10 @@ def to_json(value: Any) -> str:
 
     NaN becomes null. Raises TypeError for a key of a dictionary that JSON cannot have, such as a UUID.
     """
-    return encoded(value).decode()
+    return to_json_bytes(value).decode()
 
 
-def encoded(value: Any) -> bytes:
+def to_json_bytes(value: Any) -> bytes:
     """Encode a value like `to_json`, as bytes in UTF-8."""
     try:
         return orjson.dumps(value, default=_encode_unknown)

@@ -15,7 +15,7 @@ from typing import Any
 
 from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError
 
-from apps.tenants.encoding import encoded, from_json
+from apps.tenants.encoding import from_json, to_json_bytes
 
 #: Format: uncompressed JSON text.
 PLAIN = b"\x00"
@@ -50,7 +50,7 @@ def pack(value: Any) -> bytes:
 
     Raises TypeError as `to_json` does.
     """
-    return pack_text(encoded(value))
+    return pack_text(to_json_bytes(value))
 
 
 def pack_text(text: bytes) -> bytes:
