@@ -38,7 +38,7 @@ class ApprovalStatus(StrEnum):
 #: The statuses that may follow each status.
 TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = MappingProxyType(
     {
-        # Executed without a decision: a rule has come to allow the action meanwhile.
+        # Executed without a decision: a rule allows the action by now.
         ApprovalStatus.PENDING: frozenset(
             {
                 ApprovalStatus.APPROVED,

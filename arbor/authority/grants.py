@@ -133,7 +133,7 @@ def is_subset(child: CapabilityUri, parent: CapabilityUri) -> bool:
 
 
 def widening(child: Capability, parent: Capability) -> str:
-    """Return in which respect a delegated grant exceeds the grant above it; empty if it does not."""
+    """Return the respect in which a delegated grant exceeds the grant above it; empty if it does not."""
     if child.tenant != parent.tenant:
         return "it would leave the tenant"
     if not is_subset(child.resource, parent.resource):

@@ -1,6 +1,6 @@
 """Skills: SKILL.md files, parsed from Markdown with YAML front matter, and the rules of choosing them.
 
-The format is that of the open Agent Skills specification (agentskills.io), with `tags` and `version` beside its keys.
+The format is that of the open Agent Skills specification (agentskills.io), with the further keys `tags` and `version`.
 A skill grants nothing: what an agent may do is decided by its capabilities.
 """
 

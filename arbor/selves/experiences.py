@@ -11,7 +11,7 @@ from enum import StrEnum
 LESSON_LENGTH = 300
 ABOUT_LENGTH = 200
 #: Experiences of an agent (a year of a busy one); the deletion of older ones is audited.
-MAX_KEPT = 2_000
+MAX_EXPERIENCES = 2_000
 
 
 class ExperienceOutcome(StrEnum):

@@ -207,7 +207,7 @@ def _asked_as_text(schema: Schema) -> bool:
 
 
 def _base_type(schema: Schema) -> str:
-    """Return the only type of a schema beside null; empty for no type or several."""
+    """Return the only type of a schema besides null; empty for no type or several."""
     kind = schema.get("type", "")
     kinds = [kind] if isinstance(kind, str) else [name for name in kind if name != "null"]
     return kinds[0] if len(kinds) == 1 else ""

@@ -45,7 +45,7 @@ _WAITS: Mapping[WorkflowStepKind, timedelta] = {
     WorkflowStepKind.DELEGATE: timedelta(days=1),
 }
 _RETRY_PARAMETERS = frozenset({"retries", "backoff"})
-#: Parameters by kind, beside the text.
+#: Parameters by kind, besides the text.
 _PARAMETERS: Mapping[WorkflowStepKind, frozenset[str]] = {
     WorkflowStepKind.PROMPT: frozenset({"agent", "model", "format", "max_tokens", "timeout"})
     | _RETRY_PARAMETERS,
