@@ -22,14 +22,14 @@ ArborError
 │   ├── ContextTooLarge       the context of a model does not fit its window
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
-├── AlreadyExists             the name is taken
+├── AlreadyExists             the name is in use, or the same thing exists already
 ├── PreconditionFailed        the row has changed since it was read
 ├── RequestUnderway           the same request is being carried out
 ├── RateLimited               too many requests; the caller waits
 ├── TenancyError              a person decides; never retried
 │   ├── TenantRequired        a query without a tenant
 │   ├── TenantMismatch        two tenants in one unit of work
-│   ├── PermissionDenied      the operator's role does not allow it
+│   ├── PermissionDenied      the member's role does not allow it
 │   ├── TokenRefused          an API token is missing, unknown, expired or revoked
 │   ├── CapabilityDenied      a delegation exceeds the grant above it, or no grant authorizes an act
 │   └── IdentityRefused       an agent's keys or endorsement are not valid, or its identity is suspended or revoked
@@ -139,7 +139,7 @@ class LimitReached(Invalid):
 
 
 class BudgetExhausted(LimitReached):
-    """No tick is left."""
+    """No tick is left, or the day's budget is used up."""
 
 
 class GoalStackFull(LimitReached):
@@ -163,7 +163,7 @@ class NotFound(ArborError):
 
 
 class AlreadyExists(ArborError):
-    """The name is taken."""
+    """The name is in use."""
 
 
 class PreconditionFailed(ArborError):
@@ -199,7 +199,7 @@ class TenantMismatch(TenancyError):
 
 
 class PermissionDenied(TenancyError):
-    """The operator's role in this tenant does not allow that."""
+    """The member's role in this tenant does not allow that."""
 
 
 class TokenRefused(TenancyError):

@@ -1,5 +1,4 @@
-"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, plans, ledger, usage, audit,
-signals, workflow runs and deliveries."""
+"""The ages at which the records of an installation's history are deleted."""
 
 from __future__ import annotations
 

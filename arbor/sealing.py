@@ -150,7 +150,8 @@ def unseal(
 def derive_secret(master_key: bytes, purpose: str, length: int = 32) -> bytes:
     """Derive a secret of `length` bytes for one purpose from the master key (HKDF-SHA256, RFC 5869).
 
-    Secrets of different purposes reveal nothing about each other or the master key.
+    Secrets of different purposes reveal nothing about each other or the master key. Raises ConfigurationInvalid for a master
+    key of another length than 32 bytes, and ValueError without a purpose.
     """
     if len(master_key) != MASTER_KEY_BYTES:
         raise ConfigurationInvalid(f"the master key must be {MASTER_KEY_BYTES} bytes, got {len(master_key)}")

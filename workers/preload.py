@@ -18,7 +18,7 @@ from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
-from arbor.selves.boundary_check import compile_all
+from arbor.selves.boundary_check import compile_boundaries
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ def _preload(sender: Any, **_: Any) -> None:
         return
     load_graph(heartbeat_text(), handlers=HANDLERS)
     token_counters()
-    compile_all(DEFAULT_BOUNDARIES)
+    compile_boundaries(DEFAULT_BOUNDARIES)
     try:
         connected = embedder()
         if connected.in_process:

@@ -49,7 +49,7 @@ from apps.api.routers import (
     workflows,
 )
 from apps.api.scope import in_tenant
-from apps.tenants.encoding import encoded
+from apps.tenants.encoding import to_json_bytes
 
 VERSION = "1.0.0"
 PATH = "/api/v1"
@@ -114,7 +114,7 @@ class FastRenderer(BaseRenderer):
 
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:
         """Return the data as JSON."""
-        return encoded(data)
+        return to_json_bytes(data)
 
 
 class ArborAPI(NinjaAPI):

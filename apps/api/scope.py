@@ -22,7 +22,7 @@ from apps.access.idempotency import (
 )
 from apps.api.requests import access_of
 from apps.api.versions import require_match, try_lock
-from apps.tenants.encoding import encoded
+from apps.tenants.encoding import to_json_bytes
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import RequestUnderway
 
@@ -128,7 +128,7 @@ def _response_of(operation: Callable[..., Any], result: Any) -> StoredResponse:
     if getattr(operation, _SECRET, False):
         return StoredResponse(status=status, body=b"")
     shown = value.model_dump() if isinstance(value, Schema) else value
-    return StoredResponse(status=status, body=encoded(shown))
+    return StoredResponse(status=status, body=to_json_bytes(shown))
 
 
 def _replayed(known: StoredResponse) -> HttpResponse:

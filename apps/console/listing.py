@@ -27,7 +27,7 @@ from apps.console.live import REFRESH_S, live_parts
 from apps.console.paging import BoundedPaginator
 from apps.console.views import console_page
 from apps.console.windows import BoundedList
-from apps.tenants.sessions import is_own_request
+from apps.tenants.sessions import is_live_request
 
 ROWS_A_PAGE = 50
 #: Columns that lead to another row's page: the link to the row's own page is in the first column that is none of them.
@@ -125,7 +125,7 @@ class ConsoleAdmin(ReadOnly, ListExport, ModelAdmin):  # type: ignore[misc]
         """Show the list; only its rows if the page itself asks for an update."""
         live = {"live_s": REFRESH_S} if self.is_live and request.method == "GET" else {}
         response: HttpResponse = super().changelist_view(request, {**live, **(extra_context or {})})
-        if live and is_own_request(request) and isinstance(response, TemplateResponse):
+        if live and is_live_request(request) and isinstance(response, TemplateResponse):
             response.template_name = "console/parts/live_list.html"
         return response
 
@@ -326,7 +326,7 @@ class PageAdmin(ConsoleAdmin):
             missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
             return missing
         live_s = self.live_interval(row)
-        if self.live_template and is_own_request(request):
+        if self.live_template and is_live_request(request):
             return live_parts(
                 request, self.live_template, ended=not live_s, page=type(self).read_parts(row), original=row
             )

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from apps.console.views import console_page
-from apps.tenants.sessions import is_own_request
+from apps.tenants.sessions import is_live_request
 
 #: Seconds between two updates of a page, and of the page of a subject that is under way.
 REFRESH_S, BUSY_REFRESH_S = 10, 3
@@ -27,6 +27,6 @@ def live_parts(request: HttpRequest, template: str, *, ended: bool = False, **co
 
 def live_page(request: HttpRequest, template: str, parts: str, **context: Any) -> HttpResponse:
     """Render a page; if the page itself asks for an update, only its parts that change, by the template `parts`."""
-    if is_own_request(request):
+    if is_live_request(request):
         return live_parts(request, parts, **context)
     return console_page(request, template, live_s=REFRESH_S, **context)

@@ -11,7 +11,7 @@ from apps.console.export import answer_with_rows
 from apps.console.live import live_parts
 from apps.console.pages.signals import read_signals_for_export, read_signals_page
 from apps.console.views import console_page
-from apps.tenants.sessions import is_own_request
+from apps.tenants.sessions import is_live_request
 from arbor.errors import Invalid
 
 #: The part of the page that is updated.
@@ -32,7 +32,7 @@ def show_signals(request: HttpRequest) -> HttpResponseBase:
         page = read_signals_page(**values)
     except Invalid as error:
         refusal, page = str(error), read_signals_page()
-    if is_own_request(request):
+    if is_live_request(request):
         return live_parts(request, _ROWS, page=page)
     return console_page(
         request,

@@ -67,7 +67,7 @@ from apps.fleet.accounts import end_other_sessions
 from apps.fleet.sign_in import record_failed_sign_in, record_sign_in, require_sign_in_allowed
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.models import User
-from apps.tenants.sessions import is_own_request, store_sign_in
+from apps.tenants.sessions import is_live_request, store_sign_in
 from arbor.errors import LimitReached
 
 #: The error code of a sign-in that was refused without checking the password.
@@ -204,7 +204,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         alarms = alarms_of(fleet, now=timezone.now()) if fleet else []
         if fleet and is_platform_operator(request):
             alarms += alarms_of_maintenance(read_health())
-        if fleet and is_own_request(request):
+        if fleet and is_live_request(request):
             return live_parts(
                 request,
                 "console/parts/live_fleet.html",

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from apps.authority.models import CapabilityUse
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.scope import OPS
-from arbor.authority.constraints import LONGEST_PERIOD_S
+from arbor.authority.constraints import MAX_PERIOD_S
 
 #: Uses that one step deletes.
 _STEP = 2_000
@@ -28,7 +28,7 @@ _UNCOUNTED = Q(capability__revoked_at__isnull=False) | ~Q(capability__constraint
 
 def delete_uncounted_uses(*, now: datetime, max_duration: timedelta) -> JobRunResult:
     """Delete the uses that are older than the longest rate, of grants that are revoked or limit only their rate."""
-    before = now - timedelta(seconds=LONGEST_PERIOD_S)
+    before = now - timedelta(seconds=MAX_PERIOD_S)
 
     def step(tenant_id: UUID, _: UUID) -> int:
         with transaction.atomic(using=OPS):

@@ -56,12 +56,12 @@ def check_database(databases: Sequence[str] | None = None, **_options: Any) -> l
     """Report a serving role that row-level security does not bind, and tables that it does not protect."""
     if not databases or APP not in databases:
         return []
-    faults = [Error(text, id="tenants.E4") for text in unsafe_role()]
-    faults += [Error(text, id="tenants.E5") for text in unprotected_tables()]
+    faults = [Error(text, id="tenants.E4") for text in find_role_faults()]
+    faults += [Error(text, id="tenants.E5") for text in find_table_faults()]
     return list(faults)
 
 
-def unsafe_role() -> list[str]:
+def find_role_faults() -> list[str]:
     """Return the reasons why row-level security does not bind the serving role; none if it does."""
     with connections[APP].cursor() as cursor:
         cursor.execute(
@@ -77,7 +77,7 @@ def unsafe_role() -> list[str]:
     ]
 
 
-def unprotected_tables() -> list[str]:
+def find_table_faults() -> list[str]:
     """Return the faults of tenants' tables: no forced row-level security, no policy, a key that does not start with the tenant.
 
     A tenant's table belongs to a model with a tenant, or has a column `tenant_id` without belonging to any model.

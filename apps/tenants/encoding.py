@@ -11,20 +11,22 @@ from pydantic import BaseModel
 
 
 def to_json(value: Any) -> str:
-    """Encode a value as JSON text: UUIDs and datetimes as strings, pydantic models by their own serializers.
+    """Encode a value as JSON text: pydantic models by their own serializers, datetimes in ISO format, UUIDs and unknown types by `str`.
 
-    NaN becomes null. Raises TypeError for a value that JSON cannot represent.
+    NaN becomes null. Raises TypeError for a key of a dictionary that JSON cannot have, such as a UUID.
     """
-    return encoded(value).decode()
+    return to_json_bytes(value).decode()
 
 
-def encoded(value: Any) -> bytes:
+def to_json_bytes(value: Any) -> bytes:
     """Encode a value like `to_json`, as bytes in UTF-8."""
     try:
         return orjson.dumps(value, default=_encode_unknown)
     except TypeError:
-        # Only the standard library encodes integers beyond 64 bits and lone surrogates, which are rare.
-        return json.dumps(value, default=_jsonable).encode()
+        # Only the standard library encodes integers beyond 64 bits and lone surrogates, which are rare. It writes NaN and Infinity,
+        # which PostgreSQL does not accept.
+        written = json.dumps(value, default=_jsonable)
+        return json.dumps(json.loads(written, parse_constant=lambda _constant: None)).encode()
 
 
 def from_json(text: str | bytes) -> Any:

@@ -74,7 +74,7 @@ class IntegerArray(models.Field):  # type: ignore[type-arg]
     """Whole numbers as an array, for columns that handwritten statements read and write."""
 
     def db_type(self, connection: Any) -> str:
-        """Store an array of PostgreSQL."""
+        """Return the type of the column."""
         return "integer[]"
 
 
@@ -94,7 +94,7 @@ class PackedJSON(models.Field):  # type: ignore[type-arg]
         return name, path, list(args), options
 
     def get_internal_type(self) -> str:
-        """Store bytes."""
+        """Return the type of Django's field whose column this one has."""
         return "BinaryField"
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:

@@ -23,7 +23,7 @@ from arbor.errors import ArborError, NotFound, TenancyError
 SESSION_KEY = "tenant"
 #: The session's key for a superuser's visit to a tenant: {tenant, until}.
 VISIT_KEY = "visit"
-#: The pages that members of a suspended tenant reach.
+#: The URL names of the pages that members of a suspended tenant reach.
 _OPEN_WHEN_SUSPENDED = frozenset(
     {
         "login",
@@ -39,7 +39,7 @@ _OPEN_WHEN_SUSPENDED = frozenset(
 )
 
 
-#: The addresses of forms whose views open their own transactions, because they call other servers, read files, or read for long.
+#: The URL names of forms whose views open their own transactions, because they call other servers, read files, or read for long.
 _OWN_TRANSACTIONS = frozenset({"models-act", "seed-make", "seed-act", "audit-verification"})
 
 
@@ -76,7 +76,7 @@ class TenantMiddleware:
     def process_view(
         self, request: HttpRequest, _view: Any, _arguments: Any, _named: Any
     ) -> HttpResponse | None:
-        """Answer a member of a suspended tenant with a notice, whatever the page, except signing out and choosing another."""
+        """Answer a member of a suspended tenant with a notice, except on the pages of `_OPEN_WHEN_SUSPENDED`; let superusers pass."""
         suspended: Access | None = request.suspended  # type: ignore[attr-defined]
         match = request.resolver_match
         if suspended is None or (match is not None and match.url_name in _OPEN_WHEN_SUSPENDED):
@@ -88,7 +88,7 @@ class TenantMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Turn errors into pages.
 
-        404 for NotFound, 403 for PermissionDenied, 400 for a value that no column takes, 503 for a timeout, else 409.
+        404 for NotFound, 403 for TenancyError, 400 for a value that no column takes, 503 for a timeout, else 409.
         """
         timed_out = isinstance(exception.__cause__, QueryCanceled)
         unstorable = isinstance(exception, DataError)

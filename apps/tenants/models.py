@@ -17,7 +17,7 @@ from arbor.ids import uuid7
 
 
 class User(AbstractUser):
-    """A person who signs in. What they may do in a tenant is their membership there."""
+    """A person who signs in. The role of their membership in a tenant decides what they may do there."""
 
     #: Names only, for lists of members.
     app_privileges: ClassVar[str] = "SELECT (id, username)"
@@ -114,7 +114,7 @@ class Role(models.TextChoices):
 
     #: Read.
     VIEWER = "viewer"
-    #: Run agents: create, start, pause, tick, ingest.
+    #: Run agents: create, start and pause them, talk to them, change their goals and memories.
     OPERATOR = "operator"
     #: Everything, members and destruction included.
     OWNER = "owner"
@@ -162,7 +162,7 @@ class ConsoleSession(AbstractBaseSession):
     signed_in_at = models.DateTimeField(null=True)
     #: The last request, to the minute. The idle time-out counts from it.
     seen_at = models.DateTimeField()
-    #: Where the person signed in from, and their browser's name for itself.
+    #: The address that the person signed in from, and the User-Agent of their browser.
     address = models.CharField(max_length=64, blank=True)
     browser = models.CharField(max_length=200, blank=True)
 

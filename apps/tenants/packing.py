@@ -15,7 +15,7 @@ from typing import Any
 
 from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError
 
-from apps.tenants.encoding import encoded, from_json
+from apps.tenants.encoding import from_json, to_json_bytes
 
 #: Format: uncompressed JSON text.
 PLAIN = b"\x00"
@@ -48,9 +48,9 @@ _FORMAT = re.compile(rb"[\x00-\x08]")
 def pack(value: Any) -> bytes:
     """Return a value as packed JSON; UUIDs, datetimes and pydantic models are encoded as by `to_json`.
 
-    Raises TypeError for a value that JSON cannot represent.
+    Raises TypeError as `to_json` does.
     """
-    return pack_text(encoded(value))
+    return pack_text(to_json_bytes(value))
 
 
 def pack_text(text: bytes) -> bytes:

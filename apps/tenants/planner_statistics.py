@@ -29,7 +29,7 @@ WHERE NOT EXISTS (SELECT FROM pg_stats s WHERE s.schemaname = 'public' AND s.tab
 
 
 def seed_statistics(cursor: Any, tenant_models: Iterable[type[models.Model]]) -> None:
-    """Set what is expected of tables that were never analyzed. One statement; none before PostgreSQL 18."""
+    """Set the expected statistics of tables that were never analyzed. One statement; none before PostgreSQL 18."""
     if cursor.connection.info.server_version < _FIRST_VERSION:
         return
     expected = [
@@ -41,7 +41,7 @@ def seed_statistics(cursor: Any, tenant_models: Iterable[type[models.Model]]) ->
 
 
 def _expected(model: type[models.Model]) -> Iterator[tuple[str, int, int]]:
-    """Yield the column, the width in bytes and the number of distinct values of what is known beforehand."""
+    """Yield name, width in bytes and number of distinct values of each column of which they are known beforehand."""
     for field in model._meta.concrete_fields:
         if field.column == "tenant_id":
             yield str(field.column), 16, _TENANTS

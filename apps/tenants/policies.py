@@ -80,7 +80,7 @@ def create_policy(statements: StatementBatch, table: str, policy: RowPolicy) -> 
 
 
 def limit_deletion(statements: StatementBatch, model: type[models.Model]) -> None:
-    """Let the operations role delete only those records that have reached their age (`deleted_after`).
+    """Allow the operations role to delete only records that have reached their age (`deleted_after`).
 
     The age is that of the settings when the tables were last protected, by the server's clock: no code of a serving
     process, and no clock that runs ahead, deletes an audit record before its time.
@@ -98,7 +98,7 @@ def limit_deletion(statements: StatementBatch, model: type[models.Model]) -> Non
 
 
 def privileges_of(model: type[models.Model]) -> dict[str, str]:
-    """Return the privileges of each serving role on the model's table; it has none that is not named."""
+    """Return the privileges of each serving role on the model's table; none for a role that the model does not name."""
     return {
         APP: str(getattr(model, "app_privileges", "")),
         OPS: str(getattr(model, "ops_privileges", "")),

@@ -68,7 +68,7 @@ def protect() -> list[str]:
 
 
 def _create_roles(cursor: Any) -> None:
-    # A new role has no other attributes; `checks.unsafe_role` reports a role with more.
+    # A new role has no other attributes; `checks.find_role_faults` reports a role with more.
     for alias in SERVING:
         name, password = (str(connections[alias].settings_dict[key]) for key in ("USER", "PASSWORD"))
         cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])

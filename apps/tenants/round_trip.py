@@ -37,8 +37,8 @@ class FailedRead:
 def read_together(reads: Iterable[Read], *, setup: str = "") -> dict[str, Rows | FailedRead]:
     """Return the rows of each read by its name, in the open transaction of a tenant; `setup` runs before them.
 
-    All are sent before the first answer is awaited. A read that fails or takes longer than its limit is rolled back, and those
-    behind it are sent again: one more round trip for each failure. Settings end with the reads.
+    All reads are sent before the first answer is awaited. A read that fails or takes longer than its limit is rolled back, and the
+    reads after it are sent again: one more round trip for each failure. Settings end with the reads.
     """
     waiting = list(reads)
     answers: dict[str, Rows | FailedRead] = {}

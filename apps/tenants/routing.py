@@ -9,7 +9,9 @@ from django.db import models
 from apps.tenants.scope import ACCOUNTS
 
 #: The models of `tenants` about accounts and sessions. Memberships are not among them: they are rows of a tenant.
-_OF_TENANTS = frozenset({"user", "user_groups", "user_user_permissions", "consolesession", "signinfailure"})
+_ACCOUNT_MODELS = frozenset(
+    {"user", "user_groups", "user_user_permissions", "consolesession", "signinfailure"}
+)
 
 
 class AccountsRouter:
@@ -19,7 +21,7 @@ class AccountsRouter:
         """Return the connection of accounts for its models; None leaves others to Django."""
         meta = model._meta
         is_account = meta.app_label == "auth" or (
-            meta.app_label == "tenants" and meta.model_name in _OF_TENANTS
+            meta.app_label == "tenants" and meta.model_name in _ACCOUNT_MODELS
         )
         return ACCOUNTS if is_account else None
 

@@ -69,7 +69,7 @@ def scope_settings(scope: Scope | None) -> dict[str, str]:
         USER_SETTING: str(scope.user_id) if scope and scope.user_id else "",
     }
     if scope is not None and scope.generic_plans:
-        # A plan made while a table is small would read all of it ever after.
+        # A plan made while a table is small would read the whole table when it is large, too.
         settings |= {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
     if scope is not None and scope.statement_timeout is not None:
         settings["statement_timeout"] = f"{scope.statement_timeout // timedelta(milliseconds=1)}ms"
@@ -82,7 +82,7 @@ def tenant_transaction(
 ) -> Iterator[None]:
     """Open a transaction in which exactly this tenant's rows exist.
 
-    Entered again for the same tenant, it joins the outer transaction. With `generic_plans`, PostgreSQL uses generic plans:
+    Entered again for the same tenant, it joins the outer transaction, whose options stay. With `generic_plans`, PostgreSQL uses generic plans:
     planning the statements of a batch of heartbeats for their values would take longer than executing them. The server stops a
     statement that takes longer than `statement_timeout`.
     Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
@@ -116,7 +116,7 @@ def release_connection() -> None:
 
 @contextmanager
 def user_transaction(user_id: int) -> Iterator[None]:
-    """Open a transaction in which a user's own memberships, and the names of those tenants, can be read."""
+    """Open a transaction in which a user's own memberships, and the names of their tenants, can be read."""
     with _scoped(Scope(user_id=user_id)):
         yield
 
@@ -146,7 +146,10 @@ def _apply(scope: Scope | None) -> None:
 
 @contextmanager
 def ops_scope() -> Iterator[None]:
-    """Read all tenants' rows through the operations role. Use `apps.audit.services.across_tenants`, which audits the view."""
+    """Read all tenants' rows through the operations role. Use `apps.audit.services.across_tenants`, which audits the view.
+
+    Raises TenantMismatch inside a tenant's transaction.
+    """
     outer = _scope.get()
     if outer is not None and outer.tenant_id is not None:
         raise TenantMismatch(

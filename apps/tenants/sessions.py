@@ -26,7 +26,7 @@ __all__ = [
     "SessionMiddleware",
     "SessionStore",
     "UpdateError",
-    "is_own_request",
+    "is_live_request",
     "public_id_of",
     "store_sign_in",
 ]
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 #: The session's key for its sign-in: {at, address, browser}.
 SIGN_IN_KEY = "sign_in"
 #: The header of a request that a page makes by itself, not its person.
-OWN_REQUEST_HEADER = "X-Live"
+LIVE_REQUEST_HEADER = "X-Live"
 #: A request within this time of the last recorded one writes nothing.
 _RECORDED_EVERY = timedelta(minutes=1)
 #: The salt of Django's own store, so that sessions from before stay valid.
@@ -95,9 +95,9 @@ class SessionStore(DatabaseStore):
         return row
 
 
-def is_own_request(request: HttpRequest) -> bool:
-    """Return whether a page made the request by itself."""
-    return OWN_REQUEST_HEADER in request.headers
+def is_live_request(request: HttpRequest) -> bool:
+    """Return whether a page made the request by itself, to update its content."""
+    return LIVE_REQUEST_HEADER in request.headers
 
 
 class SessionMiddleware(DjangoSessionMiddleware):
@@ -106,7 +106,7 @@ class SessionMiddleware(DjangoSessionMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         """Set `request.session`."""
         super().process_request(request)
-        request.session.is_used = not is_own_request(request)  # type: ignore[attr-defined]
+        request.session.is_used = not is_live_request(request)  # type: ignore[attr-defined]
 
 
 def sign_session(session: dict[str, Any]) -> str:

@@ -163,7 +163,7 @@ def write_values(
     All rows of one model have the same columns. An updated row has its `id`. A new row belongs to the current tenant, and
     its missing columns get their defaults. New rows may refer to each other: PostgreSQL checks references at the end.
     """
-    changes = [
+    updates = [
         (
             _update_of_columns(model, tuple(rows[0])),
             {"rows": to_json(rows), "ids": [row["id"] for row in rows]},
@@ -171,13 +171,13 @@ def write_values(
         for model, rows in updated
         if rows
     ]
-    _run_together(changes)
-    news = [
+    _run_together(updates)
+    inserts = [
         (_insert_of_columns(model, tuple(rows[0])), {"rows": to_json(rows)})
         for model, rows in inserted
         if rows
     ]
-    _run_together(news)
+    _run_together(inserts)
 
 
 @cache

@@ -16,7 +16,7 @@ from apps.tenants.policies import StatementBatch
 class VectorIndex:
     """An HNSW index over the vectors in a `halfvec` column that have the installation's dimension, for cosine distances.
 
-    A query uses it if it orders by `COLUMN::halfvec(N) <=> …` and has the condition and `vector_dims(COLUMN) = N`.
+    PostgreSQL uses the index for a query that orders by `COLUMN::halfvec(N) <=> …` and has the condition and `vector_dims(COLUMN) = N`.
     """
 
     name: str
@@ -28,7 +28,7 @@ class VectorIndex:
 def create_vector_indexes(statements: StatementBatch, tables: Iterable[type[models.Model]]) -> None:
     """Create the indexes that the models declare, for the dimension of the settings.
 
-    Rows of another dimension are not in the index, so that a new one is empty: the tables are not locked for long.
+    Rows of another dimension are not in the index, so that an index for a new dimension is empty: the tables are not locked for long.
     """
     dimension = int(settings.ARBOR_EMBEDDING_DIMENSION)
     for model in tables:

@@ -24,7 +24,7 @@ _MAX_OPEN_FILES = 64
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Answer requests until standard input ends, or a file has used up the memory or the stack."""
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "wb")
     # Output of libraries must not get between the answers.
@@ -78,7 +78,7 @@ def encode(document: ParsedDocument) -> dict[str, Any]:
 
 
 def limit_process(*, memory_bytes: int) -> None:
-    """Limit this process's memory, and forbid it to write files. Does nothing on systems without such limits."""
+    """Limit this process's memory and open files, and forbid it to write files. Does nothing on systems without such limits."""
     with contextlib.suppress(ImportError):
         # Only POSIX has this module.
         import resource  # noqa: PLC0415

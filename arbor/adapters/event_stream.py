@@ -139,7 +139,9 @@ def _read_lines(response: httpx.Response, endpoint: ApiEndpoint) -> Iterator[byt
     for part in response.iter_bytes():
         size += len(part)
         if size > MAX_STREAM_BYTES or len(rest) > MAX_REPLY_BYTES:
-            raise ModelUnavailable(f"{endpoint.provider} sent a stream of more than {size} bytes")
+            raise ModelUnavailable(
+                f"{endpoint.provider} sent a stream of more than {MAX_STREAM_BYTES:,} bytes, or a line of more than {MAX_REPLY_BYTES:,}"
+            )
         *lines, rest = (rest + part).split(b"\n")
         for line in lines:
             yield from line.removesuffix(b"\r").split(b"\r")

@@ -126,7 +126,7 @@ def post_json(
     """Send one request and read the whole answer, whatever its status.
 
     Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
-    off, or sends more than MAX_REPLY_BYTES.
+    off, or sends more than MAX_REPLY_BYTES, and ModelRejected for an address to which no request can be sent.
     """
     return _exchange(client, endpoint, encode_json(body), deadline_s)
 

@@ -52,10 +52,10 @@ class OtlpExporter:
         self._resource = Resource.create({"service.name": service})
 
     def export(self, spans: Sequence[Span]) -> None:
-        """Send spans. Raises DeliveryFailed when the collector does not take them."""
+        """Send spans. Raises DeliveryFailed when the collector does not accept them."""
         result = self._exporter.export([self._readable(span) for span in spans])
         if result is not SpanExportResult.SUCCESS:
-            raise DeliveryFailed(f"the OpenTelemetry collector did not take {len(spans)} spans")
+            raise DeliveryFailed(f"the OpenTelemetry collector did not accept {len(spans)} spans")
 
     def close(self) -> None:
         """Close the connections."""

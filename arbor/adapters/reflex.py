@@ -17,7 +17,7 @@ from arbor.workflows.prompts import rule_output
 
 
 class ReflexModel:
-    """Answers heartbeats, conversations and maintenance calls by rule."""
+    """Answers heartbeats, conversations, inquiries, steps of workflows and maintenance calls by rule."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

@@ -40,7 +40,10 @@ def no_cookies() -> CookieJar:
 def stream_get(
     client: httpx.Client, url: httpx.URL, *, where: str, accept: str, deadline_s: float
 ) -> Iterator[httpx.Response]:
-    """Send a GET within the deadline; `where` names the address in messages. Raises WebFailed for network errors."""
+    """Send a GET within the deadline; `where` names the address in messages.
+
+    Raises WebFailed for network errors, and WebRefused for an address that is not permitted.
+    """
     headers = {"User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity"}
     try:
         with deadline(deadline_s), client.stream("GET", url, headers=headers) as response:

@@ -122,7 +122,7 @@ def _reason(error: httpx.RequestError) -> str:
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return "no secure connection, such as for want of a valid certificate"
+        return "no secure connection; the certificate may not be valid"
     # httpcore drops the cause of this error, so it is recognized by the texts of `DeadlineBackend`.
     if "does not resolve" in str(error) or "has no address" in str(error):
         return "its name leads to no address"

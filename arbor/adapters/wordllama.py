@@ -25,7 +25,7 @@ DIMENSION = 256
 DIMENSIONS = (64, 128, DIMENSION)
 _CONFIG = "l2_supercat"
 #: Characters per batch. A character is at most one token and a token 1 KB of floats, so a batch needs at most 64 MB.
-_POOLED_CHARACTERS = 65_536
+_MAX_BATCH_CHARACTERS = 65_536
 
 _loading = threading.Lock()
 
@@ -129,7 +129,7 @@ def _batches(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts in batches of limited size, each with the position of its first text."""
     start, size = 0, 0
     for end, text in enumerate(texts):
-        if size and size + len(text) > _POOLED_CHARACTERS:
+        if size and size + len(text) > _MAX_BATCH_CHARACTERS:
             yield start, list(texts[start:end])
             start, size = end, 0
         size += len(text)

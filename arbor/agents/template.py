@@ -21,7 +21,6 @@ from pydantic import (
 
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.character import Character
-from arbor.agents.document import TemplateFault
 from arbor.agents.energy import EnergyPolicy
 from arbor.agents.genome import (
     FROZEN,
@@ -33,6 +32,7 @@ from arbor.agents.genome import (
     OptionalProse,
     Prose,
 )
+from arbor.agents.markdown_file import FileFault
 from arbor.agents.template_file import ReadTemplate, read_template_file, translate_errors
 from arbor.errors import CapabilityInvalid, TemplateInvalid
 from arbor.goals.likeness import same_goal
@@ -62,7 +62,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class TrustTier(StrEnum):
-    """The initial trust in an agent."""
+    """The degrees of trust in an agent, the lowest first; a template requests the initial one."""
 
     #: Unknown.
     UNTRUSTED = "untrusted"
@@ -216,7 +216,7 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
     template_file = read_template_file(text)
     faults = list(template_file.faults)
     spec = None
-    if template_file.document.front:
+    if template_file.parsed.front:
         try:
             spec = TemplateSpec.model_validate(template_file.parts)
         except ValidationError as exc:
@@ -238,7 +238,7 @@ def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str
     return tuple(loaded)
 
 
-def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) -> Iterator[TemplateFault]:
+def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) -> Iterator[FileFault]:
     actions = template_file.parts.get("actions")
     if not isinstance(actions, list):
         return
@@ -246,12 +246,12 @@ def _action_faults(template_file: ReadTemplate, known_actions: Collection[str]) 
         line, place = template_file.locate(("actions", at))
         if isinstance(action, str) and action not in known_actions:
             known = ", ".join(sorted(known_actions))
-            yield TemplateFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
+            yield FileFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
         elif action in actions[:at]:
-            yield TemplateFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+            yield FileFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
 
 
-def _invalid(faults: list[TemplateFault], *, name: object) -> TemplateInvalid:
+def _invalid(faults: list[FileFault], *, name: object) -> TemplateInvalid:
     # A value that is used for two parts yields the same fault twice.
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
     subject = f"template {name}" if isinstance(name, str) else "the template"

@@ -11,14 +11,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from arbor.agents.document import (
+from arbor.agents.markdown_file import (
+    FileFault,
+    FileSection,
     ParsedFile,
     Path,
-    TemplateFault,
-    TemplateSection,
     line_of,
     path_text,
-    read_document,
+    read_markdown_file,
 )
 
 #: The path that each section of the body sets.
@@ -53,10 +53,10 @@ class ReadTemplate:
     """A template's parts, not yet validated, and their positions in the file."""
 
     parts: dict[str, Any]
-    document: ParsedFile
+    parsed: ParsedFile
     #: For parts whose position in the file differs from their path: the line and the name of that position.
     moved: Mapping[Path, tuple[int | None, str]]
-    faults: tuple[TemplateFault, ...]
+    faults: tuple[FileFault, ...]
 
     def locate(self, path: Path) -> tuple[int | None, str]:
         """Return the line and the path of a part in the file."""
@@ -64,81 +64,79 @@ class ReadTemplate:
             if moved_to := self.moved.get(path[:end]):
                 line, place = moved_to
                 if place in CHARACTER_KEYS:
-                    line = line_of(self.document.lines, (place, *path[end:]))
+                    line = line_of(self.parsed.lines, (place, *path[end:]))
                 return line, place + path_text((*path[end:],), inside=True)
-        return line_of(self.document.lines, path), path_text(path)
+        return line_of(self.parsed.lines, path), path_text(path)
 
 
 def read_template_file(text: str) -> ReadTemplate:
     """Parse a template file into its parts; errors are in `faults`."""
-    document = read_document(text)
-    parts = copy.deepcopy(document.front)
+    file = read_markdown_file(text)
+    parts = copy.deepcopy(file.front)
     moved: dict[Path, tuple[int | None, str]] = {}
-    faults = [*document.faults, *_move_keys(parts, document, moved)]
+    faults = [*file.faults, *_move_keys(parts, file, moved)]
     read_names: set[str] = set()
-    for section in document.sections:
+    for section in file.sections:
         name = next((name for name in SECTIONS if name.casefold() == section.heading.casefold()), None)
         place = f"## {section.heading}"
         if name is None:
             message = f"unknown section; the sections are {', '.join(SECTIONS)}"
-            faults.append(TemplateFault(line=section.line, place=place, message=message))
+            faults.append(FileFault(line=section.line, place=place, message=message))
         elif name in read_names:
-            faults.append(TemplateFault(line=section.line, place=place, message="is given twice; keep one"))
+            faults.append(FileFault(line=section.line, place=place, message="is given twice; keep one"))
         else:
             read_names.add(name)
             faults += _place_section(parts, moved, name, section)
-    return ReadTemplate(parts=parts, document=document, moved=moved, faults=tuple(faults))
+    return ReadTemplate(parts=parts, parsed=file, moved=moved, faults=tuple(faults))
 
 
 def translate_errors(
     error: ValidationError, read: ReadTemplate, model: type[BaseModel]
-) -> Iterator[TemplateFault]:
+) -> Iterator[FileFault]:
     """Translate validation errors into faults, each with its line and path in the file.
 
     A value that could not be parsed is not reported again.
     """
-    unparsed = {fault.place for fault in read.document.faults if fault.place}
+    unparsed = {fault.place for fault in read.parsed.faults if fault.place}
     for detail in error.errors(include_url=False):
         line, place = read.locate(detail["loc"])
         if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unparsed):
-            yield TemplateFault(line=line, place=place, message=_describe_error(detail, model))
+            yield FileFault(line=line, place=place, message=_describe_error(detail, model))
 
 
 def _move_keys(
-    parts: dict[str, Any], document: ParsedFile, moved: dict[Path, tuple[int | None, str]]
-) -> Iterator[TemplateFault]:
+    parts: dict[str, Any], file: ParsedFile, moved: dict[Path, tuple[int | None, str]]
+) -> Iterator[FileFault]:
     for key, path in CHARACTER_KEYS.items():
         if key not in parts:
             continue
         value = parts[key] if key in SHARED_KEYS else parts.pop(key)
         if path[-1] in _parent_of(parts, path):
             if key not in SHARED_KEYS:
-                yield _duplicate_fault(document.lines.get((key,)), key, path)
+                yield _duplicate_fault(file.lines.get((key,)), key, path)
         elif _set_value(parts, path, value):
-            moved[path] = (document.lines.get((key,)), key)
+            moved[path] = (file.lines.get((key,)), key)
 
 
 def _place_section(
-    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: TemplateSection
-) -> Iterator[TemplateFault]:
+    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: FileSection
+) -> Iterator[FileFault]:
     path, place = SECTIONS[name], f"## {name}"
     value: str | list[str] = _join_lines(section.text)
     if name == "Pipeline":
         block = _DOT_BLOCK.fullmatch(section.text)
         if block is None or not block["dot"].strip():
-            yield TemplateFault(
+            yield FileFault(
                 line=section.line, place=place, message="must be one block fenced as ```dot, and nothing else"
             )
             return
         value = block["dot"]
     elif _DOT_FENCE.search(section.text):
-        yield TemplateFault(
+        yield FileFault(
             line=section.line, place=place, message="a pipeline's ```dot block belongs under ## Pipeline"
         )
     elif not section.text:
-        yield TemplateFault(
-            line=section.line, place=place, message="is empty; write it or leave the heading out"
-        )
+        yield FileFault(line=section.line, place=place, message="is empty; write it or leave the heading out")
     elif name == "Instructions":
         value = list(_split_items(section.text))
     if path[-1] in _parent_of(parts, path):
@@ -147,8 +145,8 @@ def _place_section(
         moved[path] = (section.line, place)
 
 
-def _duplicate_fault(line: int | None, place: str, path: Path) -> TemplateFault:
-    return TemplateFault(
+def _duplicate_fault(line: int | None, place: str, path: Path) -> FileFault:
+    return FileFault(
         line=line,
         place=place,
         message=f"is given here and as {path_text(path)} in the front matter; keep one",

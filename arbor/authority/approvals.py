@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
-from arbor.agents.capabilities import SCHEME
+from arbor.authority.grants import ACTION_PREFIX
 from arbor.authority.modes import ModeDecision, TrustMode, ceiling_of
 
 #: The time that a request waits for a person, and that an approval waits for its execution.
@@ -38,7 +38,7 @@ class ApprovalStatus(StrEnum):
 #: The statuses that may follow each status.
 TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = MappingProxyType(
     {
-        # Executed without a decision: a rule has come to allow the action meanwhile.
+        # Executed without a decision: a rule allows the action by now.
         ApprovalStatus.PENDING: frozenset(
             {
                 ApprovalStatus.APPROVED,
@@ -86,7 +86,7 @@ class ApprovalView:
     reason: str = ""
 
     def is_open(self, now: datetime) -> bool:
-        """Return whether the request still counts."""
+        """Return whether the request has not expired."""
         return now < self.expires_at
 
 
@@ -125,7 +125,7 @@ class Permission(StrEnum):
     WAITS = "waits"
     #: A rule or a person refuses the action.
     REFUSED = "refused"
-    #: Too many requests wait for a person to ask once more.
+    #: Too many requests wait for a person to ask once more, or this heartbeat has asked for the same already.
     FULL = "full"
 
 
@@ -189,7 +189,6 @@ def permission_of(
 LOCAL_STREAK = 3
 OUTWARD_STREAK = 5
 _OUTWARD = ("reach_out_", "inquire_", "mcp.")
-_ACTIONS = f"{SCHEME}actions/execute/"
 _YES = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.EXECUTED})
 
 
@@ -215,8 +214,8 @@ def suggestion_of(resource: str, latest_first: Iterable[ApprovalStatus]) -> Sugg
     """Return the rule to suggest for a resource; None without a long enough streak, or if a ceiling forbids it."""
     if ceiling_of(resource).rank < TrustMode.ALLOW.rank:
         return None
-    action = resource.removeprefix(_ACTIONS)
-    is_local = resource.startswith(_ACTIONS) and not action.startswith(_OUTWARD)
+    action = resource.removeprefix(ACTION_PREFIX)
+    is_local = resource.startswith(ACTION_PREFIX) and not action.startswith(_OUTWARD)
     approvals = streak_of(latest_first)
     needed = LOCAL_STREAK if is_local else OUTWARD_STREAK
     return Suggestion(resource=resource, approvals=approvals) if approvals >= needed else None

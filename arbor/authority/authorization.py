@@ -22,7 +22,7 @@ MAX_AGE = timedelta(days=1)
 #: The clocks of two workers differ by less than this.
 CLOCK_SKEW = timedelta(minutes=5)
 #: The most resources for which the grants of one agent are cached: replies may name any number of unknown actions.
-_RESOURCES_REMEMBERED = 256
+_RESOURCES_CACHED = 256
 
 
 class DenialCode(StrEnum):
@@ -82,7 +82,7 @@ class AgentGrants(tuple[Capability, ...]):
                     key=lambda grant: (grant.resource.wildcard, -len(grant.resource.segments)),
                 )
             )
-            if len(self._found) < _RESOURCES_REMEMBERED:
+            if len(self._found) < _RESOURCES_CACHED:
                 self._found[resource] = found
         return found
 

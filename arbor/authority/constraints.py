@@ -15,7 +15,7 @@ from arbor.errors import CapabilityInvalid
 
 MAX_USES = 1_000_000
 #: The longest period of a rate: 31 days.
-LONGEST_PERIOD_S = 31 * 24 * 3600
+MAX_PERIOD_S = 31 * 24 * 3600
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_MINUTES = 24 * 60
 _WEEK_MINUTES = 7 * _DAY_MINUTES
@@ -30,9 +30,9 @@ class Rate:
     seconds: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.uses <= MAX_USES or not 1 <= self.seconds <= LONGEST_PERIOD_S:
+        if not 1 <= self.uses <= MAX_USES or not 1 <= self.seconds <= MAX_PERIOD_S:
             raise CapabilityInvalid(
-                f"a rate is 1 to {MAX_USES} uses in 1 to {LONGEST_PERIOD_S} seconds, got {self}"
+                f"a rate is 1 to {MAX_USES} uses in 1 to {MAX_PERIOD_S} seconds, got {self}"
             )
 
     def __str__(self) -> str:

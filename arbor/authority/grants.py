@@ -19,7 +19,7 @@ DEFAULT_DEPTH = 3
 MAX_DEPTH = 10
 #: The holder of a grant to all agents of a tenant.
 ALL_AGENTS = "*"
-#: The resource of an action is this and its name.
+#: The beginning of the resource of an action, before the action's name.
 ACTION_PREFIX = "arbor://actions/execute/"
 #: The resource that lets an agent search the audit log of its organization.
 AUDIT_RESOURCE = "arbor://knowledge/audit/read"
@@ -133,7 +133,7 @@ def is_subset(child: CapabilityUri, parent: CapabilityUri) -> bool:
 
 
 def widening(child: Capability, parent: Capability) -> str:
-    """Return in which respect a delegated grant exceeds the grant above it; empty if it does not."""
+    """Return the respect in which a delegated grant exceeds the grant above it; empty if it does not."""
     if child.tenant != parent.tenant:
         return "it would leave the tenant"
     if not is_subset(child.resource, parent.resource):

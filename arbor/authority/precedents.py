@@ -50,7 +50,7 @@ def precedents_for(
 ) -> list[Precedent]:
     """Return the decisions about requests like this one: the same action, or texts about the same matter.
 
-    Those about the same matter go first, then denials, then the latest.
+    In order: the same matter before others, then the same action before others, then denials before approvals, then the latest.
     """
     ranked = [
         (fit >= LIKE_FROM, precedent.action == action, precedent)

@@ -20,8 +20,8 @@ REPLY = "reply"
 OUTWARD = INQUIRIES | {"reach_out_user", "reach_out_agent", "reach_out_public", REPLY}
 #: Arguments of tools that are run as a command.
 COMMAND_NAMES = frozenset({"command", "cmd", "commands", "script", "shell", "bash", "args", "argv"})
-#: The length of the shortest token that is compared with the installation's own secrets.
-SECRET_LENGTH = 16
+#: The least length of a token that is compared with the installation's own secrets.
+MIN_SECRET_LENGTH = 16
 
 
 class ReflexKind(StrEnum):
@@ -146,7 +146,7 @@ _SECRETS = tuple(
         ("a URL with a password", r"\b[a-z][a-z0-9+.-]*://[^\s/@:]+:[^\s/@]{3,}@[^\s/]"),
     )
 )
-_TOKEN = re.compile(rf"[^\s\"'`<>,;()\[\]{{}}]{{{SECRET_LENGTH},}}")
+_TOKEN = re.compile(rf"[^\s\"'`<>,;()\[\]{{}}]{{{MIN_SECRET_LENGTH},}}")
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _tokens(text: str) -> Iterator[str]:
     for token in _TOKEN.findall(text):
         yield token
         for candidate in (token.rstrip(".:!?"), *re.split(r"[=:]", token, maxsplit=1)[1:]):
-            if candidate != token and len(candidate) >= SECRET_LENGTH:
+            if candidate != token and len(candidate) >= MIN_SECRET_LENGTH:
                 yield candidate
 
 

@@ -40,7 +40,7 @@ MARGIN = 5
 MIN_RECORDS = 20
 #: The days that a score looks back.
 SCORED_DAYS = 30
-#: The share of a part without records, and the number of records that this share counts as beside real ones.
+#: The share of a part without records, and the number of records that this share counts as, added to real ones.
 PRIOR = 0.4
 PRIOR_RECORDS = 10
 

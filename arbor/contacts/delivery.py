@@ -10,9 +10,9 @@ from arbor.contacts.values import DeliveryStatus
 
 #: Maximum number of attempts. After the last one a person decides.
 MAX_TRIES = 8
-_FIRST_WAIT, _FACTOR, _LONGEST_WAIT = timedelta(minutes=1), 4, timedelta(hours=6)
+_FIRST_WAIT, _FACTOR, _MAX_WAIT = timedelta(minutes=1), 4, timedelta(hours=6)
 #: Time from each failed attempt to the next: 1, 4, 16, 64, 256 minutes, then 6 hours.
-WAITS = tuple(min(_FIRST_WAIT * _FACTOR**retries, _LONGEST_WAIT) for retries in range(MAX_TRIES - 1))
+WAITS = tuple(min(_FIRST_WAIT * _FACTOR**retries, _MAX_WAIT) for retries in range(MAX_TRIES - 1))
 #: The most agents that receive one message.
 MAX_MENTIONS = 5
 #: The most `@` signs that are examined in one message, because a text may contain many addresses.

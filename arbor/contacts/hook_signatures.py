@@ -17,7 +17,7 @@ from arbor.errors import Invalid, SignatureRefused
 
 #: The farthest that the signed time of a delivery may be from now (Standard Webhooks, "Verifying webhook authenticity").
 TOLERANCE = timedelta(minutes=5)
-MIN_SECRET, LONGEST_SECRET = 16, 200
+MIN_SECRET, MAX_SECRET = 16, 200
 GITHUB_SIGNATURE = "x-hub-signature-256"
 GITHUB_EVENT, GITHUB_DELIVERY = "x-github-event", "x-github-delivery"
 STANDARD_ID, STANDARD_TIME, STANDARD_SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
@@ -70,9 +70,9 @@ def verify_delivery(
 
 def check_secret(secret: str, *, kind: HookKind, header: str) -> None:
     """Raise Invalid unless a secret that a sender gave can be a hook's."""
-    if not MIN_SECRET <= len(secret) <= LONGEST_SECRET or not secret.isprintable():
+    if not MIN_SECRET <= len(secret) <= MAX_SECRET or not secret.isprintable():
         raise Invalid(
-            f"a hook's secret has {MIN_SECRET} to {LONGEST_SECRET} printable characters, got {len(secret)} characters"
+            f"a hook's secret has {MIN_SECRET} to {MAX_SECRET} printable characters, got {len(secret)} characters"
         )
     if kind is HookKind.JSON and not header and _standard_key(secret) is None:
         raise Invalid(f"a secret of Standard Webhooks is {SECRET_PREFIX} and base64, as its sender shows it")

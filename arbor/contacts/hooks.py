@@ -94,7 +94,7 @@ class HookMapping:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> HookMapping:
-        """Return a mapping from its fields; those that are missing have their defaults. Raises Invalid."""
+        """Return a mapping from its fields; missing fields have their defaults. Raises Invalid."""
         names = [field.name for field in fields(cls)]
         unknown = sorted(set(given) - set(names))
         if unknown:

@@ -20,7 +20,7 @@ from arbor.selves.boundary_check import Vector, find_matches, may_proceed
 #: Characters before a sentence that are checked together with it, because a pattern may match across sentences.
 CHECKED_BEFORE = 1_000
 #: The shortest text that is shown by itself, so that "1." is not.
-SHORTEST = 8
+MIN_SENTENCE = 8
 
 _SENTENCE_END = re.compile(r"""[.!?…]+["'”’)\]*_`]*(?=\s)|[。！？]+[」』”’）]*|(?<=\S)(?=\n)""")
 # A code fence before the object, as models without enforced JSON write it.
@@ -143,7 +143,7 @@ class SentenceSplitter:
         sentences, start = [], 0
         for end in _SENTENCE_END.finditer(self._text):
             sentence = self._text[start : end.end()]
-            if len(sentence.strip()) < SHORTEST and not self._text.startswith("\n", end.end()):
+            if len(sentence.strip()) < MIN_SENTENCE and not self._text.startswith("\n", end.end()):
                 continue
             if sentence.strip() and self._length + len(sentence) < ANSWER_LENGTH:
                 sentences.append(sentence)

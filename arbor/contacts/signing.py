@@ -1,6 +1,7 @@
 """Sign the requests of webhook channels, so that receivers can verify sender and time.
 
-Requests with signals are signed by Standard Webhooks instead (`arbor.contacts.standard_webhooks`)."""
+Requests with signals are signed by Standard Webhooks instead (`arbor.contacts.standard_webhooks`).
+"""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from arbor.contacts.standard_webhooks import SECRET_PREFIX
 from arbor.sealing import MasterKeys, OpenedSecret, SealedRecord, seal, unseal
 
 #: The header of the signature: `t=SECONDS,v1=HEX`.
 SIGNATURE_HEADER = "Arbor-Signature"
 _SECRET_BYTES = 32
-_SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
 # A label is part of the derivation: changing it makes every secret sealed under it unreadable.
 _SEAL_PURPOSE = "webhook-secret"
 
 
 def new_secret() -> str:
     """Generate a webhook's secret: `whsec_` and 43 characters."""
-    return _SECRET_PREFIX + base64.urlsafe_b64encode(os.urandom(_SECRET_BYTES)).decode().rstrip("=")
+    return SECRET_PREFIX + base64.urlsafe_b64encode(os.urandom(_SECRET_BYTES)).decode().rstrip("=")
 
 
 def signature(secret: bytes, *, at: int, body: bytes) -> str:

@@ -19,7 +19,7 @@ _SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105 (what a secret begins with, not one)
 #: A webhook whose requests have failed for this time is paused.
 PAUSED_AFTER = timedelta(days=1)
-_FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
+_FIRST_WAIT, _MAX_WAIT = timedelta(seconds=10), timedelta(hours=1)
 #: More doublings than this exceed the longest wait.
 _MAX_DOUBLINGS = 10
 
@@ -61,5 +61,5 @@ def signals_body(signals: Sequence[Mapping[str, Any]]) -> bytes:
 
 def decide_request_retry(*, failures: int, failing_for: timedelta, final: bool) -> WebhookDecision:
     """Decide about a webhook after `failures` failed requests in a row (1 or more); a `final` failure pauses it at once."""
-    wait = min(_FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS), _LONGEST_WAIT)
+    wait = min(_FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS), _MAX_WAIT)
     return WebhookDecision(paused=final or failing_for >= PAUSED_AFTER, wait=wait)

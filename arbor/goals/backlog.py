@@ -147,7 +147,10 @@ class Backlog:
         return goal
 
     def progress(self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "") -> GoalRow:
-        """Record a goal's progress; `fraction` is the share done, 0 to 1. At 1 the goal is completed, whatever its state."""
+        """Record a goal's progress; `fraction` is the share done, 0 to 1. At 1 the goal is completed, whatever its state.
+
+        Raises NotFound, and Invalid for another fraction.
+        """
         goal = self.goal(goal_id)
         if fraction is not None:
             if not 0 <= fraction <= 1:
@@ -249,7 +252,7 @@ class Backlog:
         return self._commitments.intent(read_id(intent_id))
 
     def lock_intents(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
-        """Lock intents for this heartbeat, and count the heartbeat as spent on them, except those of `again`.
+        """Lock intents for this heartbeat, and count the heartbeat as spent on them, except on intents in `again`.
 
         An intent is locked if it is pending, or if its lock is stale (`is_stale_lock`). Raises Invalid in a
         person's unit of work.
@@ -277,7 +280,7 @@ class Backlog:
         return intent
 
     def release_untried(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
-        """Unlock an intent that was not tried; `counted`: its lock counted this heartbeat, which is taken back."""
+        """Unlock an intent that was not tried; `counted`: its lock counted this heartbeat, which is undone."""
         intent = self.intent(intent_id)
         self._commitments.release_untried(intent, counted=counted)
         return intent

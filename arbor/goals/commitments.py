@@ -59,20 +59,19 @@ class Commitments:
         self._log.new(intent)
         return intent
 
-    def lock(self, intent_id: UUID, heartbeat_id: UUID, *, again: bool) -> bool:
-        """Lock an intent for a heartbeat, if it is pending or its lock is stale; return whether it was locked.
+    def lock(self, intent_id: UUID, heartbeat_id: UUID, *, again: bool) -> None:
+        """Lock an intent for a heartbeat, if the intent is pending or its lock is stale.
 
         The heartbeat counts as spent on the intent, unless `again`.
         """
         intent = self._intents.get(intent_id)
         if intent is None or not self._is_free(intent, heartbeat_id):
-            return False
+            return
         intent.status = IntentStatus.LOCKED
         intent.locked_by, intent.locked_at = heartbeat_id, self._now
         if not again:
             intent.ticks_used += 1
         self._log.changed(intent)
-        return True
 
     def release_untried(self, intent: IntentRow, *, counted: bool) -> None:
         """Unlock a locked intent that was not tried: neither the attempt nor the heartbeat counts.

@@ -122,9 +122,9 @@ def calls_for_work(layer: GoalLayer, rule: str) -> bool:
     return layer is not GoalLayer.ASPIRATION and rule != GoalRule.SURVIVAL
 
 
-def has_recovered(now: Circumstances) -> bool:
-    """Return whether the cause of the survival goal is over: the day's budget is renewed, and no recent heartbeat ended exhausted."""
-    return not now.budget_runs_low and not now.exhausted_heartbeats
+def has_recovered(circumstances: Circumstances) -> bool:
+    """Return whether the cause of the survival goal is over: the day's budget no longer runs low, and the latest heartbeat ended with energy."""
+    return not circumstances.budget_runs_low and not circumstances.exhausted_heartbeats
 
 
 def curiosity_pressure(stale_heartbeats: int, risk_tolerance: float) -> float:
@@ -132,27 +132,33 @@ def curiosity_pressure(stale_heartbeats: int, risk_tolerance: float) -> float:
     return stale_heartbeats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)
 
 
-def apply_goal_rules(now: Circumstances) -> list[RuleGoal]:
+def apply_goal_rules(circumstances: Circumstances) -> list[RuleGoal]:
     """Apply the rules; return their goals, the most urgent first, none where there is no room."""
-    if len(now.open_titles) >= MAX_OPEN:
+    if len(circumstances.open_titles) >= MAX_OPEN:
         return []
-    candidates = (_survival(now), _opportunity(now), _role(now), _reputation(now), _curiosity(now))
+    candidates = (
+        _survival(circumstances),
+        _opportunity(circumstances),
+        _role(circumstances),
+        _reputation(circumstances),
+        _curiosity(circumstances),
+    )
     fitting = [
         goal
         for goal in candidates
         if goal is not None
-        and goal.rule not in now.open_rules
-        and not any(same_goal(goal.title, title) for title in now.open_titles)
+        and goal.rule not in circumstances.open_rules
+        and not any(same_goal(goal.title, title) for title in circumstances.open_titles)
     ]
     return fitting[:MAX_NEW_PER_HEARTBEAT]
 
 
-def _survival(now: Circumstances) -> RuleGoal | None:
-    if not now.budget_runs_low and now.exhausted_heartbeats < EXHAUSTED_HEARTBEATS:
+def _survival(circumstances: Circumstances) -> RuleGoal | None:
+    if not circumstances.budget_runs_low and circumstances.exhausted_heartbeats < EXHAUSTED_HEARTBEATS:
         return None
     why = (
         "the day's budget runs low"
-        if now.budget_runs_low
+        if circumstances.budget_runs_low
         else "your energy was used up heartbeat after heartbeat"
     )
     return RuleGoal(
@@ -164,8 +170,8 @@ def _survival(now: Circumstances) -> RuleGoal | None:
     )
 
 
-def _opportunity(now: Circumstances) -> RuleGoal | None:
-    chance = next((text for text in map(_first_line, now.chances) if text), "")
+def _opportunity(circumstances: Circumstances) -> RuleGoal | None:
+    chance = next((text for text in map(_first_line, circumstances.chances) if text), "")
     if not chance:
         return None
     return RuleGoal(
@@ -177,10 +183,10 @@ def _opportunity(now: Circumstances) -> RuleGoal | None:
     )
 
 
-def _role(now: Circumstances) -> RuleGoal | None:
-    if now.role is None or now.has_aspiration:
+def _role(circumstances: Circumstances) -> RuleGoal | None:
+    if circumstances.role is None or circumstances.has_aspiration:
         return None
-    title, description = ASPIRATIONS[now.role]
+    title, description = ASPIRATIONS[circumstances.role]
     return RuleGoal(
         rule=GoalRule.ROLE,
         title=title,
@@ -190,10 +196,10 @@ def _role(now: Circumstances) -> RuleGoal | None:
     )
 
 
-def _reputation(now: Circumstances) -> RuleGoal | None:
-    if now.reputation is None or now.dealings < REPUTATION_KNOWN_FROM:
+def _reputation(circumstances: Circumstances) -> RuleGoal | None:
+    if circumstances.reputation is None or circumstances.dealings < REPUTATION_KNOWN_FROM:
         return None
-    if now.reputation < POOR_REPUTATION:
+    if circumstances.reputation < POOR_REPUTATION:
         return RuleGoal(
             rule=GoalRule.REPUTATION,
             title="Improve how you stand with your peers",
@@ -201,7 +207,7 @@ def _reputation(now: Circumstances) -> RuleGoal | None:
             layer=GoalLayer.OBJECTIVE,
             source=GoalSource.SOCIAL,
         )
-    if now.reputation > GOOD_REPUTATION:
+    if circumstances.reputation > GOOD_REPUTATION:
         return RuleGoal(
             rule=GoalRule.MENTORING,
             title="Be a mentor to your peers",
@@ -212,8 +218,11 @@ def _reputation(now: Circumstances) -> RuleGoal | None:
     return None
 
 
-def _curiosity(now: Circumstances) -> RuleGoal | None:
-    if not now.can_explore or curiosity_pressure(now.stale_heartbeats, now.risk_tolerance) <= 1.0:
+def _curiosity(circumstances: Circumstances) -> RuleGoal | None:
+    if (
+        not circumstances.can_explore
+        or curiosity_pressure(circumstances.stale_heartbeats, circumstances.risk_tolerance) <= 1.0
+    ):
         return None
     return RuleGoal(
         rule=GoalRule.CURIOSITY,

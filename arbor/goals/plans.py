@@ -98,7 +98,8 @@ def check_draft(draft: PlanDraft) -> None:
         texts = (step.description, step.precondition, step.postcondition)
         if not step.description.strip() or any(len(text) > STEP_LENGTH or "\0" in text for text in texts):
             raise Invalid(
-                f"a step has a description; it, the precondition and the postcondition have up to {STEP_LENGTH} characters"
+                "a step has a description; description, precondition and postcondition have up to"
+                f" {STEP_LENGTH:,} characters each and no NUL"
             )
 
 

@@ -58,7 +58,7 @@ class PlanRow:
     goal_id: UUID
     status: PlanStatus
     dependencies: list[str] = field(default_factory=list)
-    #: Those of the dependencies that are met.
+    #: The dependencies that are met.
     met: list[str] = field(default_factory=list)
     estimated_ticks: int | None = None
     estimated_cost: float | None = None

@@ -73,7 +73,7 @@ class GoalType(StrEnum):
     MAINTAIN = "maintain"
     #: Find out what is there.
     EXPLORE = "explore"
-    #: Come to know something.
+    #: Acquire knowledge.
     LEARN = "learn"
     #: Prevent an event.
     AVOID = "avoid"

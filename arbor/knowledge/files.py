@@ -1,4 +1,4 @@
-"""Names of documents' files: the kind by the ending or the media type, titles, what may be a name, and visible text."""
+"""Names of documents' files: their kinds by ending, valid names and categories, titles, and visible text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Skills: SKILL.md files, parsed from Markdown with YAML front matter, and the rules of choosing them.
 
-The format is that of the open Agent Skills specification (agentskills.io), with `tags` and `version` beside its keys.
+The format is that of the open Agent Skills specification (agentskills.io), with the further keys `tags` and `version`.
 A skill grants nothing: what an agent may do is decided by its capabilities.
 """
 
@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
-from arbor.agents.document import FrontMatter, TemplateFault, line_of, path_text, read_front_matter
+from arbor.agents.markdown_file import FileFault, FrontMatter, line_of, path_text, read_front_matter
 from arbor.errors import Invalid, LimitReached, SkillInvalid
 
 #: The most skills of one agent (`active_skills`).
@@ -75,7 +75,7 @@ def parse_skill(text: str) -> SkillFile:
     if len(text) > MAX_SKILL_LENGTH:
         raise _invalid(
             [
-                TemplateFault(
+                FileFault(
                     message=f"a skill has at most {MAX_SKILL_LENGTH:,} characters, got {len(text):,}: split it"
                 )
             ]
@@ -93,7 +93,7 @@ def parse_skill(text: str) -> SkillFile:
     body = "\n".join(read.body).strip()
     if not faults and not body:
         faults.append(
-            TemplateFault(line=read.first_line, message="the body is empty: write the instructions there")
+            FileFault(line=read.first_line, message="the body is empty: write the instructions there")
         )
     if front is None or faults:
         raise _invalid(faults, name=read.front.get("name"))
@@ -155,20 +155,20 @@ def check_room(tokens: dict[str, int], room: SkillRoom) -> None:
     )
 
 
-def _name_faults(name: str, read: FrontMatter) -> Iterator[TemplateFault]:
+def _name_faults(name: str, read: FrontMatter) -> Iterator[FileFault]:
     if not _NAME.fullmatch(name):
-        yield TemplateFault(
+        yield FileFault(
             line=line_of(read.lines, ("name",)),
             place="name",
             message=f"must be lower-case letters and digits, in words joined by single hyphens, got {name!r}",
         )
 
 
-def _translated(error: ValidationError, read: FrontMatter) -> Iterator[TemplateFault]:
+def _translated(error: ValidationError, read: FrontMatter) -> Iterator[FileFault]:
     """Translate validation errors, each with its line and key."""
     for detail in error.errors(include_url=False):
         path = tuple(part for part in detail["loc"] if part not in ("str", "list[str]"))
-        yield TemplateFault(
+        yield FileFault(
             line=line_of(read.lines, path), place=path_text(path), message=_fault(detail["type"], detail)
         )
 
@@ -198,7 +198,7 @@ def _fault(kind: str, detail: object) -> str:
     return str(detail["msg"])
 
 
-def _invalid(faults: Sequence[TemplateFault], *, name: object = None) -> SkillInvalid:
+def _invalid(faults: Sequence[FileFault], *, name: object = None) -> SkillInvalid:
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
     subject = f"skill {name}" if isinstance(name, str) else "the skill"
     count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"

@@ -14,7 +14,8 @@ from arbor.seeds.reading import SeedRow
 
 #: Differences of each section that are shown with their values.
 EXAMPLES = 20
-#: The columns that identify a row where two agents are compared, whose ids differ. Other sections are not compared then.
+#: The columns that identify a row without an id, and any row where two agents are compared, whose ids differ: then other sections
+#: are left out.
 _NATURAL: dict[str, tuple[str, ...]] = {
     "profile": (),
     "policy": (),
@@ -88,7 +89,7 @@ def diff_rows(
 ) -> tuple[SectionDifference, ...]:
     """Compare the rows of two seeds, each of which can be read again.
 
-    Rows of one agent are identified by their ids. Those of two agents, by their texts or names: a section whose rows have
+    Rows of one agent are identified by their ids, rows of two agents by their texts or names: a section whose rows have
     neither is left out, and ids are not compared.
     """
     sections: dict[str, _Section] = {}

@@ -125,7 +125,7 @@ class SeedReader:
         self._read += len(data)
         if self._read > self._limits.compressed_bytes:
             raise SeedInvalid(
-                f"the seed has more than {self._limits.compressed_bytes} bytes; a setting allows larger ones"
+                f"the seed has more than {self._limits.compressed_bytes} bytes; ARBOR_SEED_MAX_MB allows larger ones"
             )
         return data
 

@@ -79,7 +79,7 @@ class NewBoundary:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise Invalid(
-                "a boundary's name is 1 to 60 small letters, digits and underscores, beginning with a letter, such as"
+                "a boundary's name is 1 to 60 lower-case letters, digits and underscores, beginning with a letter, such as"
                 f" no_gossip; got {self.name[:80]!r}"
             )
         check_text("a boundary's description", self.description, longest=TEXT_LENGTH, empty=True)

@@ -20,7 +20,7 @@ from arbor.memory.text.lexical import words_of
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule, BoundaryType
 from arbor.selves.negation import is_negated
 
-#: The cosine from which on a text matches an example (the origin of seed 004).
+#: The cosine above which a text matches an example (the origin of seed 004).
 SIMILARITY = 0.75
 #: The words of reasoning, besides the boundary's name, that negotiate a boundary of flexibility 0; a boundary of
 #: flexibility f requires (1 - f) times as many.
@@ -162,7 +162,7 @@ def _explain_meaning(boundary: BoundaryRule, cosines: Mapping[str, float]) -> st
     return f"it means much the same as “{nearest}” ({cosines[nearest]:.2f})"
 
 
-def compile_all(boundaries: Iterable[BoundaryRule]) -> None:
+def compile_boundaries(boundaries: Iterable[BoundaryRule]) -> None:
     """Compile the expressions of boundaries ahead of their first use; those of the defaults take 0.1 s."""
     for boundary in boundaries:
         compile_patterns(boundary.patterns)

@@ -17,10 +17,10 @@ from arbor.selves.values import BeliefStatus, check_share
 
 #: The likelihood ratio of evidence of full strength: it is three times as likely if the belief is true.
 LIKELIHOOD_RATIO = 3.0
-#: The limit of confidence, either way: beyond it, no evidence could move the belief again.
-SUREST = 0.98
+#: The most certain confidence, either way, that a revision starts from: beyond it, no evidence could move the belief again.
+MAX_PRIOR = 0.98
 #: The most that one decision moves a belief, so that no single memory reverses it.
-LARGEST_STEP = 0.2
+MAX_STEP = 0.2
 #: Below the first confidence a belief is in doubt, from the second on it is held again; without the gap
 #: the status would change with each memory.
 DOUBTED_BELOW = 0.4
@@ -30,9 +30,9 @@ HELD_FROM = 0.5
 def revise_confidence(*, confidence: float, stability: float, supports: bool, strength: float = 1.0) -> float:
     """Compute a belief's confidence, 0 to 1, after one memory as evidence of a strength from 0 to 1.
 
-    ln odds' = ln odds ± strength · (1 - stability) · ln 3, moved by at most 0.2 and never beyond 0.02 or 0.98.
+    ln odds' = ln odds ± strength · (1 - stability) · ln 3, from a confidence of 0.02 to 0.98, moved by at most 0.2.
     """
-    prior = min(max(confidence, 1 - SUREST), SUREST)
+    prior = min(max(confidence, 1 - MAX_PRIOR), MAX_PRIOR)
     shift = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
     odds = math.log(prior / (1 - prior)) + (shift if supports else -shift)
     return limit_confidence(confidence, 1 / (1 + math.exp(-odds)))
@@ -40,7 +40,7 @@ def revise_confidence(*, confidence: float, stability: float, supports: bool, st
 
 def limit_confidence(confidence: float, wanted: float) -> float:
     """Limit a wanted confidence to what one decision can reach."""
-    step = min(max(wanted - confidence, -LARGEST_STEP), LARGEST_STEP)
+    step = min(max(wanted - confidence, -MAX_STEP), MAX_STEP)
     return round(min(max(confidence + step, 0.0), 1.0), 4)
 
 
@@ -56,10 +56,10 @@ def status_at(current: BeliefStatus, confidence: float) -> BeliefStatus:
 def check_step(confidence: float, wanted: float) -> None:
     """Raise Invalid for a change that is too large for one decision."""
     check_share("confidence", wanted)
-    if abs(wanted - confidence) > LARGEST_STEP + 1e-9:
-        low, high = max(confidence - LARGEST_STEP, 0.0), min(confidence + LARGEST_STEP, 1.0)
+    if abs(wanted - confidence) > MAX_STEP + 1e-9:
+        low, high = max(confidence - MAX_STEP, 0.0), min(confidence + MAX_STEP, 1.0)
         raise Invalid(
-            f"one decision moves a belief by at most {LARGEST_STEP:g}: from {confidence:.2f} to between {low:.2f} and"
+            f"one decision moves a belief by at most {MAX_STEP:g}: from {confidence:.2f} to between {low:.2f} and"
             f" {high:.2f}, got {wanted:.2f}"
         )
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 LESSON_LENGTH = 300
 ABOUT_LENGTH = 200
 #: Experiences of an agent (a year of a busy one); the deletion of older ones is audited.
-MAX_KEPT = 2_000
+MAX_EXPERIENCES = 2_000
 
 
 class ExperienceOutcome(StrEnum):
@@ -57,8 +57,8 @@ def _shorten(text: str) -> str:
 
 
 #: A pattern is two to four actions in a row that occur at least three times among the last fifty.
-SHORTEST = 2
-LONGEST = 4
+MIN_PATTERN_LENGTH = 2
+MAX_PATTERN_LENGTH = 4
 MIN_REPEATS = 3
 MAX_ACTIONS_READ = 50
 
@@ -97,7 +97,11 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     same count is left out.
     """
     latest = actions[-MAX_ACTIONS_READ:]
-    repeated = [pattern for length in range(SHORTEST, LONGEST + 1) for pattern in _repeated(latest, length)]
+    repeated = [
+        pattern
+        for length in range(MIN_PATTERN_LENGTH, MAX_PATTERN_LENGTH + 1)
+        for pattern in _repeated(latest, length)
+    ]
     repeated.sort(key=lambda pattern: (-len(pattern.actions), -pattern.count, pattern.actions))
     distinct: dict[str, Pattern] = {}
     for pattern in repeated:

@@ -188,7 +188,7 @@ def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datet
         )
 
 
-def shortened(text: str) -> str:
+def shorten_proposal(text: str) -> str:
     """Shorten a text to the length of a proposal."""
     text = " ".join(text.split())
     return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"

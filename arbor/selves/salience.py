@@ -25,13 +25,13 @@ class SelfPart[T]:
     stability: float = 0.0
 
 
-def salient[T](
+def choose_salient[T](
     parts: Sequence[SelfPart[T]], *, about: str, now: datetime, limit: int, firmest: int = 0
 ) -> list[T]:
     """Return at most `limit` parts, in the order in which a prompt keeps them.
 
     The `firmest` most stable ones are always among them; the others are chosen by relevance to the text `about` and by
-    recency, both from 0 to 1, beside their stability. The two groups alternate, so that a prompt cut from its end keeps
+    recency, both from 0 to 1, besides their stability. The two groups alternate, so that a prompt cut from its end keeps
     the best of both.
     """
     by_stability = sorted(parts, key=lambda part: -part.stability)

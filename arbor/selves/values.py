@@ -182,7 +182,8 @@ def check_preference(key: str, value: str) -> tuple[str, str]:
     key, value = key.strip().casefold(), value.strip()
     if len(key) > KEY_LENGTH or not _KEY.fullmatch(key):
         raise Invalid(
-            f"a preference's key is 1 to {KEY_LENGTH} letters, digits, spaces, dots, dashes and underscores, got {key[:80]!r}"
+            f"a preference's key is 1 to {KEY_LENGTH} letters from a to z, digits, spaces, dots, dashes and underscores, beginning and"
+            f" ending with a letter or digit; got {key[:80]!r}"
         )
     check_text("a preference", value, longest=VALUE_LENGTH)
     if len(value.splitlines()) != 1:

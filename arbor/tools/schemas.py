@@ -142,8 +142,8 @@ def _limits(schema: Mapping[str, Any]) -> Schema:
     return {key: schema[key] for key in _LIMITS if _is_number(schema.get(key))}
 
 
-def arguments_in_short(schema: Schema) -> list[str]:
-    """Return one line for each argument, the required ones first: name, type, meaning."""
+def describe_arguments(schema: Schema) -> list[str]:
+    """Describe each argument in one line, the required ones first: name, type, meaning."""
     required = schema.get("required", [])
     names = sorted(schema.get("properties", {}), key=lambda name: (name not in required, name))
     return [_argument_line(name, schema["properties"][name], is_required=name in required) for name in names]
@@ -207,7 +207,7 @@ def _asked_as_text(schema: Schema) -> bool:
 
 
 def _base_type(schema: Schema) -> str:
-    """Return the only type of a schema beside null; empty for no type or several."""
+    """Return the only type of a schema besides null; empty for no type or several."""
     kind = schema.get("type", "")
     kinds = [kind] if isinstance(kind, str) else [name for name in kind if name != "null"]
     return kinds[0] if len(kinds) == 1 else ""

@@ -71,7 +71,7 @@ def _search(plan: InquiryPlan, search: WebSearch, ends: float) -> tuple[list[lis
 
 
 def _read(chosen_pages: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
-    """Return pages and failures; a failed page beside others is replaced by its search snippet."""
+    """Return pages and failures; where any page was read, the search snippets of failed pages replace them."""
 
     def read(result: SearchResult) -> Page | WebFailed:
         try:

@@ -26,7 +26,7 @@ MAX_RETRIES = 10
 MAX_TOKENS = 8_192
 DEFAULT_TOKENS = 1_024
 #: The longest delay between two tries.
-LONGEST_BACKOFF = timedelta(days=1)
+MAX_BACKOFF = timedelta(days=1)
 #: Definitions that a process caches.
 _CACHED = 256
 
@@ -45,7 +45,7 @@ _WAITS: Mapping[WorkflowStepKind, timedelta] = {
     WorkflowStepKind.DELEGATE: timedelta(days=1),
 }
 _RETRY_PARAMETERS = frozenset({"retries", "backoff"})
-#: Parameters by kind, beside the text.
+#: Parameters by kind, besides the text.
 _PARAMETERS: Mapping[WorkflowStepKind, frozenset[str]] = {
     WorkflowStepKind.PROMPT: frozenset({"agent", "model", "format", "max_tokens", "timeout"})
     | _RETRY_PARAMETERS,
@@ -96,7 +96,7 @@ class StepSpec:
 
     def delay_before(self, attempt: int) -> timedelta:
         """Return the delay before a try, from 2."""
-        return min(LONGEST_BACKOFF, self.backoff * (1 << max(0, attempt - 2)))
+        return min(MAX_BACKOFF, self.backoff * (1 << max(0, attempt - 2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,8 +108,8 @@ class WorkflowDefinition:
     #: The names of the values of the input that texts use.
     inputs: tuple[str, ...]
 
-    def needs_agent(self) -> tuple[str, ...]:
-        """Return the steps that need the workflow's agent."""
+    def steps_without_agent(self) -> tuple[str, ...]:
+        """Return the steps that ask an agent and name none, so that they need that of the workflow."""
         return tuple(
             step.name for step in self.steps.values() if step.kind in KINDS_WITH_AGENT and not step.agent
         )

@@ -7,17 +7,15 @@ from datetime import timedelta
 
 _DURATION = re.compile(r"(\d{1,7})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-LONGEST_DURATION = timedelta(days=365)
+MAX_DURATION = timedelta(days=365)
 
 
 def parse_duration(text: str) -> timedelta:
     """Parse a duration above zero. Raises ValueError."""
     match = _DURATION.fullmatch(text.strip())
     found = timedelta(seconds=int(match[1]) * _SECONDS[match[2]]) if match else timedelta()
-    if not timedelta() < found <= LONGEST_DURATION:
-        raise ValueError(
-            f"a duration is like 90s, 30m, 2h or 7d, at most {LONGEST_DURATION.days}d, got {text!r}"
-        )
+    if not timedelta() < found <= MAX_DURATION:
+        raise ValueError(f"a duration is like 90s, 30m, 2h or 7d, at most {MAX_DURATION.days}d, got {text!r}")
     return found
 
 

@@ -16,7 +16,7 @@ WORKFLOW_PREFIX = "arbor://workflows/execute/"
 OUTPUT_LENGTH = 64_000
 #: The delays before a leg that has raised is tried again: the first one, doubled by each further failure, and the longest.
 FIRST_LEG_DELAY = timedelta(seconds=5)
-LONGEST_LEG_DELAY = timedelta(minutes=5)
+MAX_LEG_DELAY = timedelta(minutes=5)
 
 
 class WorkflowStepKind(StrEnum):
@@ -86,4 +86,4 @@ OPEN_STEPS = (WorkflowStepStatus.WAITING, WorkflowStepStatus.ANSWERED, WorkflowS
 def delay_after_failed_legs(failures: int) -> timedelta:
     """Return the delay of the next leg of a run after `failures` failed legs in a row, 1 or more."""
     doublings = min(failures - 1, 10)
-    return min(FIRST_LEG_DELAY * (1 << doublings), LONGEST_LEG_DELAY)
+    return min(FIRST_LEG_DELAY * (1 << doublings), MAX_LEG_DELAY)

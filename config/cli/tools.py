@@ -23,7 +23,7 @@ from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool, too
 from arbor.adapters.webhook import redact_url
 from arbor.errors import ToolFailed
 from arbor.tools.names import PREFIX
-from arbor.tools.schemas import arguments_in_short
+from arbor.tools.schemas import describe_arguments
 from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import tenant_of_name
@@ -140,7 +140,7 @@ def show(tool: str, tenant_slug: str | None) -> Output:
         [
             f"[bold]{escape(found.action)}[/bold] is {found.status}, {found.cost} energy.",
             f"It says: {escape(found.description) or 'nothing'}",
-            *(f"  {escape(line)}" for line in arguments_in_short(found.schema)),
+            *(f"  {escape(line)}" for line in describe_arguments(found.schema)),
             *_lines_before(found.before),
         ]
     )
@@ -152,7 +152,7 @@ def _lines_before(before: dict[str, Any]) -> list[str]:
         return []
     return [
         f"When it was allowed, it said: {escape(before['description']) or 'nothing'}",
-        *(f"  {escape(line)}" for line in arguments_in_short(before["schema"])),
+        *(f"  {escape(line)}" for line in describe_arguments(before["schema"])),
     ]
 
 

@@ -58,7 +58,7 @@ class Agent(TenantModel):
     """An agent's constant data; the changing data is in `AgentState` and the schedule."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: `agent_` and the SHA-256 of its public key.
+    #: `agent_` and the SHA-256 of its first public key.
     public_id = models.CharField(max_length=70, editable=False)
     name = models.CharField(max_length=100)
     status = models.CharField(max_length=16, choices=_STATUSES, default=AgentStatus.CREATED)

@@ -58,7 +58,8 @@ class AgentKey(TenantModel):
     )
     public_key = models.BinaryField()
     #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the agent, the tenant and the key
-    #: (`arbor.agents.identity`); empty once the key is replaced.
+    #: (`arbor.agents.identity`); empty once deleted: of a signing key at the next rotation, of an
+    #: exchange key at the one after.
     sealed_private_key = models.JSONField(default=dict)
     #: By the signing key before (`arbor.agents.keys`); empty for the first signing key.
     previous_signature = models.BinaryField(default=b"")

@@ -126,7 +126,7 @@ def _update(row: BuiltinTemplate, text: str, spec: TemplateSpec, *, dry_run: boo
 
 @transaction.atomic
 def add_template(*, text: str, actor: str) -> Template:
-    """Add a template of the current tenant. Raises TemplateInvalid, AlreadyExists for a name in use."""
+    """Add a template of the current tenant. Raises TemplateInvalid, PipelineInvalid, and AlreadyExists for a name in use."""
     spec = read_template(text)
     if Template.objects.filter(name__iexact=spec.name).exists():
         raise AlreadyExists(
@@ -148,7 +148,7 @@ def add_template(*, text: str, actor: str) -> Template:
 def update_template(*, text: str, actor: str) -> Template:
     """Replace the current tenant's template of the name in the text; its agents stay unchanged.
 
-    Raises TemplateInvalid, and NotFound when the tenant has none of that name.
+    Raises TemplateInvalid, PipelineInvalid, and NotFound when the tenant has none of that name.
     """
     spec = read_template(text)
     template: Template | None = Template.objects.select_for_update().filter(name__iexact=spec.name).first()

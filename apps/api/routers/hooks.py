@@ -29,7 +29,7 @@ from apps.contacts.services.hooks import (
 )
 from apps.contacts.services.signing_secrets import LONGEST_OVERLAP, OVERLAP
 from apps.contacts.services.webhook_deliveries import resend_delivery
-from arbor.contacts.hook_signatures import LONGEST_SECRET
+from arbor.contacts.hook_signatures import MAX_SECRET
 from arbor.contacts.hook_templates import TEMPLATE_LENGTH
 from arbor.contacts.hooks import (
     HOOKS_PATH,
@@ -110,7 +110,7 @@ class HookInput(Input):
     mapping: MappingInput | None = Field(default=None, description="Of a json hook only.")
     events: list[EventName] = Field(default=[], max_length=MAX_EVENTS, examples=[["issues.opened", "push"]])
     urgent_from: Urgency = None
-    secret: Annotated[str, Field(max_length=LONGEST_SECRET)] = Field(
+    secret: Annotated[str, Field(max_length=MAX_SECRET)] = Field(
         default="", description="The secret that the sender generated; empty: Arbor generates one."
     )
 
@@ -126,7 +126,7 @@ class HookPatch(Input):
 class HookSecretInput(Input):
     """A request for a new secret."""
 
-    secret: Annotated[str, Field(max_length=LONGEST_SECRET)] = Field(
+    secret: Annotated[str, Field(max_length=MAX_SECRET)] = Field(
         default="", description="The secret that the sender generated; empty: Arbor generates one."
     )
     overlap_s: Annotated[int, Field(ge=0, le=_LONGEST_OVERLAP_S)] = Field(

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 
-from arbor.authority.reflexes import SECRET_LENGTH, ReflexTerms, secret_digest
+from arbor.authority.reflexes import MIN_SECRET_LENGTH, ReflexTerms, secret_digest
 
 _SETTINGS = (
     "SECRET_KEY",
@@ -41,7 +41,7 @@ def _own_secrets() -> Iterator[str]:
     for value in values:
         # `name=value` pairs of headers count by their values.
         for part in (value, value.partition("=")[2]):
-            if len(part) >= SECRET_LENGTH:
+            if len(part) >= MIN_SECRET_LENGTH:
                 yield part
 
 

@@ -20,7 +20,7 @@ from apps.contacts.services.hooks import (
     try_mapping,
 )
 from apps.contacts.services.signal_webhooks import NewSignalWebhook, create_webhook
-from arbor.contacts.hook_signatures import LONGEST_SECRET
+from arbor.contacts.hook_signatures import MAX_SECRET
 from arbor.contacts.hook_templates import TEMPLATE_LENGTH
 from arbor.contacts.hooks import HookKind, HookMapping, HookMessage
 from arbor.errors import AlreadyExists, Invalid, NotFound
@@ -138,7 +138,7 @@ class NewHookForm(MappingForm):
     )
     secret = forms.CharField(
         required=False,
-        max_length=LONGEST_SECRET,
+        max_length=MAX_SECRET,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
         help_text="Only where the sender generates it. Empty: Arbor generates one, and shows it once.",
     )

@@ -21,7 +21,7 @@ from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.pauses import pause_all_agents, resume_all_agents, resume_all_tenants, suspend_all_tenants
 from apps.maintenance.services.recovery import retry_failed_maintenance_calls
 from apps.tenants.scope import APP
-from apps.tenants.sessions import is_own_request
+from apps.tenants.sessions import is_live_request
 from arbor.errors import Invalid, NotFound, PermissionDenied
 from arbor.ids import read_id
 
@@ -35,7 +35,7 @@ def show_operations(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
     if access is None and not is_platform_operator(request):
         raise PermissionDenied("only members of a tenant see its operations")
-    for_installation = is_platform_operator(request) and not is_own_request(request)
+    for_installation = is_platform_operator(request) and not is_live_request(request)
     page = read_operations(tenant_id=access.tenant_id if access else None, for_installation=for_installation)
     return live_page(
         request,

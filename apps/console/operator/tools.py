@@ -23,7 +23,7 @@ from apps.tools.services.tools import agents_of_tool, allow_tool, deny_tool
 from arbor.errors import AlreadyExists, Invalid
 from arbor.ids import read_id
 from arbor.tools.names import SERVER_LENGTH
-from arbor.tools.schemas import arguments_in_short
+from arbor.tools.schemas import describe_arguments
 from arbor.tools.status import SUSPENDED, ToolStatus
 
 #: The most agents that the form of a tool offers.
@@ -93,8 +93,8 @@ def read_tool(tool: Tool) -> ToolPage:
     offered = Agent.objects.order_by("name").values_list("id", "name")[:_AGENTS_OFFERED]
     return ToolPage(
         tool=tool,
-        arguments=arguments_in_short(tool.schema),
-        before_arguments=arguments_in_short(tool.before["schema"]) if tool.before else [],
+        arguments=describe_arguments(tool.schema),
+        before_arguments=describe_arguments(tool.before["schema"]) if tool.before else [],
         agents=agents,
         offered=[(agent_id, name, name in agents) for agent_id, name in offered],
         is_suspended=tool.status in SUSPENDED,

@@ -34,7 +34,7 @@ from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.identity import KeyPair, generate_key_pair
 from arbor.errors import AlreadyExists, CapabilityInvalid, SeedInvalid
 from arbor.ids import uuid7
-from arbor.seeds.identities import IdMapping
+from arbor.seeds.id_mapping import IdMapping
 from arbor.signals import SignalName, label, signal
 
 #: The most capabilities that a seed may ask for.

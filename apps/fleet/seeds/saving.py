@@ -20,7 +20,7 @@ from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.signals.services.emission import emit
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import NotFound, SeedInvalid
-from arbor.seeds.identities import derived_id
+from arbor.seeds.id_mapping import derived_id
 from arbor.seeds.limits import MEGABYTE
 from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.saving import AFTER_DESTRUCTION, DAILY, LATEST, SavedAt, SeedReason, expired_seeds

@@ -26,7 +26,7 @@ from arbor.ids import read_id
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.text.lexical import document_vector
 from arbor.memory.values import MemoryStatus
-from arbor.seeds.identities import IdMapping
+from arbor.seeds.id_mapping import IdMapping
 from arbor.seeds.reading import SeedRow
 
 type Vector = npt.NDArray[np.float16]

@@ -19,7 +19,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, Traversed
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.selves.evidence import SIGNS, limit_confidence, revise_confidence
-from arbor.selves.proposals import MAX_EVIDENCE, NewProposal, ProposalKind, shortened
+from arbor.selves.proposals import MAX_EVIDENCE, NewProposal, ProposalKind, shorten_proposal
 from arbor.selves.values import BeliefStatus
 
 #: The least change of confidence that is proposed.
@@ -122,7 +122,7 @@ def _propose(belief: Belief, source: str) -> str:
         proposals=[
             NewProposal(
                 kind=ProposalKind.BELIEF,
-                content=shortened(content),
+                content=shorten_proposal(content),
                 confidence=min(1.0, 0.5 + abs(confidence - belief.confidence)),
                 source=source,
                 change={"belief": str(belief.id), "confidence": confidence},

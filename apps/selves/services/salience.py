@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from arbor.heartbeat.views import AspectView, BeliefView, PreferenceView
-from arbor.selves.salience import SelfPart, salient
+from arbor.selves.salience import SelfPart, choose_salient
 from arbor.selves.values import (
     ASPECTS_FIRM,
     ASPECTS_SHOWN,
@@ -53,15 +53,19 @@ def choose_self(rows: SelfRows, *, about: str, now: datetime) -> dict[str, Any]:
     return {
         "aspects": [
             AspectView.model_validate({**row, "id": str(row["id"])})
-            for row in salient(aspects, about=about, now=now, limit=ASPECTS_SHOWN, firmest=ASPECTS_FIRM)
+            for row in choose_salient(
+                aspects, about=about, now=now, limit=ASPECTS_SHOWN, firmest=ASPECTS_FIRM
+            )
         ],
         "beliefs": [
             BeliefView.model_validate({**row, "id": str(row["id"])})
-            for row in salient(beliefs, about=about, now=now, limit=BELIEFS_SHOWN, firmest=BELIEFS_FIRM)
+            for row in choose_salient(
+                beliefs, about=about, now=now, limit=BELIEFS_SHOWN, firmest=BELIEFS_FIRM
+            )
         ],
         "preferences": [
             PreferenceView.model_validate(row)
-            for row in salient(preferences, about=about, now=now, limit=PREFERENCES_SHOWN)
+            for row in choose_salient(preferences, about=about, now=now, limit=PREFERENCES_SHOWN)
         ],
     }
 

@@ -25,7 +25,7 @@ from apps.tenants.postgresql.prepared import Statements
 from apps.tenants.scope import APP, current_scope, scope_settings
 
 #: Prepared statements per connection at most. A heartbeat uses about fifty, some of them once for each integer type.
-PREPARED_MOST = 400
+MAX_PREPARED = 400
 
 
 class _JsonLoader(Loader):
@@ -63,7 +63,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Connect, and prepare the statements of heartbeats for as long as the connection lives."""
         connection = self._connect(conn_params)
-        connection.prepared_max = PREPARED_MOST
+        connection.prepared_max = MAX_PREPARED
         connection.adapters.register_dumper(Reals, RealsTextDumper)
         connection.adapters.register_dumper(Reals, RealsDumper)
         connection.adapters.register_dumper(Blobs, BlobsTextDumper)
@@ -74,7 +74,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # For this connection only. Columns of type jsonb stay text, which Django's fields decode.
             connection.adapters.register_loader("json", _JsonLoader)
             connection.arbor_statements = Statements(
-                connection, prepared_after=connection.prepare_threshold, most=PREPARED_MOST
+                connection, prepared_after=connection.prepare_threshold, most=MAX_PREPARED
             )
             connection.prepare_threshold = None
         return connection
@@ -92,7 +92,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether the connection is open and has no failed transaction. Django asks before each request and task.
 
-        The server says that it ends a connection, and its end closes the socket, so that a silent socket needs no round trip.
+        A server that ends a connection sends a message and closes the socket, so a socket with nothing to read needs no round trip.
         """
         connection: Any = self.connection
         if connection is None:

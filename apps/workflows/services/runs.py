@@ -72,7 +72,7 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
         raise TransitionIllegal(f"the workflow {workflow.name} is disabled; enable it first")
     version = version_of(workflow)
     definition = read_definition(version.source)
-    lacking = definition.needs_agent()
+    lacking = definition.steps_without_agent()
     if lacking and workflow.agent_id is None and request.agent_id is None:
         raise Invalid(
             f"the steps {', '.join(lacking)} name no agent; give the workflow {workflow.name} one, or each step its own"

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from apps.tenants.checks import unprotected_tables, unsafe_role
+from apps.tenants.checks import find_role_faults, find_table_faults
 from apps.tenants.scope import APP, SERVING
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 from config.database_errors import explain_missing_database
@@ -45,7 +45,7 @@ def check_database() -> Finding:
 
 def check_role() -> Finding:
     """Check that row-level security binds the serving role."""
-    faults = [*unsafe_role(), *unprotected_tables()]
+    faults = [*find_role_faults(), *find_table_faults()]
     if faults:
         return fail("roles and policies", "; ".join(faults), "run `arbor prepare`")
     return ok("roles and policies", "row-level security binds the serving role on every tenant's table")

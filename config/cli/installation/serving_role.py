@@ -10,7 +10,7 @@ import django
 from django.conf import settings
 from django.db import OperationalError, connections
 
-from apps.tenants.checks import unsafe_role
+from apps.tenants.checks import find_role_faults
 from apps.tenants.scope import APP
 from arbor.errors import ConfigurationInvalid
 
@@ -25,7 +25,7 @@ def refuse_unsafe_role() -> None:
     django.setup()
     connection: Any = connections[APP]
     try:
-        faults = unsafe_role()
+        faults = find_role_faults()
     except OperationalError as error:
         reason = (
             f"the database does not answer: {str(error).strip().partition('\n')[0]}"

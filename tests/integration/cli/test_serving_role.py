@@ -72,7 +72,7 @@ def test_a_console_without_its_database_starts_and_waits() -> None:
 
 
 def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving_role, "unsafe_role", lambda: ["the serving role arbor owns tables"])
+    monkeypatch.setattr(serving_role, "find_role_faults", lambda: ["the serving role arbor owns tables"])
     monkeypatch.setattr(prepare, "_seed_templates", lambda: pytest.fail("the templates were seeded"))
     ran = arbor("prepare", "--no-demo")
     assert ran.code == 1

@@ -23,7 +23,7 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import JobRun, Memory
 from apps.tenants.models import ConsoleSession, Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
-from arbor.authority.constraints import LONGEST_PERIOD_S, Constraints, Rate
+from arbor.authority.constraints import MAX_PERIOD_S, Constraints, Rate
 from arbor.clock import FrozenClock
 from arbor.errors import NotFound
 from arbor.history import Record
@@ -265,7 +265,7 @@ def test_uses_of_capabilities_go_once_nothing_counts_them(agent: Agent) -> None:
 
     now = datetime.now(UTC)
     long_ago, recently = now - timedelta(days=32), now - timedelta(days=30)
-    rate = Rate(uses=5, seconds=LONGEST_PERIOD_S)
+    rate = Rate(uses=5, seconds=MAX_PERIOD_S)
     with tenant_transaction(agent.tenant_id):
         add_use(at=long_ago, rate=rate)
         revoked = add_use(at=long_ago, max_uses=9)

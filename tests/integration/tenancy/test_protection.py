@@ -14,7 +14,7 @@ from django.test.utils import isolate_apps
 
 from apps.agents.models import Agent
 from apps.tenants import checks
-from apps.tenants.checks import check_models, tenant_models, unprotected_tables
+from apps.tenants.checks import check_models, find_table_faults, tenant_models
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from apps.tenants.protection import protect
@@ -157,7 +157,7 @@ def test_every_reference_of_a_model_is_in_the_database(database: None) -> None:
 
 
 def test_the_installation_passes_its_own_checks(database: None) -> None:
-    assert unprotected_tables() == []
+    assert find_table_faults() == []
     call_command("check", databases=["default"], verbosity=0)
 
 
@@ -191,7 +191,7 @@ def unprotected_model(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def test_a_new_model_is_named_until_it_is_protected(unprotected_model: type[TenantModel]) -> None:
-    faults = unprotected_tables()
+    faults = find_table_faults()
     assert len(faults) == 3
     assert all(fault.startswith("tenants_diary has ") for fault in faults)
     with pytest.raises(ProgrammingError, match="permission denied"):
@@ -199,7 +199,7 @@ def test_a_new_model_is_named_until_it_is_protected(unprotected_model: type[Tena
 
     assert protect() == ["tenants_diary"]
 
-    assert unprotected_tables() == []
+    assert find_table_faults() == []
     assert fetch_raw("SELECT * FROM tenants_diary") == []
     test_every_key_and_reference_begins_with_the_tenant(None)
     test_every_row_has_a_tenant_that_exists(None)
@@ -221,7 +221,7 @@ def test_a_table_that_no_model_knows_is_named(database: None) -> None:
     with connections[OWNER].cursor() as cursor:
         cursor.execute("CREATE TABLE forgotten (tenant_id uuid NOT NULL, text text)")
         try:
-            assert [fault for fault in unprotected_tables() if fault.startswith("forgotten ")]
+            assert [fault for fault in find_table_faults() if fault.startswith("forgotten ")]
             with pytest.raises(AssertionError):
                 test_the_tables_with_a_tenant_are_those_of_its_models(None)
         finally:

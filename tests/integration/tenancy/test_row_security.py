@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
-from apps.tenants.checks import tenant_models, unsafe_role
+from apps.tenants.checks import find_role_faults, tenant_models
 from apps.tenants.protection import protect
 from apps.tenants.scope import APP, OPS, OWNER, TENANT_SETTING, tenant_transaction
 from tests.factories.agents import AgentFactory
@@ -163,7 +163,7 @@ def test_the_application_role_is_refused(ours: TenantRows, statement: str) -> No
 
 
 def test_the_serving_role_is_bound_by_the_policies(database: None) -> None:
-    assert unsafe_role() == []
+    assert find_role_faults() == []
     row = fetch_raw(
         "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
         " EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid),"

@@ -22,7 +22,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.selves.models import Belief, IdentityAspect, PeerModel, SelfChange
 from apps.selves.services.history import birth_self_of
 from apps.selves.services.self_knowledge import system_prompt_of
-from apps.tenants.checks import unprotected_tables
+from apps.tenants.checks import find_table_faults
 from apps.tenants.scope import OWNER, tenant_transaction
 from arbor.heartbeat.results import complete_entry
 from arbor.memory.recall.recall_request import RecallRequest
@@ -123,7 +123,7 @@ def test_an_upgraded_database_has_the_structure_of_a_new_one(
 ) -> None:
     assert len(fresh_structure) > 500
     assert upgrade.structure == fresh_structure
-    assert unprotected_tables() == []
+    assert find_table_faults() == []
 
 
 def test_rows_of_an_upgraded_database_are_those_from_before(upgrade: Upgrade) -> None:

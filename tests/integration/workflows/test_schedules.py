@@ -35,7 +35,7 @@ from arbor.clock import Clock, FrozenClock
 from arbor.errors import Invalid, NotFound, PipelineInvalid, TransitionIllegal
 from arbor.history import Record
 from arbor.models.ports import ScriptedModel
-from arbor.workflows.values import FIRST_LEG_DELAY, LONGEST_LEG_DELAY
+from arbor.workflows.values import FIRST_LEG_DELAY, MAX_LEG_DELAY
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.workflows.workflow_setup import (
     current_run,
@@ -243,7 +243,7 @@ def test_failing_runs_do_not_hold_up_the_others(
     assert current_run(begun[2]).status == "succeeded"
     # The cause of the failures is gone.
     failing.clear()
-    assert advance_due_runs(tenant.id, FrozenClock(now + LONGEST_LEG_DELAY)) == 2
+    assert advance_due_runs(tenant.id, FrozenClock(now + MAX_LEG_DELAY)) == 2
     assert {current_run(run).status for run in begun} == {"succeeded"}
 
 

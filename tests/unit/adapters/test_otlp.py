@@ -81,7 +81,7 @@ def test_a_collector_receives_the_trace_of_a_heartbeat(collector: Collector) -> 
 def test_a_collector_that_refuses_is_an_error(collector: Collector) -> None:
     collector.status = 400
     exporter = OtlpExporter(service="arbor")
-    with pytest.raises(DeliveryFailed, match="did not take 6 spans"):
+    with pytest.raises(DeliveryFailed, match="did not accept 6 spans"):
         exporter.export(heartbeat_spans(a_heartbeat()))
     exporter.close()
 

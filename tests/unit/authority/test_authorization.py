@@ -259,7 +259,7 @@ def test_an_own_signature_is_valid_for_its_key_and_body_only() -> None:
 def test_grants_remember_a_bounded_number_of_resources() -> None:
     grants = AgentGrants((grant_of(EVERY_ACTION), grant_of(RECALL)))
 
-    for number in range(2 * authorization._RESOURCES_REMEMBERED):
+    for number in range(2 * authorization._RESOURCES_CACHED):
         assert len(grants.covering(f"arbor://actions/execute/a{number}")) == 1
     assert grants.covering(RECALL) == grants.covering(RECALL) == (grants[1], grants[0])
-    assert len(grants._found) == authorization._RESOURCES_REMEMBERED
+    assert len(grants._found) == authorization._RESOURCES_CACHED

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.selves.evidence import LARGEST_STEP, check_step, limit_confidence, revise_confidence, status_at
+from arbor.selves.evidence import MAX_STEP, check_step, limit_confidence, revise_confidence, status_at
 from arbor.selves.experiences import ExperienceOutcome, lesson, patterns
 from arbor.selves.trust import impression, trust
 from arbor.selves.values import BeliefStatus
@@ -69,7 +69,7 @@ def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
         confidence=confidence, stability=stability, supports=supports, strength=strength
     )
     assert 0 <= revised <= 1
-    assert abs(revised - confidence) <= LARGEST_STEP + 1e-4
+    assert abs(revised - confidence) <= MAX_STEP + 1e-4
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.selves.salience import SelfPart, salient
+from arbor.selves.salience import SelfPart, choose_salient
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -22,12 +22,14 @@ OLD = [part(f"Old habit {number}.", stability=0.5) for number in range(20)]
 
 def test_all_are_shown_where_there_is_room() -> None:
     parts = [*BORN, *OLD[:3]]
-    assert sorted(salient(parts, about="", now=NOW, limit=6, firmest=3)) == sorted(part.row for part in parts)
+    assert sorted(choose_salient(parts, about="", now=NOW, limit=6, firmest=3)) == sorted(
+        part.row for part in parts
+    )
 
 
 def test_a_new_part_is_shown_among_many_firm_ones() -> None:
     new = part("I am patient with tides.", days=0.1)
-    shown = salient([*BORN, *OLD, new], about="", now=NOW, limit=6, firmest=3)
+    shown = choose_salient([*BORN, *OLD, new], about="", now=NOW, limit=6, firmest=3)
     assert new.row in shown
     assert {trait.row for trait in BORN} <= set(shown)
     assert len(shown) == 6
@@ -36,13 +38,15 @@ def test_a_new_part_is_shown_among_many_firm_ones() -> None:
 def test_an_old_part_is_shown_where_it_is_relevant() -> None:
     parts = [*BORN, *OLD, part("I fear deep water.", stability=0.1)]
     about = "Will you dive into the deep water with me tomorrow?"
-    assert "I fear deep water." in salient(parts, about=about, now=NOW, limit=6, firmest=3)
-    assert "I fear deep water." not in salient(parts, about="Good morning.", now=NOW, limit=6, firmest=3)
+    assert "I fear deep water." in choose_salient(parts, about=about, now=NOW, limit=6, firmest=3)
+    assert "I fear deep water." not in choose_salient(
+        parts, about="Good morning.", now=NOW, limit=6, firmest=3
+    )
 
 
 def test_firm_and_chosen_parts_alternate() -> None:
     new = part("I am patient with tides.", days=0.1)
-    shown = salient([*BORN, *OLD, new], about="", now=NOW, limit=6, firmest=3)
+    shown = choose_salient([*BORN, *OLD, new], about="", now=NOW, limit=6, firmest=3)
     assert shown[:3] == [BORN[0].row, new.row, BORN[1].row]
 
 
@@ -58,5 +62,5 @@ def test_never_more_than_the_limit_nor_one_twice(
         SelfPart(row=place, text=text, stability=firm, changed_at=NOW - timedelta(days=days))
         for place, (text, firm, days) in enumerate(values)
     ]
-    shown = salient(parts, about=about, now=NOW, limit=limit, firmest=limit // 2)
+    shown = choose_salient(parts, about=about, now=NOW, limit=limit, firmest=limit // 2)
     assert len(shown) == len(set(shown)) == min(limit, len(parts))

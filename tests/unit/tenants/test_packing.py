@@ -13,7 +13,7 @@ from backports.zstd import ZstdCompressor, ZstdDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.tenants.encoding import encoded
+from apps.tenants.encoding import to_json_bytes
 from apps.tenants.packing import (
     DEFLATED,
     DEFLATED_BY_DICTIONARY,
@@ -76,17 +76,17 @@ def test_lists_appended_to_each_other_are_read_as_one(lists: list[list[Any]]) ->
 
 
 def deflated(value: Any) -> bytes:
-    return DEFLATED + zlib.compress(encoded(value))
+    return DEFLATED + zlib.compress(to_json_bytes(value))
 
 
 def deflated_by_dictionary(value: Any) -> bytes:
     stream = zlib.compressobj(zdict=FIRST_DICTIONARY.read_bytes())
-    return DEFLATED_BY_DICTIONARY + stream.compress(encoded(value)) + stream.flush()
+    return DEFLATED_BY_DICTIONARY + stream.compress(to_json_bytes(value)) + stream.flush()
 
 
 def zstd_by_second(value: Any) -> bytes:
     compressor = ZstdCompressor(zstd_dict=ZstdDict(SECOND_DICTIONARY.read_bytes()))
-    return ZSTD_BY_SECOND + compressor.compress(encoded(value), ZstdCompressor.FLUSH_FRAME)
+    return ZSTD_BY_SECOND + compressor.compress(to_json_bytes(value), ZstdCompressor.FLUSH_FRAME)
 
 
 @pytest.mark.parametrize("packed", [deflated(LARGE), deflated_by_dictionary(LARGE), zstd_by_second(LARGE)])

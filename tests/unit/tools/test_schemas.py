@@ -9,7 +9,7 @@ import pytest
 
 from arbor.errors import Invalid
 from arbor.tools import schemas
-from arbor.tools.schemas import arguments_in_short, asked_arguments, read_arguments, reduced_schema
+from arbor.tools.schemas import asked_arguments, describe_arguments, read_arguments, reduced_schema
 from arbor.tools.validation import arguments_fault
 
 PLACE = {"type": "object", "properties": {"lat": {"type": "number"}}, "required": ["lat"]}
@@ -79,7 +79,7 @@ def test_hostile_schemas_stay_small_and_validate_fast(hostile: object) -> None:
 
 
 def test_arguments_are_shown_one_line_each_needed_ones_first() -> None:
-    assert arguments_in_short(reduced_schema(WRITTEN)) == [
+    assert describe_arguments(reduced_schema(WRITTEN)) == [
         "harbour (string): Its name [2J",
         "place (object, written as JSON)",
         "days (anything, optional, written as JSON)",

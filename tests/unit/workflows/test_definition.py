@@ -34,7 +34,11 @@ def test_a_definition_is_read_with_its_parameters() -> None:
     assert (draft.agent, draft.retries, draft.waits) == ("Ada", 3, timedelta(hours=1))
     assert [draft.delay_before(attempt).seconds for attempt in (2, 3, 4)] == [10, 20, 40]
     assert review.waits == timedelta(days=2)
-    assert (definition.inputs, definition.agents, definition.needs_agent()) == (("topic",), ("Ada",), ())
+    assert (definition.inputs, definition.agents, definition.steps_without_agent()) == (
+        ("topic",),
+        ("Ada",),
+        (),
+    )
     assert definition.graph.nodes["draft"].handler == "draft"
 
 

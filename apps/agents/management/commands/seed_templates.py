@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, **options: Any) -> None:
-        """Seed the templates, or print what seeding would change."""
+        """Seed the templates; with `--check`, print what seeding would change, and raise CommandError if anything would."""
         check = bool(options["check"])
         changes = seed_builtin_templates(dry_run=check)
         stale = [name for name, change in changes.items() if change is not SeedChange.UNCHANGED]

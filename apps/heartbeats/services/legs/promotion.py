@@ -15,8 +15,8 @@ from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.calibration import CONFIRMED, EDGE_OF_MIND, THRESHOLDS
-from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_KEPT, Pattern, patterns
-from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
+from arbor.selves.experiences import MAX_ACTIONS_READ, MAX_EXPERIENCES, Pattern, patterns
+from arbor.selves.proposals import MAX_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shorten_proposal
 from arbor.selves.tendencies import Tendency, band, tendencies
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
@@ -186,7 +186,7 @@ def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
         *(_insight(cluster) for cluster in found.clusters),
         *(_preconscious(memory) for memory in found.preconscious),
     ]
-    deleted = delete_oldest_experiences(agent_id=agent_id) if found.experiences > MAX_KEPT else 0
+    deleted = delete_oldest_experiences(agent_id=agent_id) if found.experiences > MAX_EXPERIENCES else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
     return ConsolidationResult(
         proposed=replace(proposed, expired=(*expired, *proposed.expired)), deleted_experiences=deleted
@@ -296,7 +296,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
 def _preconscious(memory: dict[str, Any]) -> NewProposal:
     return NewProposal(
         kind=ProposalKind.PRECONSCIOUS,
-        content=shortened(f"This has been at the edge of my mind: {memory['content']}"),
+        content=shorten_proposal(f"This has been at the edge of my mind: {memory['content']}"),
         confidence=round(min(memory["level"], 1.0), 3),
         source=SOURCE,
         change={"preconscious": memory["id"]},
@@ -308,7 +308,7 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
     of_itself = memory["content"].lstrip().startswith(_OF_ITSELF)
     return NewProposal(
         kind=ProposalKind.IDENTITY if of_itself else ProposalKind.BELIEF,
-        content=shortened(memory["content"]),
+        content=shorten_proposal(memory["content"]),
         confidence=memory["trust"],
         source=SOURCE,
         change={
@@ -326,14 +326,14 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
 def delete_oldest_experiences(*, agent_id: UUID) -> int:
     """Delete an agent's oldest experiences above the limit, audited; return their number. One statement if there are none."""
     of_agent = Experience.objects.filter(agent_id=agent_id)
-    latest = of_agent.order_by("-tick", "-id").values("id")[:MAX_KEPT]
+    latest = of_agent.order_by("-tick", "-id").values("id")[:MAX_EXPERIENCES]
     deleted, _ = of_agent.exclude(id__in=latest).delete()
     if deleted:
         record(
             action=AuditAction.TRUNCATED,
             actor="system:experiences",
             agent_id=agent_id,
-            message=f"deleted the {deleted} oldest experiences: an agent keeps {MAX_KEPT:,}",
+            message=f"deleted the {deleted} oldest experiences: an agent keeps {MAX_EXPERIENCES:,}",
             detail={"experiences": deleted},
         )
     return deleted

@@ -13,7 +13,7 @@ from apps.tenants.services import tenant_by_slug
 
 
 class Command(shell.Command):
-    """Without a tenant, a query on tenant data raises TenantRequired."""
+    """Opens a shell, in a tenant's transaction if one is named; without a tenant, a query on tenant data raises TenantRequired."""
 
     help = "Open a Python shell. --tenant SLUG opens it in that tenant's transaction, which is committed on leaving."
 

@@ -9,7 +9,7 @@ from arbor.heartbeat.situation import ActionOffer
 from arbor.heartbeat.views import PassageView, SkillView, SubscribedSignal
 from arbor.quotations import Data, line
 from arbor.signals import CATALOGUE, SignalName
-from arbor.tools.schemas import arguments_in_short
+from arbor.tools.schemas import describe_arguments
 
 #: The characters of a passage that are shown, and of a subject of a signal.
 _PASSAGE_LENGTH = 4_000
@@ -65,7 +65,7 @@ def tools(offers: Iterable[ActionOffer], data: Data) -> str:
 
 def _tool(offer: ActionOffer, longest: int) -> str:
     assert offer.tool is not None
-    arguments = "; ".join(arguments_in_short(offer.tool.arguments)) or "none"
+    arguments = "; ".join(describe_arguments(offer.tool.arguments)) or "none"
     description = line(offer.tool.description, longest // 2) or "no description"
     return f"- {offer.name}: {description}\n    params: {line(arguments, longest // 2)}"
 

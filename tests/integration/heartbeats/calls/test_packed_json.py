@@ -15,7 +15,7 @@ from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.calls import questions
-from apps.tenants.encoding import encoded
+from apps.tenants.encoding import to_json_bytes
 from apps.tenants.packing import pack, unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch, insert_rows
@@ -87,7 +87,7 @@ def test_a_request_is_stored_byte_for_byte(
         call = ExternalCall.objects.get(heartbeat_id=last_heartbeat(agent).id)
         ((stored,),) = fetch("SELECT request FROM calls_externalcall WHERE id = %(id)s", id=call.id)
     assert bytes(stored) == packed_values[0]
-    assert encoded(request_of(call.request).to_json()) == encoded(model.requests[0].to_json())
+    assert to_json_bytes(request_of(call.request).to_json()) == to_json_bytes(model.requests[0].to_json())
     assert (
         Situation.model_validate(last_heartbeat(agent).situation).energy_unit
         == last_heartbeat(agent).energy_unit
@@ -110,7 +110,7 @@ def test_replies_and_states_are_stored_packed(fleet: Fleet, agent: Agent, script
     assert call.reply == text
     assert len(reply) < len(text) / 3
     assert [unpack(column) for column in columns] == [state.drives, state.mood, state.learned]
-    assert len(columns[0]) < len(encoded(state.drives)) / 2
+    assert len(columns[0]) < len(to_json_bytes(state.drives)) / 2
     assert state.learned == {"rest": [1, 1]}
 
 

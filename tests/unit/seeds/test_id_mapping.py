@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.ids import uuid7
-from arbor.seeds.identities import IdMapping
+from arbor.seeds.id_mapping import IdMapping
 
 OLD, NEW = uuid7(), uuid7()
 OWN, FOREIGN = uuid7(), uuid7()

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-MAX_DOCUMENT_LENGTH = 200_000
+MAX_FILE_LENGTH = 200_000
 MAX_DEPTH = 12
 
 FENCE = "---"
@@ -31,7 +31,7 @@ type Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemplateFault:
+class FileFault:
     """An error in a file: its message, line (None: the whole file) and the path of the value."""
 
     message: str
@@ -44,11 +44,11 @@ class TemplateFault:
         return f"{where}: {self.message}" if where else self.message
 
 
-type _FrontParts = tuple[dict[str, Any], dict[Path, int], list[TemplateFault]]
+type _FrontParts = tuple[dict[str, Any], dict[Path, int], list[FileFault]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemplateSection:
+class FileSection:
     """A part of the body under a heading of level 1 or 2."""
 
     heading: str
@@ -62,8 +62,8 @@ class ParsedFile:
 
     front: dict[str, Any]
     lines: Mapping[Path, int]
-    sections: tuple[TemplateSection, ...]
-    faults: tuple[TemplateFault, ...]
+    sections: tuple[FileSection, ...]
+    faults: tuple[FileFault, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class FrontMatter:
     body: list[str]
     #: The line of the body's first row.
     first_line: int
-    faults: tuple[TemplateFault, ...]
+    faults: tuple[FileFault, ...]
 
 
 def read_front_matter(text: str) -> FrontMatter:
@@ -85,7 +85,7 @@ def read_front_matter(text: str) -> FrontMatter:
     closing = next((at for at, row in enumerate(rows) if at and row.rstrip() == FENCE), None)
     if not faults and (not rows or rows[0].rstrip() != FENCE or closing is None):
         faults.append(
-            TemplateFault(
+            FileFault(
                 line=1,
                 message=f"the file begins with YAML front matter between two lines of {FENCE}; found none",
             )
@@ -106,7 +106,7 @@ def read_front_matter(text: str) -> FrontMatter:
     )
 
 
-def read_document(text: str) -> ParsedFile:
+def read_markdown_file(text: str) -> ParsedFile:
     """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
     read = read_front_matter(text)
     sections, body_faults = _read_sections(read.body, first_line=read.first_line)
@@ -121,13 +121,11 @@ def path_text(path: Path, *, inside: bool = False) -> str:
     return text if inside else text.removeprefix(".")
 
 
-def _check_text(text: str) -> Iterator[TemplateFault]:
-    if len(text) > MAX_DOCUMENT_LENGTH:
-        yield TemplateFault(
-            message=f"a template has at most {MAX_DOCUMENT_LENGTH:,} characters, got {len(text):,}"
-        )
+def _check_text(text: str) -> Iterator[FileFault]:
+    if len(text) > MAX_FILE_LENGTH:
+        yield FileFault(message=f"a template has at most {MAX_FILE_LENGTH:,} characters, got {len(text):,}")
     elif fault := _storage_fault(text):
-        yield TemplateFault(message=fault)
+        yield FileFault(message=fault)
 
 
 def _storage_fault(text: str) -> str | None:
@@ -159,23 +157,23 @@ def _read_front_matter(text: str, *, first_line: int, loader: Any) -> _FrontPart
     lines: dict[Path, int] = {}
     faults = list(_record_lines(node, (), first_line, lines))
     faults += [
-        TemplateFault(line=line_of(lines, path), place=path_text(path), message=message)
+        FileFault(line=line_of(lines, path), place=path_text(path), message=message)
         for path, message in _find_unstorable(front)
     ]
     return front, lines, faults
 
 
 def _unreadable(message: str, line: int | None) -> _FrontParts:
-    return {}, {}, [TemplateFault(line=line, message=message)]
+    return {}, {}, [FileFault(line=line, message=message)]
 
 
-def _structure_fault(text: str, first_line: int, loader: Any) -> TemplateFault | None:
+def _structure_fault(text: str, first_line: int, loader: Any) -> FileFault | None:
     """Return the fault of YAML with anchors or with nesting that would exhaust the stack; None without one."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         line = first_line + (event.start_mark.line if event.start_mark else 0)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            return TemplateFault(
+            return FileFault(
                 line=line,
                 message="anchors and aliases (& and *) are not allowed; quote a text that begins so",
             )
@@ -184,13 +182,13 @@ def _structure_fault(text: str, first_line: int, loader: Any) -> TemplateFault |
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            return TemplateFault(line=line, message=f"values are nested more than {MAX_DEPTH} deep")
+            return FileFault(line=line, message=f"values are nested more than {MAX_DEPTH} deep")
     return None
 
 
 def _record_lines(
     node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]
-) -> Iterator[TemplateFault]:
+) -> Iterator[FileFault]:
     """Record the line of every value; a repeated key is an error, because YAML would silently use the last one."""
     lines[path] = node.start_mark.line + first_line
     if isinstance(node, yaml.SequenceNode):
@@ -203,7 +201,7 @@ def _record_lines(
             yield from _record_lines(value, child_path, first_line, lines)
             lines[child_path] = key.start_mark.line + first_line
             if is_repeated:
-                yield TemplateFault(
+                yield FileFault(
                     line=lines[child_path], place=path_text(child_path), message="is given twice; keep one"
                 )
 
@@ -232,9 +230,7 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
     return next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), None)
 
 
-def _read_sections(
-    rows: list[str], *, first_line: int
-) -> tuple[tuple[TemplateSection, ...], list[TemplateFault]]:
+def _read_sections(rows: list[str], *, first_line: int) -> tuple[tuple[FileSection, ...], list[FileFault]]:
     """Split the body at its headings of level 1 and 2; a # inside a code block is no heading."""
     starts: list[tuple[int, str]] = []
     code = ""
@@ -249,7 +245,7 @@ def _read_sections(
     faults = []
     if code:
         faults.append(
-            TemplateFault(
+            FileFault(
                 line=first_line + len(rows) - 1, message=f"a code block is not closed: {code} is missing"
             )
         )
@@ -257,13 +253,13 @@ def _read_sections(
     first_text = next((at for at, row in enumerate(before) if row.strip()), None)
     if first_text is not None:
         faults.append(
-            TemplateFault(
+            FileFault(
                 line=first_line + first_text, message="text before the first section; put it under a heading"
             )
         )
     bounds = pairwise([*(at for at, _ in starts), len(rows)])
     sections = tuple(
-        TemplateSection(heading=heading, line=first_line + at, text="\n".join(rows[at + 1 : end]).strip())
+        FileSection(heading=heading, line=first_line + at, text="\n".join(rows[at + 1 : end]).strip())
         for (at, end), (_, heading) in zip(bounds, starts, strict=True)
     )
     return sections, faults
