@@ -45,8 +45,8 @@ class StoredResponse:
 def stored_response(request: RequestKey) -> StoredResponse | None:
     """Return the response of a request that was carried out; None for a request that is to be carried out now.
 
-    That is a new request, or one whose process was lost, whose row is deleted. Raises Invalid for a key that another request has used, RequestUnderway for one that is being carried out, and
-    AlreadyExists for one whose response had a secret.
+    That is a new request, or one whose process was lost, whose row is deleted. Raises Invalid for a key that another request
+    has used, RequestUnderway for one that is being carried out, and AlreadyExists for one whose response had a secret.
     """
     row = IdempotentRequest.objects.filter(token_id=request.token_id, key=request.key).first()
     if row is None:
