@@ -40,11 +40,11 @@ class Queue(StrEnum):
 
     #: Claims due agents, recovers lost leases.
     DISPATCH = "dispatch"
-    #: Runs pipelines: short, CPU-bound.
+    #: Runs legs of heartbeats and workflows: short, CPU-bound.
     HEARTBEAT = "heartbeat"
     #: Calls models: long, I/O-bound, in threads.
     LLM = "llm"
-    #: Delivers messages of agents by email and webhook: I/O-bound, in threads.
+    #: Delivers messages and signals, and does other work that needs the network, the master key or all tenants: I/O-bound, in threads.
     OUTBOX = "outbox"
     #: Embeds memories that have no vector.
     EMBEDDING = "embedding"
@@ -54,11 +54,11 @@ class Queue(StrEnum):
     EPISODES = "episodes"
     #: Archives faded memories.
     DECAY = "decay"
-    #: Expires, trims and promotes.
+    #: Expires, trims, promotes and deletes by age; ends idle conversations, and watches health.
     CLEANUP = "cleanup"
     #: Indexes documents.
     DOCUMENTS = "documents"
-    #: Extracts concepts, clusters and appraises memories, recovers maintenance calls, enforces quotas.
+    #: Extracts concepts, clusters, appraises and reindexes memories, recovers maintenance calls, enforces quotas, scores agents.
     CONSOLIDATION = "consolidation"
 
 
@@ -193,7 +193,7 @@ class TaskMessage:
 
     task: Task
     tenant_id: UUID
-    #: Ids, as text.
+    #: Ids as text, and other plain values.
     arguments: dict[str, Any]
     #: The arguments as Flower shows them, with names for people.
     shown: str

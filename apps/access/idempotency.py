@@ -43,10 +43,10 @@ class StoredResponse:
 
 
 def stored_response(request: RequestKey) -> StoredResponse | None:
-    """Return the response of a request that was carried out; None for a new one.
+    """Return the response of a request that was carried out; None for a request that is to be carried out now.
 
-    Raises Invalid for a key that another request has used, RequestUnderway for one that is being carried out, and
-    AlreadyExists for one whose response had a secret.
+    That is a new request, or one whose process was lost, whose row is deleted. Raises Invalid for a key that another request
+    has used, RequestUnderway for one that is being carried out, and AlreadyExists for one whose response had a secret.
     """
     row = IdempotentRequest.objects.filter(token_id=request.token_id, key=request.key).first()
     if row is None:
@@ -105,5 +105,5 @@ def delete_expired_requests(*, now: datetime) -> int:
     """Delete the stored responses of all tenants that have expired, some thousands at most. By the operations role."""
     rows = IdempotentRequest.across.using(OPS)
     old = rows.filter(created_at__lt=now - STORED_FOR).values_list("id", flat=True)
-    # None without rows.
+    # `_raw_delete` returns None where it deletes no row.
     return rows.filter(id__in=list(old[:_DELETED_AT_ONCE]))._raw_delete(OPS) or 0

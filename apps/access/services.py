@@ -151,8 +151,9 @@ def authenticate(
 ) -> TokenAccess:
     """Return the access of a token, and store its use to the minute; `named` is the agent in the address.
 
-    Raises TokenRefused, and PermissionDenied for a token for tasks unless the request is about a task (`for_task`). The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
-    requests reads the tokens of all tenants.
+    The token names its tenant, so that the look-up runs under row-level security like everything else: no role that serves
+    requests reads the tokens of all tenants. Raises TokenRefused, and PermissionDenied for a token for tasks unless the request
+    is about a task (`for_task`).
     """
     token = parse_token(text)
     if token is None:
@@ -215,7 +216,7 @@ WHERE token.tenant_id = %(tenant)s AND token.prefix = %(prefix)s
 
 
 def live_tokens(token_ids: Collection[UUID], *, clock: Clock | None = None) -> set[UUID]:
-    """Return the ids of these tokens of the current tenant that are valid now. One statement."""
+    """Return the ids of these tokens of the current tenant that are valid now; none in a suspended tenant. One statement."""
     rows = open_tokens(now=(clock or SystemClock()).now())
     valid = rows.filter(id__in=token_ids, tenant__status=TenantStatus.ACTIVE)
     return set(valid.values_list("id", flat=True))

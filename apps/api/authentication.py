@@ -113,7 +113,6 @@ OPERATE = BearerToken(Role.OPERATOR)
 ADMINISTER = BearerToken(Role.OWNER)
 #: For operations without an agent in their path that a token of one agent may call: they check `access_of(request).agent_id`.
 READ_OWN = BearerToken(Role.VIEWER, tenant_wide=False)
-STREAM = AsyncBearerToken(Role.VIEWER)
 STREAM_OWN = AsyncBearerToken(Role.VIEWER, tenant_wide=False)
 #: For asynchronous conversations with an agent that the body names.
 TALK_OWN = AsyncBearerToken(Role.OPERATOR, tenant_wide=False)

@@ -122,7 +122,7 @@ def problem_of(request: HttpRequest, error: errors.ArborError) -> JsonResponse:
 
 
 def handle_errors(api: NinjaAPI) -> None:
-    """Let the API answer every error with a problem."""
+    """Register the handlers with which the API answers every error with a problem."""
     handlers: dict[type[Exception], Any] = {
         errors.ArborError: problem_of,
         RequestInvalid: _invalid,

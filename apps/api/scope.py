@@ -67,15 +67,15 @@ def in_tenant(operation: Callable[..., Any]) -> Callable[..., Any]:
             return operation(request, *args, **named)
 
         if opens_transactions:
-            return execute() if key is None else _once_by_row(request, key, operation, execute)
+            return execute() if key is None else _execute_once_by_row(request, key, operation, execute)
         with tenant_transaction(access_of(request).tenant_id, statement_timeout=settings.ARBOR_PAGE_TIMEOUT):
             require_match(request)
-            return execute() if key is None else _once_by_lock(request, key, operation, execute)
+            return execute() if key is None else _execute_once_by_lock(request, key, operation, execute)
 
     return run
 
 
-def _once_by_lock(
+def _execute_once_by_lock(
     request: HttpRequest, key: RequestKey, operation: Callable[..., Any], execute: Callable[[], Any]
 ) -> Any:
     """Execute a request once for its key; the response is stored in the transaction of the operation."""
@@ -83,13 +83,13 @@ def _once_by_lock(
         raise RequestUnderway
     known = stored_response(key)
     if known is not None:
-        return _replayed(known)
+        return _replay_response(known)
     result = execute()
     store_response(key, _response_of(operation, result))
     return result
 
 
-def _once_by_row(
+def _execute_once_by_row(
     request: HttpRequest, key: RequestKey, operation: Callable[..., Any], execute: Callable[[], Any]
 ) -> Any:
     """Execute a request that opens its own transactions once for its key."""
@@ -99,7 +99,7 @@ def _once_by_row(
         if known is None and not begin_request(key):
             raise RequestUnderway
     if known is not None:
-        return _replayed(known)
+        return _replay_response(known)
     try:
         result = execute()
     except BaseException:
@@ -131,7 +131,7 @@ def _response_of(operation: Callable[..., Any], result: Any) -> StoredResponse:
     return StoredResponse(status=status, body=to_json_bytes(shown))
 
 
-def _replayed(known: StoredResponse) -> HttpResponse:
+def _replay_response(known: StoredResponse) -> HttpResponse:
     response = HttpResponse(known.body, status=known.status, content_type="application/json")
     response["Idempotent-Replayed"] = "true"
     return response

@@ -123,7 +123,7 @@ class SignalHub:
                 await asyncio.sleep(POLL_S)
 
     async def _end_refused(self) -> None:
-        """End the streams whose token was revoked or has expired."""
+        """End the streams whose token was revoked or has expired, or whose tenant is suspended."""
         token_ids = {listener.access.token_id for listener in self._listeners}
         live = await in_thread(_live_tokens, self._tenant_id, token_ids)
         for listener in self._listeners:

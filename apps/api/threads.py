@@ -13,7 +13,7 @@ from django.db import close_old_connections
 
 #: The answer to programs, by any protocol, while the database does not answer.
 DATABASE_AWAY = "the database does not answer; try again in a moment"
-TOO_SLOW = "the database needed too long for it; ask for less"
+TOO_SLOW = "the database needed too long for the request; ask for less"
 #: PostgreSQL's own words would quote the value.
 UNSTORABLE = "a value is out of range, or has a character that cannot be stored, such as NUL"
 #: The number of threads bounds the connections to the database: each thread has one for each role that it used.

@@ -39,9 +39,9 @@ def require_match(request: HttpRequest) -> None:
     wanted = parse_etags(request.headers.get("If-Match", ""))
     if not wanted:
         return
-    # A change does not wait for another one of the resource: afterwards its version would be old.
+    # A change does not wait for another change of the resource, after which the version in `If-Match` would be old.
     if not try_lock(request, f"version:{request.path}"):
-        raise PreconditionFailed("somebody else is changing it; read it again")
+        raise PreconditionFailed("another request is changing the resource; read the resource again")
     match = request.resolver_match
     assert match is not None, "the request has an operation"
     reading = copy.copy(request)
@@ -52,4 +52,4 @@ def require_match(request: HttpRequest) -> None:
     if "*" in wanted and response.status_code == HTTPStatus.OK:
         return
     if response.status_code != HTTPStatus.OK or etag_of(response.content) not in wanted:
-        raise PreconditionFailed("it has changed since it was read; read it again")
+        raise PreconditionFailed("the resource has changed since it was read; read it again")

@@ -17,7 +17,7 @@ from apps.agents.services.lookup import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.daily_limits import LIMITS, check_daily_limits, is_raised, resume_halted_agents
-from apps.knowledge.services.active_skills import check_changed_agent
+from apps.knowledge.services.active_skills import update_skill_versions
 from apps.tenants.scope import current_tenant
 from arbor.agents.energy import EnergyPolicy, EnergyTerms, check_terms
 from arbor.audit.changes import change_of
@@ -89,7 +89,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     _check(policy)
     policy.save(force_insert=policy._state.adding)
     if "tier_models" in changes:
-        check_changed_agent(agent, actor=actor)
+        update_skill_versions(agent, actor=actor)
     if is_raised(before=limits, after=_daily_limits(policy)):
         resume_halted_agents(tenant_id=policy.tenant_id, agent_id=agent_id)
     record(

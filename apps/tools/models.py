@@ -52,7 +52,7 @@ class Tool(TenantModel):
     )
     #: The price in energy.
     cost = models.PositiveSmallIntegerField()
-    #: False: only agents whose allowed actions name the tool's action may call it.
+    #: Whether all agents may call it; False: only those with a grant of its action.
     for_all = models.BooleanField(default=True)
     #: The description and schema that an operator allowed, of a changed tool: {description, schema}.
     before = models.JSONField(default=dict)

@@ -31,7 +31,7 @@ class RpcCode(IntEnum):
     VERSION_NOT_SUPPORTED = -32009
 
 
-#: The code of a domain error is that of its closest base class here; other errors are faults of Arbor.
+#: The code of a domain error is that of its closest base class here; other errors are answered by their HTTP status.
 _CODES: Mapping[type[errors.ArborError], RpcCode] = MappingProxyType(
     {
         errors.Invalid: RpcCode.INVALID_PARAMS,
@@ -51,7 +51,7 @@ class RpcRefused(errors.ArborError):
 
 
 def refusal_of(error: errors.ArborError, *, cancels: bool) -> RpcRefused | None:
-    """Return a domain error as an error of the protocol; None for a fault of Arbor."""
+    """Return a domain error as an error of the protocol; None for one without a code, such as a fault of Arbor."""
     if isinstance(error, RpcRefused):
         return error
     if cancels and isinstance(error, errors.TransitionIllegal):

@@ -84,7 +84,7 @@ def status_of_failure(reason: str) -> HTTPStatus:
 
 
 def handle_openai_errors(api: NinjaAPI) -> None:
-    """Let the API answer every error in the protocol's shape."""
+    """Register the handlers with which the API answers every error in the protocol's shape."""
     handlers: dict[type[Exception], Any] = {
         errors.ArborError: _arbor_error,
         RequestInvalid: _invalid,

@@ -12,7 +12,7 @@ from arbor.errors import Invalid
 
 _MAX_MESSAGES = 5_000
 _MAX_INPUTS = 2_048
-_LONGEST_INPUT = 100_000
+_MAX_INPUT_LENGTH = 100_000
 
 
 class ContentPart(Schema):
@@ -93,6 +93,6 @@ class EmbeddingRequest(Schema):
         found = [text for text in texts if isinstance(text, str)]
         if len(found) < len(texts):
             raise Invalid("input must be texts: the tokens of another model's tokenizer cannot be read")
-        if not all(0 < len(text) <= _LONGEST_INPUT for text in found):
-            raise Invalid(f"a text of input has 1 to {_LONGEST_INPUT:,} characters")
+        if not all(0 < len(text) <= _MAX_INPUT_LENGTH for text in found):
+            raise Invalid(f"a text of input has 1 to {_MAX_INPUT_LENGTH:,} characters")
         return found

@@ -18,11 +18,11 @@ from apps.api.scope import answers_secret, own_transactions
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import (
     add_channel,
+    create_test_message,
     deliver_test_message,
     redact_target,
     remove_channel,
     switch_channel,
-    trial_message,
 )
 from apps.contacts.services.inbox import inbox, mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
@@ -198,7 +198,7 @@ def try_channel(request: HttpRequest, channel_id: UUID) -> ChannelResource:
     access = access_of(request)
     with tenant_transaction(access.tenant_id):
         channel = row_of_tenant(Channel, channel_id)
-        message = trial_message(channel, actor=access.actor)
+        message = create_test_message(channel, actor=access.actor)
     deliver_test_message(ChannelKind(channel.kind), message)
     return ChannelResource.of(channel)
 

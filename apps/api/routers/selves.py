@@ -351,7 +351,7 @@ def decide(
     verb: Literal["accept", "reject", "defer"],
     why: DecisionReason,
 ) -> ProposalResource:
-    """Decide a proposal on behalf of a person. A decided proposal is answered 409."""
+    """Decide a proposal on behalf of a person. A decided proposal is answered 409; an accepted one may be accepted again, which changes nothing."""
     own_row(Proposal, agent_id=agent_id, row_id=proposal_id)
     decided = decide_proposal(
         proposal_id=proposal_id,

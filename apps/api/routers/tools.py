@@ -69,7 +69,7 @@ class ToolResource(Schema):
         description="Agents call an allowed one only; a changed or missing one is suspended."
     )
     cost: int = Field(description="The price in energy.")
-    for_all: bool = Field(description="False: only the agents whose allowed actions name the action.")
+    for_all: bool = Field(description="False: only the agents with a grant of the action.")
     description: str
     arguments: dict[str, Any] = Field(description="The JSON schema of its arguments.")
     fingerprint: str = Field(description="Identifies the listing; give it when you allow the tool.")

@@ -38,7 +38,7 @@ class AuditFilter:
         return Q(*(Q(message__icontains=word) for word in _searched(self.words).split()))
 
     def filter_rows[M: QuerySet[Any]](self, rows: M) -> M:
-        """Return the wanted ones of rows of the audit log. Raises Invalid for a text that is too long or contains NUL."""
+        """Filter rows of the audit log. Raises Invalid for a text that is too long or contains NUL."""
         rows = rows.filter(self.in_message())
         if self.actor:
             rows = rows.filter(actor__startswith=_searched(self.actor))

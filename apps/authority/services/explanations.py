@@ -42,7 +42,7 @@ WHERE tenant_id = %(tenant)s AND (agent_id = %(agent)s OR agent_id IS NULL) AND 
 class GrantStatus(StrEnum):
     """The status of a grant, by its times alone."""
 
-    #: In force, within its hours, rate and uses.
+    #: Authorizes, as far as its hours, rate and uses allow.
     IN_FORCE = "in_force"
     #: Begins later.
     NOT_YET = "not_yet"

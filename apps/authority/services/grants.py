@@ -65,7 +65,7 @@ def grant_capability(
     """Grant a resource to an agent. Raises NotFound, CapabilityInvalid, Invalid, AlreadyExists, LimitReached."""
     uri, now = read_uri(resource.strip()), datetime.now(UTC)
     check_depth(depth)
-    _check_ahead(constraints, now)
+    _check_expiry(constraints, now)
     agent = lock_agent(agent_id)
     _check_room(agent)
     stored = constraints.to_json() or None
@@ -153,7 +153,7 @@ def delegate_capability(
     if parent_row.agent_id == to_agent_id:
         raise Invalid(f"{agent.name} has {parent.id} itself; delegate it to another agent")
     inherited = _inherited(constraints, parent.constraints)
-    _check_ahead(inherited, now)
+    _check_expiry(inherited, now)
     child = replace(
         parent,
         id=capability_name(child_id := uuid7()),
@@ -203,7 +203,10 @@ def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
 
 
 def revoke_actions(*, action: str, agent_ids: Collection[UUID] | None, reason: str, actor: str) -> int:
-    """Revoke the direct grants of one action of these agents, or with None that of all agents. The caller audits it."""
+    """Revoke these agents' grants of exactly this action, or with None that of all agents, and what was delegated from them.
+
+    Returns how many were in force; grants of a wildcard stay. The caller audits it.
+    """
     held = Q(agent=None) if agent_ids is None else Q(agent_id__in=agent_ids)
     rows = CapabilityGrant.objects.filter(held, resource=action_resource(action), revoked_at=None)
     return len(_revoke(list(rows.values_list("id", flat=True)), reason=reason, actor=actor))
@@ -352,7 +355,7 @@ def _uses_of(row: CapabilityGrant) -> int:
     return used
 
 
-def _check_ahead(constraints: Constraints, now: datetime) -> None:
+def _check_expiry(constraints: Constraints, now: datetime) -> None:
     if constraints.expires_at is not None and constraints.expires_at <= now:
         raise CapabilityInvalid(f"a grant expires in the future, got {constraints.expires_at.isoformat()}")
 

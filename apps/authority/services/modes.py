@@ -139,10 +139,10 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
     rows = _rows(agent_id).filter(prefix=prefix)
     row = rows.first()
     before = {"mode": row.mode} if row else {}
+    whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
     deleted, _ = rows.delete()
     if not deleted:
-        raise NotFound(f"there is no trust rule for {prefix} here")
-    whose = "all agents" if agent_id is None else agent_by_id(agent_id).name
+        raise NotFound(f"there is no trust rule of {whose} for {prefix}")
     record(
         action=AuditAction.TRUST_CHANGED,
         actor=actor,

@@ -52,9 +52,11 @@ class Mail:
             raise DeliveryFailed(reason, final=error.smtp_code >= _PERMANENT) from error
         except (smtplib.SMTPException, OSError) as error:
             log.warning("mail_failed", error=str(error))
-            raise DeliveryFailed(f"the mail server did not take it: {type(error).__name__}") from error
+            raise DeliveryFailed(
+                f"the mail server did not accept the message: {type(error).__name__}"
+            ) from error
         if not accepted:
-            raise DeliveryFailed("the mail server did not take it")
+            raise DeliveryFailed("the mail server did not accept the message")
 
 
 def _mail(message: DeliverableMessage) -> EmailMessage:

@@ -135,7 +135,7 @@ def redact_target(row: Channel | OutboxMessage) -> str:
     return redact_url(target) if row.kind == ChannelKind.WEBHOOK else target
 
 
-def trial_message(channel: Channel, *, actor: str) -> DeliverableMessage:
+def create_test_message(channel: Channel, *, actor: str) -> DeliverableMessage:
     """Create a test message of a channel, and audit the test."""
     _audit(channel, actor, f"tried the channel {channel.name}")
     message_id = uuid7()

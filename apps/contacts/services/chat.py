@@ -68,8 +68,9 @@ class EndedSession:
 def open_session(*, agent_id: UUID, person: str, client_key: str = "") -> ChatSession:
     """Return the open conversation of a person with an agent, or create one.
 
-    A program names its conversations by `client_key`, so that one person has several at once. An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
-    unknown agent, Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
+    A program names its conversations by `client_key`, so that one person has several at once. An open conversation that has been
+    idle for ARBOR_CHAT_IDLE_S, and has no unanswered turn, is ended, and a new one created. Raises NotFound for an unknown agent,
+    Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
     """
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
@@ -139,7 +140,7 @@ def receive_turn(
     ChatSession.objects.filter(id=session_id).update(last_at=now)
     AgentState.objects.filter(agent_id=session.agent_id).update(last_user_contact_at=Now())
     if enqueued:
-        enqueue(answer_message(turn=turn, agent_name=agent.name))
+        enqueue(answer_task_message(turn=turn, agent_name=agent.name))
     return turn
 
 
@@ -268,7 +269,7 @@ def close_unanswered_turn(*, tenant_id: UUID, turn_id: UUID, reason: str) -> Non
             store_silence(turn.session.agent_id, {"chat": str(turn.session_id), "turn": str(turn_id)}, reason)
 
 
-def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
+def answer_task_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
     """Build the task message for an unanswered turn."""
     return TaskMessage(
         task=Task.ANSWER,

@@ -11,7 +11,7 @@ from apps.agents.models import Agent
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import answer_message, close_unanswered_turn, end_session, waiting_turn
+from apps.contacts.services.chat import answer_task_message, close_unanswered_turn, end_session, waiting_turn
 from apps.contacts.services.queries import IDLE_CONVERSATIONS
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.queues import enqueue
@@ -75,4 +75,4 @@ def _is_asked(session: ChatSession) -> bool:
 
 def _enqueue_again(turn: ChatMessage, session: ChatSession) -> None:
     name = Agent.objects.values_list("name", flat=True).get(id=session.agent_id)
-    enqueue(answer_message(turn=turn, agent_name=name))
+    enqueue(answer_task_message(turn=turn, agent_name=name))

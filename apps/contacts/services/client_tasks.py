@@ -112,7 +112,7 @@ def list_tasks(*, client: TaskClient, query: TaskQuery) -> TaskPage:
 
 @transaction.atomic
 def cancel_task(*, client: TaskClient, task_id: UUID) -> ClientTask:
-    """End a task without an answer. The agent remembers what it was asked.
+    """End a task without an answer. The agent remembers the client's turn.
 
     Raises NotFound, and TransitionIllegal for a task that has ended, or whose answer is just being stored.
     """
@@ -181,7 +181,7 @@ def _in_state(state: TaskState) -> Q:
 
 
 def _tasks(turns: QuerySet[Any]) -> list[ClientTask]:
-    """Return turns as tasks, in their order. Three statements."""
+    """Return turns as tasks, in their order. At most three statements."""
     rows = list(turns)
     answers = ChatMessage.objects.in_bulk([row.answer_id for row in rows if row.answer_id])
     partial = PartialReply.objects.in_bulk([row.id for row in rows if not row.answer_id])

@@ -201,7 +201,7 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
     peer = UUID(claimed.outgoing.target)
     with tenant_transaction(claimed.tenant_id):
         if not Agent.objects.filter(id=peer).exists():
-            return _record_failure(claimed, "the agent it names is no more", final=True)
+            return _record_failure(claimed, "the agent that it names does not exist any more", final=True)
         try:
             percept = seal_percept(
                 sender_id=claimed.agent_id,

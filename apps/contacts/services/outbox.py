@@ -56,8 +56,8 @@ def add_to_outbox(message: OutgoingMessage) -> list[OutboxMessage]:
     """Store the rows of a message in the open transaction, one for each channel and mentioned agent, and return them.
 
     Messages to the inbox are delivered by being stored; the others are enqueued after the commit. A message that is added twice
-    is stored once. Two statements; one more if the text has a name after `@`. Raises Invalid, and NotFound for a platform without
-    a channel.
+    is stored once. At most three statements besides that of the signals; one more if a public text has a name after `@`. Raises
+    Invalid, and NotFound for a platform without a channel.
     """
     if "\0" in message.subject + message.content:
         raise Invalid("a message must not contain a NUL character")

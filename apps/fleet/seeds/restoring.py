@@ -23,7 +23,7 @@ from apps.fleet.seeds.sections import PROFILE, SECTIONS, SeedGroup
 from apps.fleet.seeds.self_history import record_self_differences
 from apps.fleet.seeds.writing import RowWriter, ensure_mind
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.knowledge.services.active_skills import check_changed_agent
+from apps.knowledge.services.active_skills import update_skill_versions
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.services.history import load_self
 from apps.tenants.scope import APP, tenant_transaction
@@ -122,7 +122,7 @@ def _restore(agent_id: UUID, seed: VerifiedSeed, options: RestoreOptions, actor:
         for values in others.get(PROFILE, ()):
             apply_profile(agent, values)
     # The profile has a model, and the policy has models of tiers.
-    check_changed_agent(agent, actor=actor)
+    update_skill_versions(agent, actor=actor)
     digest = seed.manifest.trailer.digest
     record_self_differences(
         agent_id,

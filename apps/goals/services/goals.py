@@ -1,4 +1,4 @@
-"""Change single goals and plans, for commands and pages; link memories to goals."""
+"""Change single goals and plans without an audit record, for `acts` and for workflows; link memories to goals."""
 
 from __future__ import annotations
 

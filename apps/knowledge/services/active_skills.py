@@ -53,12 +53,12 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
     retained = dict(_rows_of(agent.id).values_list("name", "retained_digest"))
     before = list(retained)
     if names == before:
-        check_changed_agent(agent, actor=actor)
+        update_skill_versions(agent, actor=actor)
         return active_skills(agent.id)
     _find_to_choose(names, before)
     AgentSkill.objects.filter(agent_id=agent.id).delete()
     AgentSkill.objects.bulk_create(_rows(agent, names, retained))
-    check_changed_agent(agent, actor=actor)
+    update_skill_versions(agent, actor=actor)
     record(
         action=AuditAction.SKILL_CHANGED,
         actor=actor,
@@ -70,17 +70,17 @@ def choose_skills(*, agent_id: UUID, names: Sequence[str], actor: str) -> list[F
     return active_skills(agent.id)
 
 
-def check_changed_agent(agent: Agent, *, actor: str) -> None:
-    """Check that the skills of an agent whose skills or models changed fit its models, and let it use their latest versions if these fit.
+def update_skill_versions(agent: Agent, *, actor: str) -> None:
+    """Switch an agent whose skills or models changed to the latest versions of its skills, or check that those in use fit its models.
 
-    The caller has locked the agent. Raises LimitReached.
+    The versions in use stay if the latest ones do not fit. The caller has locked the agent. Raises LimitReached.
     """
     if not use_latest_versions(agent, actor=actor):
         check_agents_have_room([agent], changed={})
 
 
 def use_latest_versions(agent: Agent, *, actor: str) -> bool:
-    """Let an agent use the latest versions of its skills if they fit its models; return whether they fit. The caller has locked the agent."""
+    """Switch an agent to the latest versions of its skills if they fit its models; return whether they fit. The caller has locked the agent."""
     lock_skill_sizes_shared()
     try:
         check_agent_has_room(agent, tokens_of(_names(agent.id)))

@@ -80,7 +80,7 @@ def add_document(*, new: NewDocument, actor: str) -> AddedDocument:
             "created_by": actor,
         },
     )
-    document = locked_document(document.id)
+    document = lock_document(document.id)
     is_changed = not is_new and not _has_digest(document, digest)
     if is_new or is_changed:
         document.version = 1 if is_new else document.version + 1
@@ -132,8 +132,8 @@ def _has_digest(document: Document, digest: bytes) -> bool:
 
 @transaction.atomic
 def publish_document(*, document_id: UUID, actor: str) -> Document:
-    """Let agents find a document. Nothing changes for a published document. Raises NotFound."""
-    document = locked_document(document_id)
+    """Publish a document, so that agents find it. Nothing changes for a published document. Raises NotFound."""
+    document = lock_document(document_id)
     _set_status(document, DocumentStatus.PUBLISHED, actor)
     return document
 
@@ -141,7 +141,7 @@ def publish_document(*, document_id: UUID, actor: str) -> Document:
 @transaction.atomic
 def withdraw_document(*, document_id: UUID, actor: str) -> Document:
     """Hide a document from agents; its versions stay. Nothing changes for a withdrawn document. Raises NotFound."""
-    document = locked_document(document_id)
+    document = lock_document(document_id)
     _set_status(document, DocumentStatus.WITHDRAWN, actor)
     return document
 
@@ -149,7 +149,7 @@ def withdraw_document(*, document_id: UUID, actor: str) -> Document:
 @transaction.atomic
 def file_document(*, document_id: UUID, category: str, actor: str) -> Document:
     """Move a document to another category, empty for none. Raises NotFound, and Invalid for a category that is too long."""
-    document = locked_document(document_id)
+    document = lock_document(document_id)
     _set_category(document, checked_category(category), actor)
     return document
 
@@ -157,7 +157,7 @@ def file_document(*, document_id: UUID, category: str, actor: str) -> Document:
 @transaction.atomic
 def reindex_document(*, document_id: UUID, actor: str) -> Document:
     """Enqueue the indexing of a document's latest version again. Raises NotFound."""
-    document = locked_document(document_id)
+    document = lock_document(document_id)
     request_indexing(document)
     _record(
         document, AuditAction.DOCUMENT_CHANGED, actor, f"requested that {document.name!r} is indexed again"
@@ -168,7 +168,7 @@ def reindex_document(*, document_id: UUID, actor: str) -> Document:
 @transaction.atomic
 def delete_document(*, document_id: UUID, actor: str) -> Document:
     """Delete a document with its versions and passages for good. Raises NotFound."""
-    document = locked_document(document_id)
+    document = lock_document(document_id)
     if document.status == DocumentStatus.PUBLISHED:
         _emit(SignalName.DOCUMENT_WITHDRAWN, document, actor)
     remove_passages(document)
@@ -177,11 +177,11 @@ def delete_document(*, document_id: UUID, actor: str) -> Document:
     return document
 
 
-def locked_document(document_id: UUID) -> Document:
-    """Return the document, locked until the end of the transaction. Raises NotFound."""
+def lock_document(document_id: UUID) -> Document:
+    """Lock a document until the end of the transaction, and return it. Raises NotFound."""
     document = Document.objects.select_for_update().filter(id=document_id).first()
     if document is None:
-        raise NotFound(f"there is no document {document_id}")
+        raise NotFound(f"there is no document {document_id} in this tenant")
     return document
 
 

@@ -62,7 +62,7 @@ class AddOptions:
     #: None: existing documents keep their category, and new ones have none.
     category: str | None = None
     publish: bool = False
-    #: Index each document in this process too, instead of leaving it to the workers.
+    #: Index each document in this process at once; the workers, who are asked to index it in any case, may be faster.
     index: bool = True
     #: Leave category and status of existing documents as people chose them.
     defer_to_people: bool = False

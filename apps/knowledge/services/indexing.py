@@ -22,7 +22,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from apps.knowledge.models import Document, DocumentVersion, Passage
-from apps.knowledge.services.documents import document_facts, enqueue_indexing, locked_document
+from apps.knowledge.services.documents import document_facts, enqueue_indexing, lock_document
 from apps.knowledge.services.passages import embedded_passages, replace_passages
 from apps.memories.services.embedding.embedders import name_of
 from apps.memories.services.embedding.embedding import embed_texts
@@ -101,11 +101,11 @@ def index_document(*, document_id: UUID, tenant_id: UUID) -> IndexedDocument | N
         return _release(claimed)
     except ReaderKilled as error:
         log.warning("document_reader_killed", document_id=str(document_id), error=str(error))
-        return _record_attempt(claimed, str(error))
+        return _record_failed_attempt(claimed, str(error))
     except Exception:
         # One document must not stop the others, nor be tried for ever.
         log.exception("document_indexing_failed", document_id=str(document_id), tenant_id=str(tenant_id))
-        return _record_attempt(claimed, _OWN_ERROR)
+        return _record_failed_attempt(claimed, _OWN_ERROR)
 
 
 def document_reader() -> DocumentReader:
@@ -137,7 +137,10 @@ def passage_size() -> PassageSize:
 
 
 def _claim(document_id: UUID, tenant_id: UUID) -> _ClaimedDocument | None:
-    """Lease a document that is pending, whose worker is lost, or whose vectors are of another embedder."""
+    """Lease a document that is pending, whose worker is lost, or whose vectors are of another embedder; None if it is not due.
+
+    A document that has lost too many workers is not leased, but settled as failed.
+    """
     lease = uuid4()
     with tenant_transaction(tenant_id):
         now = datetime.now(UTC)
@@ -177,7 +180,7 @@ def _index(claimed: _ClaimedDocument) -> IndexedDocument:
     vectors, error = _embed(claimed, drafts, stored)
     passages = embedded_passages(drafts, vectors)
     with tenant_transaction(claimed.tenant_id):
-        document = _locked(claimed)
+        document = _lock_leased(claimed)
         replace_passages(
             document=document, version=version, passages=passages, embedding_model=name_of(model)
         )
@@ -197,7 +200,7 @@ def _store_text(
     """Store the text and the number of passages; return the vectors of the passages that exist. Raises StaleLease."""
     model = name_of(installation_model())
     with tenant_transaction(claimed.tenant_id):
-        document = _locked(claimed)
+        document = _lock_leased(claimed)
         document.passages, document.embedded, document.refused = len(drafts), 0, 0
         document.save()
         DocumentVersion.objects.filter(id=claimed.version.id).update(text=parsed.text, pages=parsed.pages)
@@ -244,10 +247,10 @@ def _record_progress(claimed: _ClaimedDocument, *, embedded: int) -> None:
             raise StaleLease
 
 
-def _locked(claimed: _ClaimedDocument) -> Document:
+def _lock_leased(claimed: _ClaimedDocument) -> Document:
     """Lock and return the leased document. Raises StaleLease if another worker has it, it has a new version, or it is deleted."""
     try:
-        document = locked_document(claimed.document_id)
+        document = lock_document(claimed.document_id)
     except NotFound as error:
         raise StaleLease from error
     if document.lease != claimed.lease:
@@ -268,7 +271,7 @@ def _settle_failure(claimed: _ClaimedDocument, error: str) -> IndexedDocument | 
     log.info("document_failed", document_id=str(claimed.document_id), error=error)
     try:
         with tenant_transaction(claimed.tenant_id):
-            document = _locked(claimed)
+            document = _lock_leased(claimed)
             _settle(document, IndexingStatus.FAILED, error)
             DocumentVersion.objects.filter(id=claimed.version.id).update(error=error[:_ERROR_LENGTH])
             emit(signal(SignalName.DOCUMENT_FAILED, None, **document_facts(document), error=label(error)))
@@ -281,7 +284,7 @@ def _release(claimed: _ClaimedDocument) -> IndexedDocument | None:
     """End the lease on a document and enqueue it; the next attempt continues."""
     try:
         with tenant_transaction(claimed.tenant_id):
-            document = _locked(claimed)
+            document = _lock_leased(claimed)
             document.indexing = IndexingStatus.PENDING
             document.lease = document.lease_until = None
             document.save()
@@ -291,7 +294,7 @@ def _release(claimed: _ClaimedDocument) -> IndexedDocument | None:
     return IndexedDocument(status=IndexingStatus.PENDING)
 
 
-def _record_attempt(claimed: _ClaimedDocument, reason: str) -> IndexedDocument | None:
+def _record_failed_attempt(claimed: _ClaimedDocument, reason: str) -> IndexedDocument | None:
     """Count a failed attempt: schedule the next one after a growing delay, or settle the failure after MAX_ATTEMPTS."""
     with tenant_transaction(claimed.tenant_id):
         leased = Document.objects.filter(id=claimed.document_id, lease=claimed.lease)

@@ -102,7 +102,7 @@ def remove_passages(document: Document) -> None:
 
 
 def set_searchable(document: Document, *, searchable: bool) -> None:
-    """Let searches find a document's passages, or no longer, in the open transaction."""
+    """Show a document's passages to searches, or hide them, in the open transaction."""
     rows = Passage.objects.filter(document=document, searchable=not searchable)
     if searchable:
         lock_passages()

@@ -35,7 +35,7 @@ class Proposal(TenantModel):
     #: The number of deferrals.
     deferrals = models.PositiveSmallIntegerField(default=0)
     reason = models.TextField(blank=True)
-    #: Who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`.
+    #: Who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`, `token:NAME`.
     decided_by = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     decided_at = models.DateTimeField(null=True)

@@ -75,7 +75,7 @@ def update_fact_trust(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
     """Update the trust of a fact whose relation to a belief was created or deleted in the open transaction.
 
-    Callers that create or delete relations call this afterwards. Three statements for a pair with a belief, else none.
+    Callers that create or delete relations call this afterwards. At most five statements for a pair with a belief, else none.
     """
     if all(end.kind is not GraphNodeKind.BELIEF for end in ends):
         return 0

@@ -95,7 +95,7 @@ def calibrate(*, agent_id: UUID, now: datetime) -> dict[ProposalKind, Calibratio
 
 
 def calibrations_of(agent_id: UUID) -> list[ProposalCalibration]:
-    """Return the calibration of an agent's proposals by kind; empty before the first judgement. Raises NotFound."""
+    """Return the calibration of an agent's proposals by kind; empty before the first judgment. Raises NotFound."""
     agent_by_id(agent_id)
     return list(ProposalCalibration.objects.filter(agent_id=agent_id).order_by("kind"))
 

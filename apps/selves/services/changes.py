@@ -51,7 +51,7 @@ class SelfChangeRecord:
     target_id: UUID
     before: Mapping[str, Any]
     after: Mapping[str, Any]
-    #: `heartbeat:ID`, `user:NAME`, `cli:NAME`.
+    #: `heartbeat:ID`, `user:NAME`, `cli:NAME`, `token:NAME`.
     actor: str
     #: The change in words.
     message: str
@@ -65,7 +65,8 @@ def record_self_change(change: SelfChangeRecord) -> int:
     """Record one change in the self history and in the audit log, in the transaction of the change; return its version.
 
     The caller has locked the agent's row, because changes are numbered one after the other. The actor of an agent's own
-    decision is the agent in the audit log, and the detail names the heartbeat. Two statements, one more for such a decision.
+    decision is the agent in the audit log, and the detail names the heartbeat. Two statements besides that of the signal,
+    one more for such a decision.
     """
     ((version,),) = fetch(
         RECORD_SELF_CHANGE,
@@ -171,9 +172,9 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[st
 def require_pace(
     *, agent_id: UUID, decided_by: str, what: str, target_id: UUID | None = None, now: datetime
 ) -> None:
-    """Raise LimitReached for an agent's own change of its self that is too soon. One statement.
+    """Raise LimitReached for an agent's own change of its self that is too soon, or one too many in a day. One statement.
 
-    After a change of an aspect, the whole identity must wait; after one of a belief or preference, only that `target_id`.
+    After a change of an aspect, no aspect may change for a while; after one of a belief or preference, only that part (`target_id`).
     """
     if not decided_by.startswith(HEARTBEAT):
         return

@@ -98,7 +98,10 @@ type _Pair = tuple[PeerModel, Meeting, bool]
 def _noted_pairs(
     known: _KnownPeers, dealings: Dealings, refused: list[tuple[PeerNote, str]], *, wrote: Sequence[_Pair]
 ) -> list[_Pair]:
-    """Return the notes about peers who did not write, each with its model and whether it is a meeting."""
+    """Return the notes about peers who did not write, each with its model and whether it is a meeting.
+
+    Notes that do not count are added to `refused`, each with the reason.
+    """
     names = [note.peer.strip() for note in dealings.others]
     people = [name for name in names if not any(row.name.casefold() == name.casefold() for row, *_ in wrote)]
     talks = {**dealings.talked_with(people)} if people else {}

@@ -57,7 +57,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
     """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
 
     A proposal about a belief replaces the pending one about the same belief. In the open transaction, three
-    statements, one more for each that expires or is replaced. Raises NotFound for the agent.
+    statements besides the signals, one more for each that expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
         return ProposalResult()
@@ -100,7 +100,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
     return ProposalResult(made=tuple(to_insert), known=tuple(known), expired=tuple(expired))
 
 
-def too_soon(*, agent_id: UUID, proposals: Sequence[Proposal]) -> frozenset[UUID]:
+def find_proposals_too_soon(*, agent_id: UUID, proposals: Sequence[Proposal]) -> frozenset[UUID]:
     """Return the ids of proposals that the agent may not accept yet, by its pace. One statement; none without proposals."""
     if not proposals:
         return frozenset()
@@ -132,8 +132,8 @@ def accept(
 ) -> Proposal:
     """Accept a proposal and apply it; idempotent.
 
-    `decided_by` is `heartbeat:ID`, `user:NAME` or `cli:NAME`. An agent can only accept its own proposals, and not too many
-    at once. Raises NotFound, TransitionIllegal for a rejected or expired proposal, LimitReached.
+    `decided_by` is `heartbeat:ID`, `user:NAME`, `cli:NAME` or `token:NAME`. An agent can only accept its own proposals, and
+    not too many at once. Raises NotFound, TransitionIllegal for a rejected or expired proposal, LimitReached.
     """
     now = now or datetime.now(UTC)
     _lock_schedule_of(proposal_id)

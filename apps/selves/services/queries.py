@@ -43,7 +43,7 @@ SELECT %(id)s, %(tenant)s, %(agent)s, coalesce(%(version)s::integer, (
     )), %(what)s, %(target)s, %(before)s::jsonb, %(after)s::jsonb, %(proposal)s, %(decided_by)s, %(reason)s, %(at)s
 RETURNING version
 """
-#: Part: a proposal `p` that the agent cannot accept yet, as `arbor.selves.proposals.check_pace` decides.
+#: The condition that the agent cannot accept a proposal `p` yet, as `arbor.selves.proposals.check_pace` decides.
 TOO_SOON = f"""
 p.kind IN ('identity', 'belief', 'preference') AND EXISTS (
     SELECT FROM selves_selfchange c

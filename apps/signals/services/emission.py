@@ -17,7 +17,7 @@ from apps.tenants.statements import change
 from arbor.ids import next_time_step
 from arbor.signals import Signal
 
-#: The rows of `batch_values`, for a statement that writes signals with other rows.
+#: Inserts the rows of `batch_values`; also a part of statements that write signals with other rows.
 INSERT_BATCHES = """
 INSERT INTO signals_signalbatch (tenant_id, id, agent_id, heartbeat_id, at, signals)
 SELECT %(tenant)s, signals_row_id(s.time_step), s.agent_id, s.heartbeat_id, now(), s.signals

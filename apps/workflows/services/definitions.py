@@ -166,7 +166,7 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
 
 
 def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
-    """Check the changes and write them into the row; the next run is planned anew only if the schedule changes."""
+    """Check the changes and write them into the row; the next run is planned anew if the schedule changes, or if none is planned."""
     times_before = _times(workflow)
     if request.description is not None:
         workflow.description = _valid_description(request.description)

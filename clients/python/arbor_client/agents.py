@@ -1,4 +1,4 @@
-"""Agents: listed, created, moved through their life, and messaged."""
+"""Agents: list, create, start, publish, message and destroy them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Agents[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def start(self, agent_id: Id) -> Call[Agent]:
-        """Start an agent's heartbeats. Like the other changes of status: Conflict where its status forbids it."""
+        """Start an agent's heartbeats. Like all changes of status, raises Conflict where the present status forbids it."""
         return post(Agent, f"/agents/{agent_id}/start")
 
     @operation

@@ -91,7 +91,7 @@ class ActionMode:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustSuggestion:
-    """A resource whose requests were all approved of late, so that a person might allow it."""
+    """A resource whose latest requests were all approved, so that a person might allow it."""
 
     resource: str
     approvals: int
@@ -136,12 +136,12 @@ class Approvals[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def approve(self, approval_id: Id, *, reason: str = "", always: bool = False) -> Call[Approval]:
-        """Approve a request: the next heartbeat executes it with these parameters, once. Raises Conflict for a decided one."""
+        """Approve a request: the next heartbeat executes it with these parameters, once. Raises Conflict if it is decided or expired."""
         return post(Approval, f"/approvals/{approval_id}/approve", {"reason": reason, "always": always})
 
     @operation
     def deny(self, approval_id: Id, *, reason: str = "") -> Call[Approval]:
-        """Deny a request, or withdraw an approval that was not used yet. Raises Conflict for a denied or executed one."""
+        """Deny a request, or withdraw an approval that was not used yet. Raises Conflict if it is denied, executed or expired."""
         return post(Approval, f"/approvals/{approval_id}/deny", {"reason": reason})
 
 

@@ -42,7 +42,7 @@ class BoundaryList:
 
 @dataclass(frozen=True, kw_only=True)
 class BoundaryMatch:
-    """A boundary that a text touches."""
+    """A boundary that applies to a text."""
 
     name: str
     response: str
@@ -54,7 +54,7 @@ class ChangedBoundary:
     """A boundary that was changed."""
 
     name: str
-    #: added, removed, disabled or restored.
+    #: added, removed, switched off or restored.
     done: str
 
 
@@ -105,5 +105,5 @@ class Boundaries[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def check(self, agent_id: Id, text: str) -> Call[Rows[BoundaryMatch]]:
-        """Return the boundaries that a text touches. Nothing is stored."""
+        """Return the boundaries that apply to a text. Nothing is stored."""
         return rows_of(post(BoundaryMatch, f"/agents/{agent_id}/check-boundaries", {"text": text}))

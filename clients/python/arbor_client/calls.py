@@ -1,4 +1,4 @@
-"""Calls as values: what is sent, and how the answer is read. Nothing here reaches the network."""
+"""Calls as values: the request to send, and the reading of its answer. Nothing here reaches the network."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Channel:
 
     id: UUID
     name: str
-    #: inbox, email, webhook or peer.
+    #: inbox, email or webhook.
     kind: str
     #: Of a webhook the host only.
     target: str

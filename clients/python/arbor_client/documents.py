@@ -173,12 +173,12 @@ class Documents[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def publish(self, document_id: Id) -> Call[Document]:
-        """Let agents find a document."""
+        """Publish a document, so that agents find it."""
         return post(Document, f"/documents/{document_id}/publish")
 
     @operation
     def withdraw(self, document_id: Id) -> Call[Document]:
-        """Take a document from agents; its versions stay."""
+        """Hide a document from agents; its versions stay, and it can be published again."""
         return post(Document, f"/documents/{document_id}/withdraw")
 
     @operation

@@ -1,4 +1,4 @@
-"""The exchange of a call with its retries, as a generator that yields what a client must do next: send, or wait."""
+"""The exchange of a call with its retries, as a generator that yields the next step of a client: send, or wait."""
 
 from __future__ import annotations
 

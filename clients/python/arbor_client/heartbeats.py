@@ -1,4 +1,4 @@
-"""Heartbeats of an agent: listed, traced, requested."""
+"""Heartbeats of an agent: list, trace, replay and request them."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Heartbeats[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def ask(self, agent_id: Id) -> Call[RequestedHeartbeat]:
-        """Request a heartbeat of an active agent now."""
+        """Request a heartbeat of an active agent now, which a worker runs. Raises Conflict while one is under way."""
         return post(RequestedHeartbeat, f"/agents/{agent_id}/heartbeats")
 
     @operation

@@ -1,4 +1,4 @@
-"""Memories of an agent: remembered, recalled, listed, archived."""
+"""Memories of an agent: add, recall, list, pin and archive them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbor:
-    """A memory that another one brings to mind."""
+    """A memory that is associated with another one."""
 
     id: UUID
     weight: float
@@ -52,7 +52,7 @@ class MemoryDetails(Memory):
 
     #: The parts of its type.
     detail: Any
-    #: The number of times that the agent recalled it.
+    #: The number of times that a heartbeat or a conversation recalled it.
     recalled: int
     recalled_at: datetime | None
     episode_id: UUID | None

@@ -87,7 +87,7 @@ class Concept:
 
 @dataclass(frozen=True, kw_only=True)
 class BufferItem:
-    """A thing that an agent remembers for a while."""
+    """A text that an agent has until it expires, without a decision to remember it."""
 
     id: UUID
     content: str
@@ -99,7 +99,7 @@ class BufferItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Snippet:
-    """Code of a conversation."""
+    """A code snippet of a conversation or message."""
 
     id: UUID
     title: str
@@ -174,10 +174,10 @@ class Minds[C: (Arbor, AsyncArbor)](Group[C]):
 
     @listing
     def buffer(self, agent_id: Id) -> PagedCall[BufferItem]:
-        """List what an agent remembers for a while, the latest first."""
+        """List an agent's buffer items, the latest first."""
         return listed(BufferItem, f"/agents/{agent_id}/buffer")
 
     @listing
     def code(self, agent_id: Id) -> PagedCall[Snippet]:
-        """List the code of an agent's conversations, the latest first."""
+        """List an agent's code snippets, the latest first."""
         return listed(Snippet, f"/agents/{agent_id}/code")

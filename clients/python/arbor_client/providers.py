@@ -48,7 +48,7 @@ class Providers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def add(self, provider: str, *, key: str = "", base_url: str = "", model: str = "") -> Call[Provider]:
-        """Try a key of a provider by a request, and store it encrypted, instead of an earlier one."""
+        """Try a key of a provider by a request, and store it encrypted; it replaces an earlier key."""
         body = {"key": key, "base_url": base_url, "model": model}
         return put(Provider, f"/providers/{segment(provider)}", body)
 
@@ -59,7 +59,7 @@ class Providers[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def remove(self, provider: str) -> Call[Provider]:
-        """Remove a key. Calls by it end at once."""
+        """Remove a key. Calls with this key end at once."""
         return delete(Provider, f"/providers/{segment(provider)}")
 
     @operation

@@ -113,17 +113,17 @@ class Proposals[C: (Arbor, AsyncArbor)](Group[C]):
 
     @operation
     def accept(self, agent_id: Id, proposal_id: Id, *, reason: str = "") -> Call[Proposal]:
-        """Accept a proposal and apply it. Raises Conflict for a decided one."""
+        """Accept a proposal and apply it; an accepted one stays as it is. Raises Conflict if it is rejected or expired."""
         return post(Proposal, f"/agents/{agent_id}/proposals/{proposal_id}/accept", {"reason": reason})
 
     @operation
     def reject(self, agent_id: Id, proposal_id: Id, *, reason: str = "") -> Call[Proposal]:
-        """Reject a proposal for good. Raises Conflict for a decided one."""
+        """Reject a proposal for good. Raises Conflict if it is decided or expired."""
         return post(Proposal, f"/agents/{agent_id}/proposals/{proposal_id}/reject", {"reason": reason})
 
     @operation
     def defer(self, agent_id: Id, proposal_id: Id, *, reason: str = "") -> Call[Proposal]:
-        """Leave a proposal to a later decision. Raises Conflict for a decided one."""
+        """Defer the decision about a proposal. Raises Conflict if it is decided or expired."""
         return post(Proposal, f"/agents/{agent_id}/proposals/{proposal_id}/defer", {"reason": reason})
 
 

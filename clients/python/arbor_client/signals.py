@@ -1,4 +1,4 @@
-"""Signals: read after a cursor, streamed, and posted to webhooks."""
+"""Signals, read after a cursor or streamed, and the webhooks that they are posted to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: read from lines, resumed after the last one that arrived."""
+"""Server-sent events, assembled from lines; a stream resumes after the last event that arrived."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Tool:
     status: str
     #: The price in energy.
     cost: int
-    #: False: only the agents whose allowed actions name the action.
+    #: False: only the agents with a grant of the action.
     for_all: bool
     description: str
     #: The JSON schema of its arguments.

@@ -188,7 +188,7 @@ class Workflows[C: (Arbor, AsyncArbor)](Group[C]):
     def start(
         self, workflow_id: Id, *, values: Mapping[str, Any] | None = None, key: str = ""
     ) -> Call[WorkflowRun]:
-        """Start a run of the latest version with the values of its input; a second start by the same caller and key returns the first run."""
+        """Start a run of the latest version with the values of its input; a second start by the same caller, key and input returns the first run."""
         return post(WorkflowRun, f"/workflows/{workflow_id}/runs", {"values": values or {}, "key": key})
 
     @listing

@@ -10,11 +10,11 @@ from apps.contacts.models import Channel
 from apps.contacts.services.channels import (
     add_channel,
     channel_by_name,
+    create_test_message,
     deliver_test_message,
     redact_target,
     remove_channel,
     switch_channel,
-    trial_message,
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
@@ -126,7 +126,7 @@ def send_test(name: str, tenant_slug: str | None) -> Output:
     """Send a test message once, and report the result."""
     with tenant_transaction(tenant_of_name(Channel, name, tenant_slug)):
         channel = channel_by_name(name)
-        message = trial_message(channel, actor=actor())
+        message = create_test_message(channel, actor=actor())
     deliver_test_message(ChannelKind(channel.kind), message)
     return Output(
         {"channel": channel.name, "sent": True, "key": message.key},

@@ -101,7 +101,7 @@ def test_a_statement_that_takes_too_long_asks_for_less(
     answer = get(owner, "/models/Vega")
 
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
-    assert answer.json()["error"]["message"] == "the database needed too long for it; ask for less"
+    assert answer.json()["error"]["message"] == "the database needed too long for the request; ask for less"
 
 
 @pytest.mark.parametrize("error", [OperationalError("gone"), InterfaceError("closed")])

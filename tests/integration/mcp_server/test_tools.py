@@ -132,9 +132,9 @@ class TestMemories:
             return str(failed.value)
 
         monkeypatch.setattr(callers, "find_agent", sleep)
-        with pytest.raises(ToolFailed, match="the database needed too long for it"):
+        with pytest.raises(ToolFailed, match="the database needed too long for the request"):
             client.tool("list_goals", agent="Ada")
-        assert "the database needed too long for it" in client.run(read)
+        assert "the database needed too long for the request" in client.run(read)
 
     def test_an_unknown_node_is_explained(self, client: InProcessClient) -> None:
         with pytest.raises(ToolFailed, match="Ada has nothing with the id"):

@@ -37,7 +37,7 @@ INTERNAL = {
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
-    "knowledge.services.active_skills.check_changed_agent": _AGENT,
+    "knowledge.services.active_skills.update_skill_versions": _AGENT,
     "knowledge.services.active_skills.use_latest_versions": _AGENT,
     "knowledge.services.skill_users.update_skill_users": _AGENT,
     "knowledge.services.skills.emit_changed": _AGENT,

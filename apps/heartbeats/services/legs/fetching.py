@@ -267,7 +267,9 @@ def _own_memories(_: Fetcher, member: LeasedHeartbeat) -> frozenset[UUID]:
 
 def _settle_proposals(_: Fetcher, member: LeasedHeartbeat) -> needs.ProposalOutcome:
     consolidated = propose_settled_changes(agent_id=member.agent.id)
-    waiting = proposals.too_soon(agent_id=member.agent.id, proposals=consolidated.proposed.made)
+    waiting = proposals.find_proposals_too_soon(
+        agent_id=member.agent.id, proposals=consolidated.proposed.made
+    )
     outcome = _proposed(consolidated.proposed, dropped_experiences=consolidated.deleted_experiences)
     return replace(
         outcome, made=[replace(proposal, acceptable=proposal.id not in waiting) for proposal in outcome.made]

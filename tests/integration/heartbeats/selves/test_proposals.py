@@ -21,7 +21,7 @@ from apps.selves.models import (
     Proposal,
     SelfChange,
 )
-from apps.selves.services.proposals import accept, too_soon
+from apps.selves.services.proposals import accept, find_proposals_too_soon
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import LimitReached
 from arbor.selves.proposals import ProposalKind, ProposalStatus
@@ -123,7 +123,7 @@ def test_only_acceptable_proposals_are_shown_and_wake_the_agent(
         shown = load_situation(agent.id)["proposals"]
         # The same rule as the decision's own.
         assert [found["id"] for found in shown] == [str(proposal.id)] * is_shown
-        assert bool(too_soon(agent_id=agent.id, proposals=[proposal])) is not is_shown
+        assert bool(find_proposals_too_soon(agent_id=agent.id, proposals=[proposal])) is not is_shown
         try:
             accept(proposal_id=proposal.id, decided_by="heartbeat:2")
         except LimitReached:
