@@ -73,10 +73,10 @@ class DelegatedStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastConduct:
-    """The candidates, the latest first; not in the checkpoint."""
+    """The parts of an agent's past that a situation may show, the latest first; not in the checkpoint."""
 
     attempts: Sequence[PastAttempt] = ()
-    #: Those without a lesson too.
+    #: Experiences with and without a lesson.
     experiences: Sequence[ExperienceView] = ()
     decisions: Sequence[Precedent] = ()
     publications: Sequence[PublicationView] = ()
@@ -240,7 +240,7 @@ def _is_like(experience: ExperienceView, work: Sequence[str]) -> bool:
 
 
 def read_past(columns: Mapping[str, Any]) -> PastConduct:
-    """Return the candidates from the columns of the situation's statement by name."""
+    """Return the agent's past from the columns of the situation's statement by name."""
     return PastConduct(
         attempts=[
             PastAttempt(

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from arbor.errors import Invalid
 
-#: Triggers (`apps.heartbeats.models.Trigger`).
+#: Triggers (`apps.agents.models.Trigger`).
 TIMER = "timer"
 DRIVE = "drive"
 CYCLE = "cycle"
@@ -87,7 +87,7 @@ class SchedulePolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextHeartbeat:
-    """The due time and trigger of the next heartbeat (`apps.heartbeats.models.Trigger`)."""
+    """The due time and trigger of the next heartbeat (`apps.agents.models.Trigger`)."""
 
     due_at: datetime
     trigger: str = TIMER

@@ -44,7 +44,7 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 
-#: `apps.heartbeats.models.PerceptKind`.
+#: `apps.agents.models.PerceptKind`.
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
 WEBHOOK = "webhook"

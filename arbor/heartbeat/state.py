@@ -306,14 +306,14 @@ class HeartbeatState:
         """Return a copy with changed columns of the agent's state."""
         return replace(self, state=replace(self.state, **changes))
 
-    def bringing(self, **more: Any) -> HeartbeatState:
+    def with_effects(self, **more: Any) -> HeartbeatState:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
 
-    def having_recalled(self, memories: Iterable[Recalled]) -> HeartbeatState:
+    def with_recall(self, memories: Iterable[Recalled]) -> HeartbeatState:
         """Return a copy with a recall of these memories as an effect, if there are any."""
         scores = {memory.id: memory.score for memory in memories}
-        return self.bringing(recalls=(scores,)) if scores else self
+        return self.with_effects(recalls=(scores,)) if scores else self
 
     def recall_of(self, text: str, *, limit: int, only: RecallFilter, **more: Any) -> RecallRequest:
         """Return the request for a recall now, by the vector of the text if it is known."""

@@ -36,7 +36,7 @@ class FoundState:
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
     stale_beats: int = 0
-    #: Messages of people since the last consolidation.
+    #: Answered turns of conversations since the last consolidation.
     talked: int = 0
 
 

@@ -69,7 +69,7 @@ class Amounts:
 class NearestLimit:
     """The nearest limit and its remaining share."""
 
-    #: "heartbeats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
+    #: "heartbeats", "tokens" or "US dollars", and whose: "your" or "your tenant's".
     what: str
     whose: str
     left: float

@@ -250,7 +250,7 @@ def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
         if decision.verdict is DecisionVerdict.AWAITS_APPROVAL and decision.approval_id not in known
     ]
     asked = {str(request.id) for request in new}
-    return heartbeat.bringing(
+    return heartbeat.with_effects(
         approvals=new,
         approvals_used=[UUID(decision.approval_id) for decision in decisions if decision.runs],
         approvals_withdrawn=[

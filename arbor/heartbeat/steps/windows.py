@@ -9,7 +9,7 @@ from typing import Any
 
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import Question
-from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, without_room
+from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, no_room_fault
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room, room_of
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
@@ -112,7 +112,7 @@ def fault_without_room(
     if is_reflex(heartbeat.model) or asked_tokens + MIN_REPLY <= window:
         return ""
     sizes = {section["name"]: section["tokens"] for section in sections}
-    return without_room(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
+    return no_room_fault(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
 
 
 def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptMessage]:
@@ -178,4 +178,4 @@ def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int
             **cut.to_json(model=model, window=window),
         },
     )
-    return heartbeat.bringing(audit=[note])
+    return heartbeat.with_effects(audit=[note])

@@ -37,7 +37,7 @@ HOUR = timedelta(hours=1)
 RULES = Rules(
     reflect_every=4,
     reflect_pause=timedelta(hours=1),
-    conversation_lasts=timedelta(days=7),
+    conversation_lifetime=timedelta(days=7),
     model_context=32_000,
     reply_tokens=2_000,
     tier_models={},

@@ -121,7 +121,7 @@ def _rules() -> Rules:
         tier_models=settings.ARBOR_TIER_MODELS,
         default_model=default_model(),
         contact_limits=settings.ARBOR_CONTACT_LIMITS,
-        conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST_LIFETIME, LONGEST_LIFETIME),
+        conversation_lifetime=min(ttl_of(Retention.ROUTINE) or LONGEST_LIFETIME, LONGEST_LIFETIME),
         word_lists=word_lists(),
         reflexes=reflex_terms(),
         model_trust=settings.ARBOR_MODEL_TRUST,
