@@ -66,7 +66,7 @@ class Heartbeat(TenantModel):
     energy_unit = models.CharField(max_length=20, blank=True, default="", db_default="")
     #: The model's reasons for its decision.
     reasoning = models.TextField(blank=True)
-    #: [{action, params, verdict, reason, cost, result, …}] in order.
+    #: [{action, params, verdict, reason, cost, outcome, summary, …}] in order (`arbor.heartbeat.results.ActionRecord`).
     actions = ActionEntries(default=list)
     #: [{goal_id, change}]
     goal_changes = PackedJSON(default=list)

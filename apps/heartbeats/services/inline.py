@@ -200,7 +200,7 @@ def _load_state(agent_id: UUID, tenant_id: UUID) -> _CycleState:
 
 
 def _charge(agent_id: UUID, tenant_id: UUID, *, before: _CycleState, after: _CycleState) -> _CycleState:
-    """Return the state after a heartbeat; one that paid for no action pays one tick."""
+    """Charge a tick for a heartbeat that paid for no action; return the agent's state after it."""
     if after.left < before.left:
         return after
     with tenant_transaction(tenant_id):

@@ -52,8 +52,8 @@ QUOTED = 200
 #: Columns that are stored packed.
 _PACKED = ("working_memory", "drives", "mood", "learned")
 
-# Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
-# leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
+# Read as json, which psycopg parses; Django registers no loader for jsonb. `occurred_at < 'infinity'` is true of every memory: it
+# leads the planner to the index by time. Without it, the planner reads and sorts all memories where it expects few.
 _SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model) AS model, a.character::text, a.genome::text, t.slug AS tenant,
     (SELECT json_object_agg(model, ratio) FROM calls_tokenratio WHERE tenant_id = %(tenant)s) AS token_ratios,
