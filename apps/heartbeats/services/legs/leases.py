@@ -266,6 +266,7 @@ def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lea
             status=CallStatus.FAILED,
             error=str(interrupted),
             error_kind=type(interrupted).__name__,
+            ended_at=Now(),
             lease_until=None,
         )
         return _enqueue_call_again(agent, heartbeat, lease)
