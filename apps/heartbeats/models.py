@@ -48,7 +48,7 @@ class Heartbeat(TenantModel):
     #: The due time, which identifies the heartbeat together with the agent.
     slot_at = models.DateTimeField()
     trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
-    #: Counts the agent's heartbeats that ran; 0 for a skipped one.
+    #: One more than the agent's completed heartbeats, so a failed one shares it with the next; 0 for a skipped one.
     number = models.BigIntegerField(default=0)
     status = models.CharField(max_length=8, choices=HeartbeatStatus)
     mode = models.CharField(max_length=20, blank=True)

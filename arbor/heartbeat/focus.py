@@ -20,7 +20,7 @@ _LATEST = 3
 
 
 def mode_of(situation: Situation) -> Mode:
-    """Return the mode for the situation; aspirations and the goal to spend less are no work."""
+    """Return the mode for the situation; aspirations, the goal to spend less, and goals whose plan waits are no work."""
     pending = len(situation.pending_intents)
     waiting = situation.waiting_goals
     work = sum(

@@ -108,7 +108,7 @@ class Opening:
     level_before: Degradation
     idle_beats: int
     #: The number of buffer items.
-    held: int
+    buffer_item_count: int
     #: Valence of the mood, -1 to 1; None: unknown.
     mood: float | None
     circumstances: Circumstances

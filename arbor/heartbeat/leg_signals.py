@@ -21,7 +21,7 @@ _ENGAGEMENT_STEP = 0.005
 def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_changed: bool) -> Iterator[Signal]:
     """Yield the signals of a leg, without those of its services and its backlog.
 
-    `level_changed`: the level of the effects was another one than the stored level.
+    `level_changed`: whether the level of the effects differs from the stored one.
     """
     effects = after.effects
 

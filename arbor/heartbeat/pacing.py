@@ -137,7 +137,7 @@ class WakeReasons:
     #: Kinds of signals about what the agents of the tenant share. Those of agents wake nobody: two that are subscribed to each
     #: other would keep each other awake.
     signals: int
-    #: Active objectives and tasks, and pending intents.
+    #: Active objectives and tasks, pending intents, and approved requests.
     work: int
     proposals: int
     urgent_drive: bool

@@ -156,7 +156,7 @@ class HeartbeatState:
     #: Tokens of the last prompt, and of the conversation before a further round trip.
     asked_tokens: int = 0
     said_tokens: int = 0
-    #: The last completed call, its reply, and the message of the next round trip.
+    #: The last completed call, its reply, the call that the next question follows, and the message of that question.
     call_id: UUID | None = None
     reply_text: str = ""
     answered: UUID | None = None

@@ -28,6 +28,11 @@ from arbor.runtime import AgentAction, Cycle, Tick
 
 #: The queues whose workers a heartbeat needs.
 _NEEDED_QUEUES = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
+#: Ticks of one cycle at most (seed 003).
+MAX_TICKS = 256
+#: Seconds that a cycle waits at most for a heartbeat that a worker runs, and between two checks.
+WAIT_S = 10.0
+POLL_S = 0.1
 
 
 def fleet_is_live() -> bool:
@@ -65,13 +70,6 @@ def _run(message: TaskMessage) -> None:
         execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
     else:
         publish(message)
-
-
-#: Ticks of one cycle at most (seed 003).
-MAX_TICKS = 256
-#: Seconds that a cycle waits at most for a heartbeat that a worker runs, and between two checks.
-WAIT_S = 10.0
-POLL_S = 0.1
 
 
 class _CycleState(NamedTuple):

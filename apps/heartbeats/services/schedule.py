@@ -178,7 +178,7 @@ def create_schedules(*, intervals: Mapping[Agent, timedelta], now: datetime) -> 
 
 
 def switch_on(*, agent_id: UUID, now: datetime) -> None:
-    """Set the schedule of a started or resumed agent to idle, due at the phase of its interval."""
+    """Set the schedule of a started or resumed agent to idle, due at the phase of its interval; leave one that is on."""
     schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=agent_id)
     if schedule.state != ScheduleState.OFF:
         return

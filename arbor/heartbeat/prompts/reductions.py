@@ -45,7 +45,7 @@ class ShortenedList(NamedTuple):
         return self.shown_by or self.path.partition(".")[0]
 
     def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop entries for the excess of tokens, at least one; return their number."""
+        """Drop entries for the excess of tokens, at least one; return the situation without them, and their number."""
         entries: Any = situation
         for name in self.path.split("."):
             entries = getattr(entries, name, ())
@@ -69,7 +69,7 @@ class Clip(NamedTuple):
     section: str = "percepts"
 
     def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Clip percepts for the excess of tokens, the longest first."""
+        """Clip percepts for the excess of tokens, the longest first; no entry is dropped."""
         percepts = list(situation.percepts)
         long = [
             place
@@ -96,7 +96,7 @@ class SignalReduction:
     section = "signals"
 
     def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop the last source, then all subjects, then all lines but one for all names; return the number of dropped lines."""
+        """Drop the last source, or else all subjects, or else all lines but one; return the number of lines of a dropped source."""
         signals, sources = situation.signals, signal_sources(situation)
         if len(sources) > 1:
             shorter = [signal for signal in signals if signal.source != sources[-1]]

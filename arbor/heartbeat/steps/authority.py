@@ -155,7 +155,7 @@ def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:
 
 
 def approved_requests(heartbeat: HeartbeatState) -> list[ApprovalView]:
-    """Return the requests that people have approved, the first one first; in the first round trip only."""
+    """Return the requests that people have approved, the oldest first; in the first round trip only."""
     if heartbeat.turn > 1:
         return []
     return [approval for approval in approvals_of(heartbeat) if approval.status is ApprovalStatus.APPROVED]

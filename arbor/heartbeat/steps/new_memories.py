@@ -105,7 +105,7 @@ def _repeated_source(text: str, situation: Situation, *, least: float) -> Source
 
 
 def _sender(terms: set[str], situation: Situation, least: float) -> Source | None:
-    """Return the source whose percepts have that share of the terms: users first, then peers, then what is no person."""
+    """Return the source whose percepts have that share of the terms: users first, then peers, then other senders."""
     senders: dict[tuple[int, str], list[PerceptView]] = {}
     for percept in situation.percepts:
         source = source_of(percept, situation.peers)

@@ -237,7 +237,7 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     memories = apply_filters(memories, opening.filters if opening else ())
     memories = choose_memories(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
-    if opening and opening.held:
+    if opening and opening.buffer_item_count:
         held = yield BufferItems(
             text=focused.text,
             vector=focused.vector,

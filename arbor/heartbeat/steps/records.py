@@ -70,11 +70,11 @@ _REFUSED_PHRASES: Mapping[str, str] = {
     "decompositions": "plan steps",
     "identity_insights": "say what I see in myself",
 }
-#: Percepts that are retained as routine conversation is.
+#: Percepts that the buffer keeps for as long as a conversation.
 _CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
-#: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
+#: Narratives of a goal's beginning and end have no expiry; the many in between would fill the quota of memories.
 _LASTING_LINKS = frozenset({LinkKind.ORIGIN, LinkKind.COMPLETION})
 #: Seed 003, 10.7: heartbeats in a row without a usable reply.
 NOPS_TO_WARN = 3

@@ -73,7 +73,7 @@ def opening_of(**changes: Any) -> Opening:
         "recent_activity": RecentActivity(),
         "level_before": Degradation.NORMAL,
         "idle_beats": 0,
-        "held": 0,
+        "buffer_item_count": 0,
         "mood": None,
         "circumstances": Circumstances(),
         "priority_inputs": PriorityInputs(weights=PriorityWeights(), now=NOW),
