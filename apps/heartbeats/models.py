@@ -113,7 +113,7 @@ class Heartbeat(TenantModel):
                 name="heartbeats_not_done",
                 condition=models.Q(status__in=["failed", "skipped"]),
             ),
-            # A memory that is removed for good leaves its heartbeat, which is found without reading all of them.
+            # Finds the heartbeat whose reference is emptied when its memory is purged.
             models.Index(
                 fields=["tenant", "memory"],
                 name="heartbeats_by_memory",

@@ -211,7 +211,7 @@ def choose_publications(
 
 
 def rank_handlers(steps: Iterable[DelegatedStep], work: Sequence[str]) -> list[StepHandlerView]:
-    """Return who was given steps like this work, who completed the larger share of them first."""
+    """Return the agents that were given steps like this work, those that completed the largest share first."""
     by_agent: dict[str, list[DelegatedStep]] = {}
     for step in steps:
         if _fit(step.about, work) >= LIKE_FROM:

@@ -61,7 +61,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
 
 
 def new_actions(before: Sequence[ActionRecord], after: Sequence[ActionRecord]) -> list[ActionRecord]:
-    """Return the actions that have got their outcome since: new ones, and those that were open."""
+    """Return the actions whose outcome became known since `before`: new ones, and ones that were open."""
     return [
         action
         for index, action in enumerate(after)

@@ -209,7 +209,7 @@ class HeartbeatState:
     next: NextHeartbeat | None = None
     #: The percepts of the prompt are marked as taken in.
     heard: bool = False
-    #: By source of signals, the positions of its subscriptions after those of the prompt, by the subscriptions' ids.
+    #: The positions of subscriptions after the signals of the prompt: {source: {id of the subscription: position}}.
     signal_positions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property

@@ -88,7 +88,7 @@ def rebuild_working_memory(
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)
     initial_texts = _initial_texts(agent.template_name)
-    heartbeats, turns = list(_past_heartbeats(agent_id)), list(_turns(agent_id))
+    heartbeats, turns = list(_past_heartbeats(agent_id)), list(_past_turns(agent_id))
     initial = WorkingMemory(
         agent_id=str(agent_id),
         name=agent.name,
@@ -152,7 +152,7 @@ def _parse(text: str) -> Reply | None:
         return None
 
 
-def _turns(agent_id: UUID) -> Iterator[PastTurn]:
+def _past_turns(agent_id: UUID) -> Iterator[PastTurn]:
     for at, person, session_id, over, thinking, asked in fetch(_TURNS, agent=agent_id, limit=MAX_EVENTS):
         human = name_of_person(person)
         yield PastTurn(

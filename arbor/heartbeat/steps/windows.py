@@ -36,7 +36,7 @@ _TRIES = 4
 
 
 def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
-    """Return the limits of a prompt for these models, in estimated tokens."""
+    """Return the limits of a prompt for these models, in estimated tokens or in those of a tokenizer that they share."""
     return prompt_limits(
         models,
         otherwise=heartbeat.rules.model_context,
@@ -75,7 +75,7 @@ def max_reply_tokens(heartbeat: HeartbeatState, asked_tokens: int) -> int:
 
 
 def max_prompt_tokens(heartbeat: HeartbeatState) -> int:
-    """Return the most estimated tokens of a prompt that leave the reply its share of the window."""
+    """Return the most tokens of a prompt, counted as its own, that leave the reply its share of the window."""
     limits = limits_of(heartbeat, [heartbeat.model])
     return room_of(window=limits.window, fixed=0, reply=limits.reply_tokens)
 

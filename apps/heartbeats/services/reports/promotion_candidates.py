@@ -84,7 +84,7 @@ class PromotionCandidate(NamedTuple):
 
 
 def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[PromotionCandidate]:
-    """Return the facts nearest to a proposal, those that may be proposed first. One statement; it changes nothing."""
+    """Return the facts nearest to a proposal, first those that may be proposed now. One statement, which changes nothing."""
     rows = fetch(
         _NEAREST,
         agent=agent_id,
