@@ -28,7 +28,7 @@ _started: dict[str, float] = {}
 
 
 @beat_init.connect
-def _expect(**_: Any) -> None:
+def _record_expected(**_: Any) -> None:
     """Record the expected jobs, so that health metrics report one that no worker runs."""
     try:
         expect_runs(_PERIODS)

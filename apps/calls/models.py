@@ -46,9 +46,10 @@ class ExternalCall(TenantModel):
     status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
     #: `provider/model`
     model = models.CharField(max_length=200)
-    #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent. Emptied after a while for a maintenance call.
+    #: `arbor.models.ports.ModelRequest` as JSON, a heartbeat's with the inputs of its schema instead of the schema. Emptied
+    #: after a while for a maintenance call.
     request = PackedJSON()
-    #: The prompt's sections: [{name, text, tokens}].
+    #: The prompt's sections: [{name, text, tokens}], or a heartbeat's as `arbor.heartbeat.prompts.questions.stored_sections`.
     sections = PackedJSON(default=list)
     #: The text as the model wrote it; empty without one.
     reply = PackedJSON(default="")

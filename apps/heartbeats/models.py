@@ -48,7 +48,7 @@ class Heartbeat(TenantModel):
     #: The due time, which identifies the heartbeat together with the agent.
     slot_at = models.DateTimeField()
     trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
-    #: Counts the agent's heartbeats that ran; 0 for a skipped one.
+    #: One more than the agent's completed heartbeats, so a failed one shares it with the next; 0 for a skipped one.
     number = models.BigIntegerField(default=0)
     status = models.CharField(max_length=8, choices=HeartbeatStatus)
     mode = models.CharField(max_length=20, blank=True)
@@ -66,7 +66,7 @@ class Heartbeat(TenantModel):
     energy_unit = models.CharField(max_length=20, blank=True, default="", db_default="")
     #: The model's reasons for its decision.
     reasoning = models.TextField(blank=True)
-    #: [{action, params, verdict, reason, cost, result, …}] in order.
+    #: [{action, params, verdict, reason, cost, outcome, summary, …}] in order (`arbor.heartbeat.results.ActionRecord`).
     actions = ActionEntries(default=list)
     #: [{goal_id, change}]
     goal_changes = PackedJSON(default=list)
@@ -113,7 +113,7 @@ class Heartbeat(TenantModel):
                 name="heartbeats_not_done",
                 condition=models.Q(status__in=["failed", "skipped"]),
             ),
-            # A memory that is removed for good leaves its heartbeat, which is found without reading all of them.
+            # Finds the heartbeat whose reference is emptied when its memory is purged.
             models.Index(
                 fields=["tenant", "memory"],
                 name="heartbeats_by_memory",

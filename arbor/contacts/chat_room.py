@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from arbor.contacts.chat_view import ChatView
 from arbor.errors import ContextTooLarge
-from arbor.heartbeat.prompts.fitting import CutContext, without_room
+from arbor.heartbeat.prompts.fitting import CutContext, no_room_fault
 from arbor.heartbeat.prompts.prompt import Prompt
 from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room
 from arbor.models.handles import is_reflex
@@ -28,7 +28,7 @@ def require_room(prompt: Prompt, limits: PromptLimits, models: Sequence[str]) ->
     if is_reflex(models[0]) or prompt.tokens + MIN_REPLY <= limits.window:
         return
     raise ContextTooLarge(
-        without_room(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=prompt.sizes)
+        no_room_fault(model=models[0], window=limits.window, tokens=prompt.tokens, sizes=prompt.sizes)
     )
 
 

@@ -43,7 +43,7 @@ class BudgetBalance:
 
 
 class Budget(ABC):
-    """The measure that bounds a heartbeat's actions: amounts are never negative; an action costs 1, a free action 0."""
+    """The measure that bounds a heartbeat's actions: amounts are never negative; unless a kind has prices, an action costs 1, a free action 0."""
 
     __slots__ = ()
     kind: ClassVar[BudgetKind]
@@ -71,7 +71,7 @@ class Budget(ABC):
     def spend(self, amount: float, cost: float) -> float:
         """Return the remainder; raises ValueError for a cost that is negative or not covered."""
         if not 0 <= cost <= amount:
-            raise ValueError(f"the cost must be from 0 to the energy there is ({amount:g}), got {cost:g}")
+            raise ValueError(f"the cost must be from 0 to the {self.unit} left ({amount:g}), got {cost:g}")
         return amount - cost
 
 

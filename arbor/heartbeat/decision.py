@@ -182,7 +182,7 @@ def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
 
 
 def texts_to_guard(decision: Decision) -> Iterator[str]:
-    """Yield every text of a decision that boundaries are compared with: of a tool's arguments the names too.
+    """Yield every text of a decision that boundaries are compared with; for a tool, the names of its arguments too.
 
     A tool may take arguments of any name, so a name can carry what the agent says.
     """
@@ -190,7 +190,7 @@ def texts_to_guard(decision: Decision) -> Iterator[str]:
 
 
 def texts_of(value: Any, *, names: bool = False, depth: int = _MAX_DEPTH) -> Iterator[str]:
-    """Yield every text in an action's parameters, with `names` those of the parameters too."""
+    """Yield every text in an action's parameters; with `names`, the names of the parameters too."""
     if isinstance(value, str):
         if value.strip():
             yield value

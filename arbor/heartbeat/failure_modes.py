@@ -65,7 +65,7 @@ class RecentHeartbeat:
     status: str
     mode: str = ""
     narrative: str = ""
-    #: Queries of the heartbeat's recalls and inquiries.
+    #: The topics of the heartbeat's actions: queries, questions, ids of what they were about.
     topics: tuple[str, ...] = ()
     #: The reason of a failed heartbeat.
     reason: str = ""
@@ -168,7 +168,7 @@ def _problems_of_work(recent: RecentActivity) -> Iterator[tuple[NoticeKind, str]
 
 
 def _hoarding(energy: Sequence[Spending], regeneration: float) -> str:
-    """Measure the unused regeneration; the stored energy is capped, so it shows little."""
+    """Return a sentence about unused regeneration, empty if little is unused; the stored energy is capped, so it shows little."""
     unused = [spending.unused(regeneration) for spending in energy[:BEATS_WATCHED]]
     if len(unused) < BEATS_WATCHED:
         return ""

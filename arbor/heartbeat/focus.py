@@ -15,12 +15,12 @@ NOT_IN_CONSOLIDATION = frozenset(
     {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
 )
 CONSOLIDATION_REFUSAL = "this heartbeat tends the memory; look for news and write to people at the next one"
-# Consolidation recalls about the latest memories.
+# The latest memories, which a recall is about if the agent has no thought.
 _LATEST = 3
 
 
 def mode_of(situation: Situation) -> Mode:
-    """Return the mode for the situation; aspirations and the goal to spend less are no work."""
+    """Return the mode for the situation; aspirations, the goal to spend less, and goals whose plan waits are no work."""
     pending = len(situation.pending_intents)
     waiting = situation.waiting_goals
     work = sum(
@@ -90,7 +90,7 @@ def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
     In order of precedence: the foremost percept, the most important goal with its next intent, a question or concern,
-    the latest thought, the latest memories.
+    the latest thought, the latest memories. Consolidation skips goals, questions and concerns.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]
 

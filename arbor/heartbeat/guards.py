@@ -93,11 +93,11 @@ def apply_boundaries_to_reply(
     """
     remaining: dict[str, list[ReplyPart]] = {}
     matches_of_items: list[ItemBoundaryMatch] = []
-    for key, words in _STORED_FIELDS.items():
+    for key, names in _STORED_FIELDS.items():
         items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
         for path, item in zip(paths_of(key, items, untaken), items, strict=True):
-            fields = texts_of(item.model_dump(mode="json", include=set(words)))
+            fields = texts_of(item.model_dump(mode="json", include=set(names)))
             texts = [text for text in fields if vectors is None or text in vectors]
             matches = _distinct(find_matches(texts, boundaries, vectors or {})) if texts else []
             stop = next((match for match in matches if not may_proceed(match.boundary, reply.thinking)), None)

@@ -73,10 +73,10 @@ class DelegatedStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastConduct:
-    """The candidates, the latest first; not in the checkpoint."""
+    """The parts of an agent's past that a situation may show, the latest first; not in the checkpoint."""
 
     attempts: Sequence[PastAttempt] = ()
-    #: Those without a lesson too.
+    #: Experiences with and without a lesson.
     experiences: Sequence[ExperienceView] = ()
     decisions: Sequence[Precedent] = ()
     publications: Sequence[PublicationView] = ()
@@ -211,7 +211,7 @@ def choose_publications(
 
 
 def rank_handlers(steps: Iterable[DelegatedStep], work: Sequence[str]) -> list[StepHandlerView]:
-    """Return who was given steps like this work, who completed the larger share of them first."""
+    """Return the agents that were given steps like this work, those that completed the largest share first."""
     by_agent: dict[str, list[DelegatedStep]] = {}
     for step in steps:
         if _fit(step.about, work) >= LIKE_FROM:
@@ -240,7 +240,7 @@ def _is_like(experience: ExperienceView, work: Sequence[str]) -> bool:
 
 
 def read_past(columns: Mapping[str, Any]) -> PastConduct:
-    """Return the candidates from the columns of the situation's statement by name."""
+    """Return the agent's past from the columns of the situation's statement by name."""
     return PastConduct(
         attempts=[
             PastAttempt(

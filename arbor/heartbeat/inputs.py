@@ -38,8 +38,8 @@ class Rules:
     tier_models: Mapping[ThinkTier, Sequence[str]]
     default_model: str
     contact_limits: ContactLimits
-    #: The time that messages stay in the buffer.
-    conversation_lasts: timedelta
+    #: The time for which messages stay in the buffer.
+    conversation_lifetime: timedelta
     #: Word lists of the appraisal.
     word_lists: WordLists
     reflexes: ReflexTerms = DEFAULT_TERMS
@@ -57,7 +57,7 @@ class Moment:
     rules: Rules
     #: An unguessable mark for data blocks.
     nonce: str
-    #: The embedder runs in this process, so vectors cost no wait.
+    #: Whether the embedder runs in this process, so that vectors cost no wait.
     embeds_here: bool = True
     #: The agent's identity and rights as they are now; None: it has none, and no action runs.
     authority: AgentAuthority | None = None
@@ -108,7 +108,7 @@ class Opening:
     level_before: Degradation
     idle_beats: int
     #: The number of buffer items.
-    held: int
+    buffer_item_count: int
     #: Valence of the mood, -1 to 1; None: unknown.
     mood: float | None
     circumstances: Circumstances

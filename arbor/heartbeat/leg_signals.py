@@ -21,7 +21,7 @@ _ENGAGEMENT_STEP = 0.005
 def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_changed: bool) -> Iterator[Signal]:
     """Yield the signals of a leg, without those of its services and its backlog.
 
-    `level_changed`: the level of the effects was another one than the stored level.
+    `level_changed`: whether the level of the effects differs from the stored one.
     """
     effects = after.effects
 
@@ -61,7 +61,7 @@ def signals_of_leg(before: HeartbeatState, after: HeartbeatState, *, level_chang
 
 
 def new_actions(before: Sequence[ActionRecord], after: Sequence[ActionRecord]) -> list[ActionRecord]:
-    """Return the actions that have got their outcome since: new ones, and those that were open."""
+    """Return the actions whose outcome became known since `before`: new ones, and ones that were open."""
     return [
         action
         for index, action in enumerate(after)

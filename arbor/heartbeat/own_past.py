@@ -21,7 +21,7 @@ NOT_OWN_HEARTBEATS = replace(EVERYTHING, without_session=HEARTBEATS_SESSION)
 _ASKED_FOR = 3
 
 
-def past_of(situation: Situation) -> RecallFilter:
+def own_past_filter(situation: Situation) -> RecallFilter:
     """Return the filter that leaves out the heartbeats in the prompt: the latest events are shown there.
 
     Rules repeat what they recall, so the reflex policy recalls own heartbeats only about something that reached it.
@@ -33,12 +33,12 @@ def past_of(situation: Situation) -> RecallFilter:
     return replace(NOT_OWN_HEARTBEATS, without_since=min(memory.at for memory in situation.recent))
 
 
-def asked_for(limit: int) -> int:
-    """Return the limit of a recall of which `choose` returns `limit` memories."""
+def recall_limit(limit: int) -> int:
+    """Return the limit of a recall of which `choose_memories` returns `limit` memories."""
     return min(MAX_LIMIT, _ASKED_FOR * limit)
 
 
-def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
+def choose_memories(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
     """Return the best `limit` memories, at most half of them own heartbeats, none almost the same as a shown one.
 
     What does not fit the query at all, and only fills the limit, comes last, the latest first.

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from arbor.errors import Invalid
 
-#: Triggers (`apps.heartbeats.models.Trigger`).
+#: Triggers (`apps.agents.models.Trigger`).
 TIMER = "timer"
 DRIVE = "drive"
 CYCLE = "cycle"
@@ -87,7 +87,7 @@ class SchedulePolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextHeartbeat:
-    """The due time and trigger of the next heartbeat (`apps.heartbeats.models.Trigger`)."""
+    """The due time and trigger of the next heartbeat (`apps.agents.models.Trigger`)."""
 
     due_at: datetime
     trigger: str = TIMER
@@ -137,7 +137,7 @@ class WakeReasons:
     #: Kinds of signals about what the agents of the tenant share. Those of agents wake nobody: two that are subscribed to each
     #: other would keep each other awake.
     signals: int
-    #: Active objectives and tasks, and pending intents.
+    #: Active objectives and tasks, pending intents, and approved requests.
     work: int
     proposals: int
     urgent_drive: bool

@@ -17,6 +17,9 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replies.items import Dropped
 from arbor.selves.emotions import Event
 
+#: Characters of a text quoted in the summary of a result, which the agent reads at its next heartbeat.
+QUOTE_LENGTH = 160
+
 
 class ActionOutcome(StrEnum):
     """The outcomes of an action."""

@@ -44,7 +44,7 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 
-#: `apps.heartbeats.models.PerceptKind`.
+#: `apps.agents.models.PerceptKind`.
 USER_MESSAGE = "user_message"
 PEER_MESSAGE = "peer_message"
 WEBHOOK = "webhook"
@@ -268,14 +268,14 @@ class Situation(SituationPart):
     plans: list[PlanView] = []
     #: Findings of the review.
     issues: list[IssueView] = []
-    #: The most stable aspects first.
+    #: Aspects and beliefs in the order in which a prompt keeps them (`arbor.selves.salience`).
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []
     mood: MoodView | None = None
     drives: list[DriveView] = []
     #: Heartbeats in a row without news.
     stale_beats: int = 0
-    #: The actions with the most failures first.
+    #: Attempts and successes of all heartbeats, by action in alphabetical order.
     capabilities: list[ActionTallyView] = []
     experiences: list[ExperienceView] = []
     #: What succeeded in situations like this one.
@@ -291,10 +291,10 @@ class Situation(SituationPart):
     preferences: list[PreferenceView] = []
     #: Peers who have just written come first.
     peers: list[PeerView] = []
-    #: The contradictions of the most confident beliefs first.
+    #: The latest contradictions first.
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
-    #: Requests for approval, the first one first.
+    #: Requests for approval, the oldest first.
     approvals: list[ApprovalRequestView] = []
     #: Boundary matches of the percepts, the most important first.
     crossed: list[MatchedBoundary] = []

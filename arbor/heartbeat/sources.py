@@ -28,7 +28,7 @@ _OWN_EVENTS: Mapping[str, str] = MappingProxyType({"action_result": "tool_result
 
 
 def source_of(percept: PerceptView, peers: Sequence[PeerView]) -> Source:
-    """Return the source of a percept: a peer is trusted as known by id (seed 003, 10.3), at most as a user is."""
+    """Return the source of a percept: a peer is trusted as far as known under its id (seed 003, 10.3), at most as a user is."""
     if percept.kind == USER_MESSAGE:
         return Source(kind="user", reference="user", trust=USER_TRUST)
     if percept.kind == PEER_MESSAGE:
@@ -48,7 +48,7 @@ def own_source(agent_id: object) -> Source:
 
 
 def role_of(percept: PerceptView) -> str:
-    """Return the role under which a percept is remembered: `user`, the name of an agent, or what is no person."""
+    """Return the role under which a percept is remembered: `user`, the name of an agent, or a role that is nobody's."""
     if percept.kind == USER_MESSAGE:
         return USER
     if percept.kind == PEER_MESSAGE:

@@ -156,7 +156,7 @@ class HeartbeatState:
     #: Tokens of the last prompt, and of the conversation before a further round trip.
     asked_tokens: int = 0
     said_tokens: int = 0
-    #: The last completed call, its reply, and the message of the next round trip.
+    #: The last completed call, its reply, the call that the next question follows, and the message of that question.
     call_id: UUID | None = None
     reply_text: str = ""
     answered: UUID | None = None
@@ -209,7 +209,7 @@ class HeartbeatState:
     next: NextHeartbeat | None = None
     #: The percepts of the prompt are marked as taken in.
     heard: bool = False
-    #: By source of signals, the positions of its subscriptions after those of the prompt, by the subscriptions' ids.
+    #: The positions of subscriptions after the signals of the prompt: {source: {id of the subscription: position}}.
     signal_positions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -306,14 +306,14 @@ class HeartbeatState:
         """Return a copy with changed columns of the agent's state."""
         return replace(self, state=replace(self.state, **changes))
 
-    def bringing(self, **more: Any) -> HeartbeatState:
+    def with_effects(self, **more: Any) -> HeartbeatState:
         """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
 
-    def having_recalled(self, memories: Iterable[Recalled]) -> HeartbeatState:
+    def with_recall(self, memories: Iterable[Recalled]) -> HeartbeatState:
         """Return a copy with a recall of these memories as an effect, if there are any."""
         scores = {memory.id: memory.score for memory in memories}
-        return self.bringing(recalls=(scores,)) if scores else self
+        return self.with_effects(recalls=(scores,)) if scores else self
 
     def recall_of(self, text: str, *, limit: int, only: RecallFilter, **more: Any) -> RecallRequest:
         """Return the request for a recall now, by the vector of the text if it is known."""

@@ -31,12 +31,12 @@ class FoundState:
 
     energy: float = 0.0
     ticks_left: int = 0
-    #: The ticks that the heartbeat began a new cycle with, if it did: nothing is written of them before its end.
+    #: The ticks of the new cycle that the heartbeat began, 0 if it began none; they are not written before its end.
     ticks_renewed: int = 0
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
     stale_beats: int = 0
-    #: Messages of people since the last consolidation.
+    #: Answered turns of conversations since the last consolidation.
     talked: int = 0
 
 

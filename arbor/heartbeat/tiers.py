@@ -63,7 +63,7 @@ def tier_of(situation: Situation) -> ThinkTier:
     """Return the tier of the thinking that a situation requires.
 
     Planning, and a step that creates something, is design. Consolidation, and a single cheap step, is routine. A
-    reflection without percepts, goals or concerns is a simple decision.
+    reflection without percepts, goals, concerns, questions or notices is a simple decision.
     """
     steps = situation.pending_intents
     prices = {offer.name: offer.cost for offer in situation.actions}

@@ -69,7 +69,7 @@ class Amounts:
 class NearestLimit:
     """The nearest limit and its remaining share."""
 
-    #: "heartbeats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
+    #: "heartbeats", "tokens" or "US dollars", and whose: "your" or "your tenant's".
     what: str
     whose: str
     left: float
@@ -127,7 +127,7 @@ def renewed_at(now: datetime) -> datetime:
 def used_up_at(*, used: float, limit: float, now: datetime) -> datetime | None:
     """Return the time at which a limit of the UTC day is used up at the pace so far; None: not today.
 
-    A limit that is used up already returns `now`. The pace is that since midnight, of a quarter of an hour at least.
+    A limit that is used up already returns `now`. The pace is the mean since midnight, over a quarter of an hour at least.
     """
     if used >= limit:
         return now

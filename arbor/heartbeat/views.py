@@ -64,7 +64,7 @@ class PassageView(SituationPart):
     #: Where the document has it: a page, headings.
     place: str = ""
     text: str
-    #: To what was searched for, 0 to 1.
+    #: How similar the passage is to the query, 0 to 1.
     similarity: float = 0.0
 
 

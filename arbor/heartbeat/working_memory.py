@@ -1,6 +1,6 @@
 """The working memory: thoughts, concerns, questions, goals, and the current conversation.
 
-Version 3 of the struct of seed 000, 2, without `active_skills` (agents have none), `max_tokens` (a prompt's) and `model`
+Version 3 of the struct of seed 000, 2, without `active_skills` (the situation has them), `max_tokens` (a prompt's) and `model`
 (the agent's). Earlier versions are migrated when read.
 """
 
@@ -35,7 +35,7 @@ ENGAGED_BY_USER = 0.2
 ENGAGED_BY_ACTION = 0.05
 DISENGAGED_BY_REST = 0.1
 
-#: Seed 000, 7: people's questions until consolidation.
+#: Seed 000, 7: answered turns of conversations until consolidation.
 TALK_UNTIL_CONSOLIDATION = 10
 
 #: The default limit of a working memory's text in a prompt, in tokens.
@@ -72,7 +72,7 @@ class WorkingMemory(BaseModel):
     concerns: Annotated[list[str], Field(max_length=MAX_CONCERNS)] = []
     curiosity: Annotated[list[str], Field(max_length=MAX_CURIOSITY)] = []
     engagement: Annotated[float, Field(ge=0, le=1)] = 0.5
-    #: Questions of people since the last consolidation.
+    #: Answered turns of conversations since the last consolidation.
     talked: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="before")
@@ -241,7 +241,7 @@ def _key(line: str) -> str:
 
 
 def within_limit(memory: WorkingMemory) -> WorkingMemory:
-    """Drop the oldest thoughts until the rest fits, which only characters that JSON escapes can make necessary."""
+    """Drop the oldest thoughts until the rest fits; only characters that JSON escapes make that necessary."""
     while memory.thoughts and len(memory.model_dump_json().encode()) > MAX_BYTES:
         memory = memory.model_copy(update={"thoughts": memory.thoughts[1:]})
     return memory

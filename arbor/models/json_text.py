@@ -232,7 +232,7 @@ class _JsonWriter:
 
     @property
     def depth(self) -> int:
-        """The number of open objects and lists."""
+        """Return the number of open objects and lists."""
         return len(self._closing)
 
     def _mark(self, lexeme: str) -> bool:

@@ -122,7 +122,7 @@ class GuardedModel:
 
     @property
     def handle(self) -> str:
-        """The handle of the wrapped model."""
+        """Return the handle of the wrapped model."""
         return self._model.handle
 
     def complete(

@@ -54,19 +54,19 @@ class Slots:
 
     @property
     def figures(self) -> SlotFigures:
-        """The numbers of sent and waiting calls."""
+        """Return the numbers of sent and waiting calls."""
         with self._changed:
             waiting = len(self._urgent) + len(self._others)
             return SlotFigures(limit=self._limit, sent=self._sent, waiting=waiting)
 
     @contextmanager
-    def slot(self, *, may_wait: Callable[[], bool], every_s: float, first: bool = False) -> Iterator[bool]:
+    def slot(self, *, may_wait: Callable[[], bool], every_s: float, urgent: bool = False) -> Iterator[bool]:
         """Wait for a slot and occupy it; yield whether there is one.
 
         During the wait, `may_wait` is called every `every_s` seconds, and once at its end: if it returns False, the caller has
-        lost its work and gets no slot. With `first`, the call is urgent.
+        lost its work and gets no slot. An `urgent` call goes before others.
         """
-        if not self._occupy(may_wait, every_s, first=first):
+        if not self._occupy(may_wait, every_s, urgent=urgent):
             yield False
             return
         try:
@@ -74,14 +74,14 @@ class Slots:
         finally:
             self._release()
 
-    def _occupy(self, may_wait: Callable[[], bool], every_s: float, *, first: bool) -> bool:
+    def _occupy(self, may_wait: Callable[[], bool], every_s: float, *, urgent: bool) -> bool:
         """Wait for a slot and occupy it; return False if the caller has lost its work."""
         ticket = object()
         with self._changed:
             if not self._line and self._sent < self._limit:
                 self._sent += 1
                 return True
-            (self._urgent if first else self._others).append(ticket)
+            (self._urgent if urgent else self._others).append(ticket)
         try:
             while not self._next(ticket, every_s):
                 if not may_wait():
@@ -97,7 +97,7 @@ class Slots:
 
     @property
     def _line(self) -> deque[object]:
-        """The line whose first ticket is next; empty if no call waits."""
+        """Return the line whose first ticket is next; empty if no call waits."""
         return self._urgent or self._others
 
     def _next(self, ticket: object, within_s: float) -> bool:

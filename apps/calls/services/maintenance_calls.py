@@ -56,7 +56,7 @@ def enqueue_maintenance_call(*, agent_id: UUID, tenant_id: UUID, call: Maintenan
 
 
 def write_maintenance_call(*, agent_id: UUID, call: MaintenanceCall) -> tuple[UUID, str] | None:
-    """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has one.
+    """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has an open one.
 
     The caller executes or enqueues it; otherwise `recover_maintenance_calls` enqueues it later.
     """
@@ -133,7 +133,7 @@ def subject_of_step(step_id: UUID, *, attempt: int) -> dict[str, Any]:
 
 
 def subject_key(subject: Subject) -> str:
-    """Return the key of a subject: the id of its episode, its conversation, its step, or its first memory."""
+    """Return the key of a subject: its kind, and the id of its episode, conversation, step (with the try) or first memory."""
     if "step" in subject:
         return f"step:{subject['step']}:{subject['attempt']}"
     if "chat" in subject:

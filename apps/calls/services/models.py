@@ -1,4 +1,4 @@
-"""Choose the models of calls that are no heartbeats: of conversations and of workflow steps."""
+"""Choose the models of calls outside heartbeats: of conversations and of workflow steps."""
 
 from __future__ import annotations
 

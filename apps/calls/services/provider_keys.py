@@ -126,7 +126,7 @@ def store_provider_key(*, access: ProviderAccess, listed: Sequence[str], actor: 
 @transaction.atomic
 def store_listed_models(*, provider: str, listed: Sequence[str]) -> ProviderKey:
     """Store the models that a provider listed now. Raises NotFound."""
-    row = provider_key(provider)
+    row = _lock_provider_key(provider)
     row.listed, row.checked_at = list(listed), timezone.now()
     row.save(update_fields=["listed", "checked_at"])
     return row
@@ -135,14 +135,14 @@ def store_listed_models(*, provider: str, listed: Sequence[str]) -> ProviderKey:
 @transaction.atomic
 def remove_provider_key(*, provider: str, actor: str) -> ProviderKey:
     """Remove a tenant's access to a provider; calls fall back to the installation's. Raises NotFound."""
-    row = provider_key(provider)
+    row = _lock_provider_key(provider)
     ProviderKey.objects.filter(id=row.id).delete()
     _audit(row, actor, f"removed the key of {row.provider}", change_of(_shown(row), {}))
     return row
 
 
-def provider_key(provider: str) -> ProviderKey:
-    """Return the current tenant's access to a provider, locked. Raises NotFound."""
+def _lock_provider_key(provider: str) -> ProviderKey:
+    """Lock and return the current tenant's access to a provider. Raises NotFound."""
     row: ProviderKey | None = ProviderKey.objects.select_for_update().filter(provider=provider).first()
     if row is None:
         known = ", ".join(ProviderKey.objects.values_list("provider", flat=True)) or "none yet"

@@ -10,9 +10,6 @@ from uuid import UUID
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.situation import Situation
 
-#: Characters of a text quoted in an action's summary, which the agent reads at its next heartbeat.
-GLIMPSE = 160
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActionContext:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.actions.context import ActionContext
 from apps.memories.services.clusters import clusters
 from apps.memories.services.clusters.clusters import cluster_members
 from apps.memories.services.graph.relations import id_of
@@ -19,7 +19,7 @@ from apps.selves.services.proposals import belief_of, confirm_belief, revise_bel
 from arbor.errors import Invalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.params.outward import Judgement, MaintainTarget
-from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
@@ -27,11 +27,11 @@ from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.quotations import shorten
 from arbor.selves.values import BeliefRevision, BeliefStatus
 
-#: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
-SHOWN_AROUND = 8
-SHOWN_LENGTH = 1_500
-#: The fields of a memory's detail that list earlier wordings; a revision, which has new words, does not copy them.
-_OF_THE_WORDING = ("wordings", "wordings_more")
+#: The most neighbors shown with a memory or belief, or members with a cluster, and the most characters shown of a memory.
+MAX_NEIGHBORS = 8
+MAX_SHOWN_LENGTH = 1_500
+#: The fields of a memory's detail that list earlier wordings: a revision has new words, so it does not copy them.
+_WORDING_FIELDS = ("wordings", "wordings_more")
 
 
 def maintain(context: ActionContext, decision: Decision) -> ActionResult:
@@ -52,7 +52,7 @@ def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
         f"memory {memory_id}, {memory['type']}, of {memory['occurred_at']:%Y-%m-%d}",
         f"importance {memory['importance']:.2f}, trust {memory['trust']:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
-        memory["content"][:SHOWN_LENGTH],
+        memory["content"][:MAX_SHOWN_LENGTH],
         *detail_lines(MemoryType(memory["type"]), memory["detail"] | {PRACTICE_FIELD: memory["practice"]}),
         *_neighbor_lines(context, GraphNode(GraphNodeKind.MEMORY, memory_id)),
     ]
@@ -71,11 +71,11 @@ def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     cluster_id, name = clusters.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
-    members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
+    members = cluster_members(cluster_id=cluster_id, limit=MAX_NEIGHBORS)
     lines = [
         f"cluster {cluster_id}: {name}",
         *(
-            f"- [{member.memory_id}] ({member.strength:.2f}) {shorten(member.content, GLIMPSE)}"
+            f"- [{member.memory_id}] ({member.strength:.2f}) {shorten(member.content, QUOTE_LENGTH)}"
             for member in members
         ),
     ]
@@ -87,7 +87,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     memory_id = id_of(params["id"])
     # Checks that the memory is the agent's: archiving checks only the tenant.
     memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
-    text = shorten(memory["content"], GLIMPSE)
+    text = shorten(memory["content"], QUOTE_LENGTH)
     change: dict[str, Any] = {
         "agent_id": context.agent_id,
         "memory_id": memory_id,
@@ -115,14 +115,14 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
                 vectors=vectors_of([params["content"]], context.vectors),
                 model=context.model,
             )
-            summary = f"revised: {shorten(params['content'], GLIMPSE)}"
+            summary = f"revised: {shorten(params['content'], QUOTE_LENGTH)}"
     return _done(decision, summary, [memory_id])
 
 
 def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
     """Return a memory's revision: the same kind, time, retention and detail, in the agent's own words."""
     importance = params["importance"]
-    becomes = NewMemory(
+    revised = NewMemory(
         content=params["content"],
         type=MemoryType(memory["type"]),
         importance=memory["importance"] if importance is None else importance,
@@ -130,10 +130,10 @@ def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[
         occurred_at=memory["occurred_at"],
         source=context.source,
         retention=Retention(memory["retention"]),
-        detail={name: value for name, value in memory["detail"].items() if name not in _OF_THE_WORDING},
+        detail={name: value for name, value in memory["detail"].items() if name not in _WORDING_FIELDS},
     )
     earlier = require_evidence(agent_id=context.agent_id, named=[params["id"]])
-    return with_source_of_conclusion(becomes, situation=context.situation, materials=earlier.values())
+    return with_source_of_conclusion(revised, situation=context.situation, materials=earlier.values())
 
 
 def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
@@ -149,7 +149,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
             reason=params["reason"],
             now=context.now,
         )
-        return _done(decision, f"kept as it is: {shorten(before.statement, GLIMPSE)}")
+        return _done(decision, f"kept as it is: {shorten(before.statement, QUOTE_LENGTH)}")
     belief = revise_belief(
         agent_id=context.agent_id,
         belief_id=belief_id,
@@ -163,7 +163,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     )
     return _done(
         decision,
-        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {shorten(belief.statement, GLIMPSE)}",
+        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {shorten(belief.statement, QUOTE_LENGTH)}",
     )
 
 
@@ -200,9 +200,9 @@ _BY_TARGET: Mapping[MaintainTarget, tuple[_MaintainAction, _MaintainAction]] = M
 
 def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
     """Describe the nodes connected with this one, one line each."""
-    neighbors = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
+    neighbors = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:MAX_NEIGHBORS]
     return [
-        f"- {neighbor.path[-1].relation if neighbor.path else 'near'}: {neighbor.kind} [{neighbor.id}] {shorten(neighbor.label, GLIMPSE)}"
+        f"- {neighbor.path[-1].relation if neighbor.path else 'near'}: {neighbor.kind} [{neighbor.id}] {shorten(neighbor.label, QUOTE_LENGTH)}"
         for neighbor in neighbors
     ]
 
@@ -210,7 +210,7 @@ def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
 def _shown(
     decision: Decision, lines: list[str], about: str, memory_ids: list[UUID] | None = None
 ) -> ActionResult:
-    summary = f"looked at the {decision.params['target']} again: {shorten(about, GLIMPSE)}"
+    summary = f"looked at the {decision.params['target']} again: {shorten(about, QUOTE_LENGTH)}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, memory_ids or (), brought="\n".join(lines))
 
 

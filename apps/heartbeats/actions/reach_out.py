@@ -1,6 +1,6 @@
 """The actions `reach_out_user`, `reach_out_public` and `reach_out_agent`: write messages.
 
-Those to users and to the public are delivered after the commit; those to other agents are percepts.
+Messages to users and to the public are delivered after the commit; messages to other agents are percepts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from apps.agents.services.sealed_percepts import seal_percept
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import outbox_refusals
 from apps.contacts.services.outbox import OutgoingMessage, add_to_outbox
-from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.actions.context import ActionContext
 from apps.memories.services.store.remember import store
 from arbor.agents.endorsement import EndorsementStatus
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result, blocked_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result, blocked_result
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.quotations import shorten
@@ -43,10 +43,10 @@ def reach_out_public(context: ActionContext, decision: Decision) -> ActionResult
 
 
 def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
-    """Write to another agent of the tenant: a percept of its next heartbeat, which comes no earlier for it.
+    """Write to another agent of the tenant, whose next heartbeat receives the message as a percept, sealed until then.
 
-    So two agents that answer each other do so at their own pace. Until then the message is sealed. Raises NotFound, naming
-    those there are, and IdentityRefused.
+    The message does not bring that heartbeat forward, so two agents answer each other at their own pace. Raises NotFound,
+    naming the agents that can be written to, and IdentityRefused.
     """
     wanted, content = decision.params["to"].strip().removeprefix("@"), decision.params["content"]
     peer = _other_agent(context, wanted)
@@ -59,12 +59,15 @@ def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
     percept.save(force_insert=True)
     emit_percept(percept)
     remembered = _remember(context, f"I wrote to the agent {peer.name}: {content}")
-    summary = f"wrote to {peer.name}: {shorten(content, GLIMPSE)}"
+    summary = f"wrote to {peer.name}: {shorten(content, QUOTE_LENGTH)}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, remembered)
 
 
 def _other_agent(context: ActionContext, wanted: str) -> Agent:
-    """Return the endorsed agent of the tenant with this id or name, of which one at most has it."""
+    """Return the endorsed agent of the tenant with this id or name; case counts only between names that differ by it.
+
+    Raises NotFound, also if several agents match.
+    """
     endorsed = Agent.objects.filter(endorsement__status=EndorsementStatus.ACTIVE)
     others = endorsed.exclude(id=context.agent_id)
     if peer_id := read_id(wanted):
@@ -76,7 +79,7 @@ def _other_agent(context: ActionContext, wanted: str) -> Agent:
     if len(exact) == 1:
         return exact[0]
     known = ", ".join(context.situation.environment.other_agents) or "nobody"
-    raise NotFound(f"there is no other agent {shorten(wanted, GLIMPSE)!r}; you can write to: {known}")
+    raise NotFound(f"there is no other agent {shorten(wanted, QUOTE_LENGTH)!r}; you can write to: {known}")
 
 
 def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:
@@ -104,7 +107,9 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         intent=params["intent"],
         messages=[str(message.id) for message in messages],
     )
-    summary = f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, GLIMPSE)}"
+    summary = (
+        f"decided to write {_to(audience)} {_carriers(messages)}: {shorten(outgoing.content, QUOTE_LENGTH)}"
+    )
     return action_result(decision, ActionOutcome.SUCCESS, summary, remembered)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from apps.agents.models import Percept
-from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.services.situations.goal_situation import goal_views
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.prompts.sections.goals import overview
-from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.quotations import shorten
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
@@ -69,7 +69,7 @@ def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterato
 def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
     """List the issues found when the heartbeat began, and all goals that are open now. One statement."""
     issues = context.situation.issues
-    listed = "; ".join(shorten(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
+    listed = "; ".join(shorten(f"{issue.advice}: {issue.text}", QUOTE_LENGTH) for issue in issues)
     summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
     goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
     return action_result(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

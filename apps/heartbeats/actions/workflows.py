@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.actions.context import ActionContext
 from apps.workflows.services.answers import complete_delegated_step
 from apps.workflows.services.definitions import find_workflow
 from apps.workflows.services.runs import RunRequest, start_run
 from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.ids import read_id
 from arbor.quotations import shorten
 from arbor.workflows.values import WorkflowTrigger
@@ -37,7 +37,7 @@ def complete_step(context: ActionContext, decision: Decision) -> ActionResult:
     wanted, failed = decision.params["step"], decision.params["failed"]
     step_id = read_id(wanted)
     if step_id is None:
-        raise NotFound(f"a step is named by its id, got {shorten(wanted, GLIMPSE)!r}")
+        raise NotFound(f"a step is named by its id, got {shorten(wanted, QUOTE_LENGTH)!r}")
     step = complete_delegated_step(
         step_id=step_id,
         agent_id=context.agent_id,

@@ -28,6 +28,11 @@ from arbor.runtime import AgentAction, Cycle, Tick
 
 #: The queues whose workers a heartbeat needs.
 _NEEDED_QUEUES = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
+#: Ticks of one cycle at most (seed 003).
+MAX_TICKS = 256
+#: Seconds that a cycle waits at most for a heartbeat that a worker runs, and between two checks.
+WAIT_S = 10.0
+POLL_S = 0.1
 
 
 def fleet_is_live() -> bool:
@@ -65,13 +70,6 @@ def _run(message: TaskMessage) -> None:
         execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
     else:
         publish(message)
-
-
-#: Ticks of one cycle at most (seed 003).
-MAX_TICKS = 256
-#: Seconds that a cycle waits at most for a heartbeat that a worker runs, and between two checks.
-WAIT_S = 10.0
-POLL_S = 0.1
 
 
 class _CycleState(NamedTuple):
@@ -200,7 +198,7 @@ def _load_state(agent_id: UUID, tenant_id: UUID) -> _CycleState:
 
 
 def _charge(agent_id: UUID, tenant_id: UUID, *, before: _CycleState, after: _CycleState) -> _CycleState:
-    """Return the state after a heartbeat; one that paid for no action pays one tick."""
+    """Charge a tick for a heartbeat that paid for no action; return the agent's state after it."""
     if after.left < before.left:
         return after
     with tenant_transaction(tenant_id):

@@ -178,7 +178,7 @@ def create_schedules(*, intervals: Mapping[Agent, timedelta], now: datetime) -> 
 
 
 def switch_on(*, agent_id: UUID, now: datetime) -> None:
-    """Set the schedule of a started or resumed agent to idle, due at the phase of its interval."""
+    """Set the schedule of a started or resumed agent to idle, due at the phase of its interval; leave one that is on."""
     schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=agent_id)
     if schedule.state != ScheduleState.OFF:
         return
@@ -216,7 +216,7 @@ def claim_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     )
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if not claimed:
-        raise _already_running(agent, schedule)
+        raise _claim_error(agent, schedule)
     epoch: int = schedule.epoch
     enqueue(advance_message(agent_id=agent_id, tenant_id=current_tenant(), epoch=epoch, name=agent.name))
     return epoch
@@ -239,7 +239,7 @@ def require_claimable(*, agent_id: UUID) -> None:
     agent = _require_active(agent_id)
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if schedule.state != ScheduleState.IDLE:
-        raise _already_running(agent, schedule)
+        raise _claim_error(agent, schedule)
 
 
 def _require_active(agent_id: UUID) -> Agent:
@@ -256,7 +256,8 @@ def _require_active(agent_id: UUID) -> Agent:
     return agent
 
 
-def _already_running(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
+def _claim_error(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
+    """Return the error for an agent whose schedule is not idle: its identity is refused, or a heartbeat is under way."""
     if refusal := identity_of(agent.id).refusal:
         return TransitionIllegal(f"{agent.name} has no heartbeats: {refusal}")
     return TransitionIllegal(

@@ -34,7 +34,7 @@ from arbor.heartbeat.working_memory import (
 )
 
 #: Heartbeats and turns read; the lists of the working memory are shorter.
-EVENTS = 50
+MAX_EVENTS = 50
 
 _BEATS = """
 SELECT h.started_at, h.mode, h.reasoning, h.actions,
@@ -88,7 +88,7 @@ def rebuild_working_memory(
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)
     initial_texts = _initial_texts(agent.template_name)
-    heartbeats, turns = list(_past_heartbeats(agent_id)), list(_turns(agent_id))
+    heartbeats, turns = list(_past_heartbeats(agent_id)), list(_past_turns(agent_id))
     initial = WorkingMemory(
         agent_id=str(agent_id),
         name=agent.name,
@@ -129,7 +129,9 @@ def _initial_texts(template_name: str) -> frozenset[str]:
 
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
-    for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
+    for at, mode, reasoning, actions, user_waiting, replies in fetch(
+        _BEATS, agent=agent_id, limit=MAX_EVENTS
+    ):
         parsed = [reply for text in replies if (reply := _parse(unpack(text))) is not None]
         yield PastHeartbeat(
             at=at,
@@ -150,8 +152,8 @@ def _parse(text: str) -> Reply | None:
         return None
 
 
-def _turns(agent_id: UUID) -> Iterator[PastTurn]:
-    for at, person, session_id, over, thinking, asked in fetch(_TURNS, agent=agent_id, limit=EVENTS):
+def _past_turns(agent_id: UUID) -> Iterator[PastTurn]:
+    for at, person, session_id, over, thinking, asked in fetch(_TURNS, agent=agent_id, limit=MAX_EVENTS):
         human = name_of_person(person)
         yield PastTurn(
             at=at,

@@ -10,14 +10,14 @@ from typing import Any
 
 from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.goals.plans import OPEN_STEPS
-from arbor.heartbeat.prompts.reductions import SHEDS
+from arbor.heartbeat.prompts.reductions import REDUCTIONS
 from arbor.heartbeat.prompts.token_shares import PromptSide, room_of, side_of
 from arbor.heartbeat.situation import PEER_MESSAGE, Mode, Situation
 from arbor.models.token_counts import CountTokens
 from arbor.models.token_estimates import estimate_tokens
 from arbor.quotations import RenderedSection
 
-#: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.
+#: The share of the room that is redistributed to sides over their share; less than 1, because tokens are estimated.
 SPARE_SHARE = 0.9
 #: The sides in the order in which the unused tokens of the others are granted to them.
 _SPARE_ORDER = (PromptSide.WORLD_STATE, PromptSide.MEMORY, PromptSide.IDENTITY, PromptSide.ACTION_HISTORY)
@@ -78,14 +78,14 @@ def fit(
         return FittedSituation(situation=situation), rendered
     cut: dict[str, int] = {}
     for side in over:
-        for shed in SHEDS[side]:
+        for reduction in REDUCTIONS[side]:
             while (excess := _over(rendered, allowed, spare, count).get(side, 0)) > 0:
-                lighter, dropped = shed.lighten(situation, excess, count)
-                if lighter is situation:
+                reduced, dropped = reduction.reduce(situation, excess, count)
+                if reduced is situation:
                     break
-                situation = lighter
+                situation = reduced
                 if dropped:
-                    cut[shed.section] = cut.get(shed.section, 0) + dropped
+                    cut[reduction.section] = cut.get(reduction.section, 0) + dropped
                 rendered = render(situation)
     noted = [_noted(section, cut.get(section.name, 0)) for section in rendered]
     removed = removed_tokens(whole, rendered, count)
@@ -200,7 +200,7 @@ class CutContext:
         return {"model": model, "window": window, "tokens": self.tokens, "sources": sources}
 
 
-def without_room(*, model: str, window: int, tokens: int, sizes: Mapping[str, int]) -> str:
+def no_room_fault(*, model: str, window: int, tokens: int, sizes: Mapping[str, int]) -> str:
     """Return why a window has no room for a context; `sizes` are the tokens of its sections, by name."""
     largest = max(sizes, key=lambda name: sizes[name], default="")
     part = f"; its largest part is {largest.replace('_', ' ')} with {sizes[largest]}" if largest else ""

@@ -44,8 +44,8 @@ class ShortenedList(NamedTuple):
     def section(self) -> str:
         return self.shown_by or self.path.partition(".")[0]
 
-    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop entries for the excess of tokens, at least one; return their number."""
+    def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Drop entries for the excess of tokens, at least one; return the situation without them, and their number."""
         entries: Any = situation
         for name in self.path.split("."):
             entries = getattr(entries, name, ())
@@ -68,8 +68,8 @@ class Clip(NamedTuple):
     length: int
     section: str = "percepts"
 
-    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Clip percepts for the excess of tokens, the longest first."""
+    def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Clip percepts for the excess of tokens, the longest first; no entry is dropped."""
         percepts = list(situation.percepts)
         long = [
             place
@@ -86,17 +86,17 @@ class Clip(NamedTuple):
         return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
 
     def _length_of(self, text: str) -> int:
-        """Return the length in characters of this text that takes as many tokens as `length` of plain ASCII."""
+        """Return how many characters of this text take as many tokens as `length` characters of plain ASCII."""
         return int(self.length * len(text) / (CHARACTERS_PER_TOKEN * max(estimate_tokens(text), 1)))
 
 
-class SignalShed:
+class SignalReduction:
     """Leaves the signals of all sources but the first for the next heartbeat, and shortens those of the first to one line."""
 
     section = "signals"
 
-    def lighten(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
-        """Drop the last source, then all subjects, then all lines but one for all names; return the number of dropped lines."""
+    def reduce(self, situation: Situation, excess: int, count: CountTokens) -> tuple[Situation, int]:
+        """Drop the last source, or else all subjects, or else all lines but one; return the number of lines of a dropped source."""
         signals, sources = situation.signals, signal_sources(situation)
         if len(sources) > 1:
             shorter = [signal for signal in signals if signal.source != sources[-1]]
@@ -166,12 +166,12 @@ def _first_first(keep: int = 0) -> Order:
 
 
 def _ordinary_last_first(percepts: list[Any]) -> Iterable[int]:
-    """Drop the newest ordinary percepts; the first of all stays, so that each is shown some time."""
+    """Return the order of ordinary percepts, the newest first; the first of all stays, so that each is shown some time."""
     return [place for place in _last_first(1)(percepts) if _is_ordinary(percepts[place])]
 
 
 def _goals_in_order(goals: list[Any]) -> Iterable[int]:
-    """Drop queued goals before active ones, by priority; the most important one stays."""
+    """Return the order of goals: queued before active ones, by priority; the most important one stays."""
     shown = [
         (goal.state is GoalState.ACTIVE, goal.priority, place)
         for place, goal in enumerate(goals)
@@ -181,14 +181,14 @@ def _goals_in_order(goals: list[Any]) -> Iterable[int]:
 
 
 def _steps_in_order(steps: list[Any]) -> Iterable[int]:
-    """Drop completed steps first, then the last; the next two stay."""
+    """Return the order of steps: completed ones, then the last ones; the next two stay."""
     done = [place for place, step in enumerate(steps) if step.status not in OPEN_STEPS]
     following = [place for place, step in enumerate(steps) if step.status in OPEN_STEPS]
     return [*done, *reversed(following[2:])]
 
 
 # The reductions of each side, the least important first.
-SHEDS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalShed, ...]] = {
+REDUCTIONS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalReduction, ...]] = {
     PromptSide.IDENTITY: (
         ShortenedList("capabilities", _last_first()),
         ShortenedList("preferences", _last_first()),
@@ -209,7 +209,7 @@ SHEDS: Mapping[PromptSide, tuple[ShortenedList | Clip | SignalShed, ...]] = {
     ),
     PromptSide.WORLD_STATE: (
         ShortenedList("peers", _last_first()),
-        SignalShed(),
+        SignalReduction(),
         ShortenedList("issues", _last_first()),
         ShortenedList("approvals", _last_first()),
         ShortenedList("contradictions", _last_first(1)),

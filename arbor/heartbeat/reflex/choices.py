@@ -54,7 +54,7 @@ _MATERIALS = 3
 #: Substitutes for an impossible action, the nearest first.
 SUBSTITUTE_ACTIONS = ("reflect", "remember", "recall")
 #: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
-SURE_ENOUGH = 0.8
+MIN_CONFIDENCE = 0.8
 
 
 def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
@@ -306,7 +306,7 @@ def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
 
 def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:
     sure = f"it was proposed with {proposal.confidence:.0%} confidence"
-    if proposal.confidence >= SURE_ENOUGH:
+    if proposal.confidence >= MIN_CONFIDENCE:
         return ProposalChoice.ACCEPT, f"{sure}, which is enough for a rule"
     if not proposal.deferrals:
         return ProposalChoice.DEFER, f"{sure}; it may wait for more"

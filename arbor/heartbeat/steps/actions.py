@@ -22,8 +22,9 @@ from arbor.heartbeat.needs import (
     Service,
     SourceSearch,
 )
-from arbor.heartbeat.own_past import asked_for, choose, past_of
+from arbor.heartbeat.own_past import choose_memories, own_past_filter, recall_limit
 from arbor.heartbeat.results import (
+    QUOTE_LENGTH,
     ActionOutcome,
     ActionRecord,
     ActionResult,
@@ -38,7 +39,7 @@ from arbor.heartbeat.steps.authority import apply_trust, denial, may_use, verify
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import memory_view
 from arbor.heartbeat.steps.round_trips import with_percepts_received
-from arbor.heartbeat.steps.tool_calls import begun_tool_call, pending_tool_calls
+from arbor.heartbeat.steps.tool_calls import begin_tool_call, pending_tool_calls
 from arbor.ids import read_id
 from arbor.knowledge.merging import (
     MAX_RESULTS,
@@ -56,8 +57,6 @@ from arbor.quotations import line, shorten
 from arbor.tools.names import is_tool_action
 from arbor.values import replace
 
-#: Characters of a text within the summary of a result.
-GLIMPSE = 160
 #: Characters of a recalled memory in the next round trip.
 RECALLED_LENGTH = 600
 #: Characters of a result of a search there, and of a line of a memory's detail, such as all steps of a procedure.
@@ -112,11 +111,11 @@ def act(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
         action_records=action_records, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
     ).with_state(**heartbeat.budget.settle(energy, rests=rests))
     if execution.backlog is not None:
-        heartbeat = heartbeat.bringing(backlog=execution.backlog)
+        heartbeat = heartbeat.with_effects(backlog=execution.backlog)
     # The actions are committed with the leg, so the same percepts must not cause them again.
     heartbeat = replace(
         with_percepts_received(
-            with_approvals(heartbeat.bringing(audit=denied, capability_uses=execution.used))
+            with_approvals(heartbeat.with_effects(audit=denied, capability_uses=execution.used))
         ),
         energy_end=energy,
         rests=rests,
@@ -143,7 +142,7 @@ def _execute(execution: Execution, decision: Decision) -> Act:
     """Execute one action; an ArborError is its result, any other error ends the heartbeat."""
     try:
         if is_tool_action(decision.action):
-            return begun_tool_call(decision)
+            return begin_tool_call(decision)
         result = ACTS[decision.action](execution, decision)
         return result if isinstance(result, ActionResult) else (yield from result)
     except ArborError as error:
@@ -151,7 +150,8 @@ def _execute(execution: Execution, decision: Decision) -> Act:
         return action_result(decision, ActionOutcome.FAILURE, f"did not work: {error}")
 
 
-def serve(execution: Execution, decision: Decision) -> Act:
+def call_service(execution: Execution, decision: Decision) -> Act:
+    """Have a service execute the action in the open transaction."""
     heartbeat = execution.heartbeat
     result: ActionResult = yield Service(
         decision=decision,
@@ -163,7 +163,7 @@ def serve(execution: Execution, decision: Decision) -> Act:
 
 
 def reach_out_user(execution: Execution, decision: Decision) -> Act:
-    result = yield from serve(execution, decision)
+    result = yield from call_service(execution, decision)
     if result.outcome is ActionOutcome.SUCCESS:
         execution.heartbeat = execution.heartbeat.with_state(last_reach_out_at=execution.heartbeat.now)
     return result
@@ -172,13 +172,13 @@ def reach_out_user(execution: Execution, decision: Decision) -> Act:
 def recall(execution: Execution, decision: Decision) -> Act:
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
     limit = int(decision.params["limit"])
-    wanted = new_memories.recall_filter(decision.params, past_of(heartbeat.situation))
-    memories: list[Recalled] = yield heartbeat.recall_of(query, limit=asked_for(limit), only=wanted)
-    memories = choose(memories, limit=limit, situation=heartbeat.situation)
+    wanted = new_memories.recall_filter(decision.params, own_past_filter(heartbeat.situation))
+    memories: list[Recalled] = yield heartbeat.recall_of(query, limit=recall_limit(limit), only=wanted)
+    memories = choose_memories(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
         return action_result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     execution.heartbeat = replace(
-        heartbeat.having_recalled(memories), recalled=[*heartbeat.recalled, *map(memory_view, memories)]
+        heartbeat.with_recall(memories), recalled=[*heartbeat.recalled, *map(memory_view, memories)]
     )
     clusters: list[str] = yield PartialRecalls(
         recalled=memories, vector=heartbeat.vectors.get(query), model=heartbeat.embedding_model
@@ -220,7 +220,7 @@ def search(execution: Execution, decision: Decision) -> Act:
 
 
 def _glimpses(found: Sequence[Recalled | SourceResult]) -> str:
-    return "; ".join(shorten(result.content, GLIMPSE) for result in found[:3])
+    return "; ".join(shorten(result.content, QUOTE_LENGTH) for result in found[:3])
 
 
 def _format_result(result: SourceResult) -> str:
@@ -238,7 +238,7 @@ def _format_memory(memory: Recalled) -> Iterator[str]:
         yield f"    {line(detail, DETAIL_LENGTH)}"
 
 
-def make(execution: Execution, decision: Decision) -> Act:
+def store_memory(execution: Execution, decision: Decision) -> Act:
     """Store a new memory, linked to the memories that it is made from."""
     heartbeat = execution.heartbeat
     wanted = new_memories.MEMORY_BUILDERS[decision.action](heartbeat, decision)
@@ -253,10 +253,10 @@ def make(execution: Execution, decision: Decision) -> Act:
     )
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
-        execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
+        execution.heartbeat = heartbeat.with_effects(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
         return action_result(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
-    summary = f"{wanted.verb}: {shorten(wanted.memory.content, GLIMPSE)}"
+    summary = f"{wanted.verb}: {shorten(wanted.memory.content, QUOTE_LENGTH)}"
     return action_result(decision, ActionOutcome.SUCCESS, summary, placed.ids)
 
 
@@ -276,7 +276,7 @@ def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
         try:
             goal = backlog.add(request)
         except ArborError as error:
-            refusals.append(f"not {shorten(wanted['title'], GLIMPSE)!r}: {error}")
+            refusals.append(f"not {shorten(wanted['title'], QUOTE_LENGTH)!r}: {error}")
             continue
         created.append(goal)
         _record(execution, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
@@ -310,22 +310,22 @@ ACTS: Mapping[str, Callable[[Execution, Decision], Act | ActionResult]] = {
     "recall": recall,
     SEARCH_MY_MEMORIES: search,
     SEARCH_KNOWLEDGE: search,
-    "observe": serve,
-    "remember": make,
-    "maintain": serve,
-    "synthesize": make,
-    "reflect": make,
-    "connect": serve,
-    "review_goals": serve,
+    "observe": call_service,
+    "remember": store_memory,
+    "maintain": call_service,
+    "synthesize": store_memory,
+    "reflect": store_memory,
+    "connect": call_service,
+    "review_goals": call_service,
     "brainstorm_goals": brainstorm_goals,
     "reprioritize": reprioritize,
     # The step `work` continues an inquiry.
     "inquire_shallow": lambda _, decision: inquire(decision),
     "inquire_deep": lambda _, decision: inquire(decision),
     "reach_out_user": reach_out_user,
-    "reach_out_agent": serve,
-    "reach_out_public": serve,
-    "start_workflow": serve,
-    "complete_step": serve,
+    "reach_out_agent": call_service,
+    "reach_out_public": call_service,
+    "start_workflow": call_service,
+    "complete_step": call_service,
     "rest": lambda _, decision: action_result(decision, ActionOutcome.SUCCESS, "rested"),
 }

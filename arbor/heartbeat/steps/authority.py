@@ -155,7 +155,7 @@ def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:
 
 
 def approved_requests(heartbeat: HeartbeatState) -> list[ApprovalView]:
-    """Return the requests that people have approved, the first one first; in the first round trip only."""
+    """Return the requests that people have approved, the oldest first; in the first round trip only."""
     if heartbeat.turn > 1:
         return []
     return [approval for approval in approvals_of(heartbeat) if approval.status is ApprovalStatus.APPROVED]
@@ -250,7 +250,7 @@ def with_approvals(heartbeat: HeartbeatState) -> HeartbeatState:
         if decision.verdict is DecisionVerdict.AWAITS_APPROVAL and decision.approval_id not in known
     ]
     asked = {str(request.id) for request in new}
-    return heartbeat.bringing(
+    return heartbeat.with_effects(
         approvals=new,
         approvals_used=[UUID(decision.approval_id) for decision in decisions if decision.runs],
         approvals_withdrawn=[

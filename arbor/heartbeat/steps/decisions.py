@@ -62,7 +62,7 @@ def decide(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
 
 
 def embed(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
-    """Embed queries and stored texts, and check them against the boundaries by meaning."""
+    """Embed the queries, stored and outward texts of decisions, and check decisions and notes against boundaries by meaning."""
     searched = texts_to_search(heartbeat.decisions)
     stored = texts_to_store(heartbeat.decisions, heartbeat.reply_or_empty)
     # Outward texts are embedded for the boundary check only.

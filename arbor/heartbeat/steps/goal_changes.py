@@ -79,7 +79,7 @@ class BacklogEditor:
             served = [intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
             heartbeat = replace(heartbeat, served=served)
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
-        heartbeat = heartbeat.bringing(backlog=self._backlog, practised=tuple(self._practised))
+        heartbeat = heartbeat.with_effects(backlog=self._backlog, practised=tuple(self._practised))
         return NodeResult(state=heartbeat, changed=changed)
 
     def record_outcome(self, result: ActionResult) -> None:
@@ -118,7 +118,7 @@ class BacklogEditor:
             final=final,
             part=result.outcome is ActionOutcome.PARTIAL,
         )
-        # A part of it says neither that the procedure works nor that it does not.
+        # A partial outcome shows neither that the procedure works nor that it does not.
         if intent.procedure_id is not None and result.outcome is not ActionOutcome.PARTIAL:
             self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)

@@ -51,7 +51,7 @@ _LAGGING = frozenset(
 )
 #: Changes of goals that went against the agent.
 _SETBACKS = (GoalChangeKind.BLOCKED, GoalChangeKind.REFUSED)
-#: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
+#: Percepts with news from outside (`apps.agents.models.PerceptKind`).
 NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, WEBHOOK, "environment"})
 #: Actions with news from outside.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
@@ -87,7 +87,7 @@ def feel(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     ]
     calm = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now)
     mood = calm.moved(events, after=time_since(before.mood, heartbeat.now))
-    heartbeat = heartbeat.bringing(
+    heartbeat = heartbeat.with_effects(
         experiences=_experiences(whole.action_records, before),
         audit=_boundary_notes(heartbeat, whole.action_records),
     )

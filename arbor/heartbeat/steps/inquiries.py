@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
-from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import HeartbeatState, Inquiry
 from arbor.heartbeat.steps.new_memories import new_memory
@@ -40,7 +40,6 @@ MAX_WEB_TRUST = OWN_CONCLUSION_TRUST - 0.1
 _IMPORTANCE = {Depth.SHALLOW: 0.6, Depth.DEEP: 0.7}
 #: Memories that a deep inquiry recalls (seed 004, 3.2.4).
 _RECALLED = 5
-_GLIMPSE = 160
 _FAILURES_LENGTH = 600
 #: The steps that call a model.
 _MODEL_STEPS = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
@@ -67,8 +66,9 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
 class PendingWork:
     """Continues the inquiries, then the calls of tools; runs again while `work_left` is above 0.
 
-    An inquiry calls the web, then a model for the answer, then, if deep, a model for the review, or the next model of
-    the tier if that is unavailable. A failed call fails the action, whose energy is spent.
+    An inquiry calls the web, then a model for the answer, then, if deep, a model for the review. An unavailable model is
+    replaced by the next one of the tier. Any other failed call fails the action, whose energy is spent, except that of the
+    review: the answer counts without it, with half its confidence.
     """
 
     def __call__(self, heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
@@ -104,7 +104,7 @@ def _after_search(heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall
             inquiry.question, limit=_RECALLED, only=NOT_OWN_HEARTBEATS
         )
         remembered = [memory.content for memory in recalled]
-        heartbeat = heartbeat.having_recalled(recalled)
+        heartbeat = heartbeat.with_recall(recalled)
     inquiry = replace(
         inquiry,
         step=CallPurpose.ANSWER.value,
@@ -149,7 +149,7 @@ def _ask_next(heartbeat: HeartbeatState, inquiry: Inquiry) -> Steps[HeartbeatSta
 def _finish_without_reply(
     heartbeat: HeartbeatState, inquiry: Inquiry, result: EndedCall, reason: str
 ) -> Steps[HeartbeatState]:
-    """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
+    """End an inquiry whose call failed or whose reply is unusable; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
         half = _stored_answer(inquiry, confidence=inquiry.answer["confidence"] / 2)
@@ -184,7 +184,7 @@ def _finish(
         heartbeat,
         inquiry,
         outcome=ActionOutcome.SUCCESS if appraised else ActionOutcome.PARTIAL,
-        summary=f"found out about {inquiry.question!r} from {read}: {shorten(text, _GLIMPSE)}",
+        summary=f"found out about {inquiry.question!r} from {read}: {shorten(text, QUOTE_LENGTH)}",
         memory_ids=memory_ids,
         brought=_format_answer(inquiry, answer, note),
     )

@@ -71,11 +71,11 @@ def with_source_of_conclusion(
     repeated = _repeated_source(memory.content, situation, least=_ONLY_REPEATED_SHARE)
     if repeated is not None:
         bounds.append(repeated.trust)
-    return _with_source(memory, replace(own, trust=_added_to(memory, most=min(bounds))))
+    return _with_source(memory, replace(own, trust=_trust_of_further_source(memory, most=min(bounds))))
 
 
-def _added_to(memory: NewMemory, *, most: float) -> float:
-    """Return the trust of a further source that raises the trust of a fact to `most` at most."""
+def _trust_of_further_source(memory: NewMemory, *, most: float) -> float:
+    """Return the trust that a further source may have, so that the memory is trusted no further than `most`."""
     if memory.type is not MemoryType.SEMANTIC:
         return most
     known = reinforcement(_fact_of(memory).sources)
@@ -105,7 +105,7 @@ def _repeated_source(text: str, situation: Situation, *, least: float) -> Source
 
 
 def _sender(terms: set[str], situation: Situation, least: float) -> Source | None:
-    """Return the source whose percepts have that share of the terms: users first, then peers, then what is no person."""
+    """Return the source whose percepts have that share of the terms: users first, then peers, then other senders."""
     senders: dict[tuple[int, str], list[PerceptView]] = {}
     for percept in situation.percepts:
         source = source_of(percept, situation.peers)
@@ -179,7 +179,9 @@ def _build_remembered(heartbeat: HeartbeatState, decision: Decision) -> MemoryDr
         detail={name: value for name in _DETAIL_PARAMS if (value := params.get(name))},
     )
     # The agent chose to remember the text, so its retention is lasting, except for errors.
-    return MemoryDraft(memory=lasting(heartbeat, memory, unless={Retention.ERROR}), verb="kept")
+    return MemoryDraft(
+        memory=with_lasting_retention(heartbeat, memory, unless={Retention.ERROR}), verb="kept"
+    )
 
 
 def _build_insight(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraft:
@@ -203,7 +205,7 @@ def _build_artifact(heartbeat: HeartbeatState, decision: Decision) -> MemoryDraf
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
     return MemoryDraft(
-        memory=lasting(heartbeat, memory),
+        memory=with_lasting_retention(heartbeat, memory),
         verb=f"made a {params['kind']}",
         is_conclusion=True,
         materials=params["materials"],
@@ -217,7 +219,9 @@ MEMORY_BUILDERS: Mapping[str, Callable[[HeartbeatState, Decision], MemoryDraft]]
 }
 
 
-def lasting(heartbeat: HeartbeatState, memory: NewMemory, *, unless: Collection[Retention] = ()) -> NewMemory:
+def with_lasting_retention(
+    heartbeat: HeartbeatState, memory: NewMemory, *, unless: Collection[Retention] = ()
+) -> NewMemory:
     """Return a memory with at least lasting retention; one that is given, or appraised as one of `unless`, is unchanged."""
     if memory.retention is not None:
         return memory

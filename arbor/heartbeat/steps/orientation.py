@@ -14,7 +14,7 @@ from arbor.heartbeat.guards import boundary_matches_of
 from arbor.heartbeat.influence import influence_of
 from arbor.heartbeat.inputs import Opening
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.own_past import asked_for, choose, past_of
+from arbor.heartbeat.own_past import choose_memories, own_past_filter, recall_limit
 from arbor.heartbeat.pacing import (
     BY_ITSELF,
     ENDS_WHEN_IDLE,
@@ -65,7 +65,7 @@ def background_checks(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         changed.insert(0, f"budget: {opening.level_before} → {recent_activity.level}")
         scarcest = recent_activity.scarcest
         left = f"{scarcest.left:.0%} of its {scarcest.what}" if scarcest else "all of it"
-        heartbeat = heartbeat.bringing(
+        heartbeat = heartbeat.with_effects(
             level=LevelChange(before=opening.level_before, after=recent_activity.level, left=left)
         )
     return NodeResult(state=heartbeat, changed=tuple(changed))
@@ -121,7 +121,7 @@ def urgent_at(heartbeat: HeartbeatState) -> datetime | None:
 
 
 def _drives(heartbeat: HeartbeatState, now: datetime) -> Drives:
-    """Return the drives after this heartbeat, or before; a contact since then counts."""
+    """Return the drives as this heartbeat changed them, or else as it found them; the latest contact counts."""
     return satisfy_by_contact(
         read_drives(heartbeat.state.drives or heartbeat.selfhood.drives, now), heartbeat.selfhood.contact
     )
@@ -229,15 +229,15 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     memories: list[Recalled] = yield heartbeat.recall_of(
         focused.text,
         vector=focused.vector,
-        limit=asked_for(RELEVANT_SHOWN),
-        only=past_of(heartbeat.situation),
+        limit=recall_limit(RELEVANT_SHOWN),
+        only=own_past_filter(heartbeat.situation),
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
     memories = apply_filters(memories, opening.filters if opening else ())
-    memories = choose(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
+    memories = choose_memories(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
-    if opening and opening.held:
+    if opening and opening.buffer_item_count:
         held = yield BufferItems(
             text=focused.text,
             vector=focused.vector,
@@ -247,7 +247,7 @@ def orient(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     heartbeat = heartbeat.with_situation(
         relevant=[memory_view(memory) for memory in memories], held=list(held)
     )
-    heartbeat = heartbeat.having_recalled(memories)
+    heartbeat = heartbeat.with_recall(memories)
     if opening:
         heartbeat = heartbeat.with_situation(**influence_of(heartbeat.situation, opening.past))
     return NodeResult(state=replace(heartbeat, focus=None))

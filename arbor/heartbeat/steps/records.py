@@ -32,9 +32,9 @@ from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.inner_state import events_of
 from arbor.heartbeat.steps.new_memories import (
     LEARNING_ACTIONS,
-    lasting,
     new_memory,
     vectors_of,
+    with_lasting_retention,
     with_source_of_note,
 )
 from arbor.heartbeat.steps.orientation import urgent_at, with_next
@@ -70,11 +70,11 @@ _REFUSED_PHRASES: Mapping[str, str] = {
     "decompositions": "plan steps",
     "identity_insights": "say what I see in myself",
 }
-#: Percepts that are retained as routine conversation is.
+#: Percepts that the buffer keeps for as long as a conversation.
 _CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
-#: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
+#: Narratives of a goal's beginning and end have no expiry; the many in between would fill the quota of memories.
 _LASTING_LINKS = frozenset({LinkKind.ORIGIN, LinkKind.COMPLETION})
 #: Seed 003, 10.7: heartbeats in a row without a usable reply.
 NOPS_TO_WARN = 3
@@ -143,7 +143,7 @@ def record(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
     felt = total_valence(events_of(heartbeat.reply_or_empty, whole.results, whole.goal_changes))
     heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
-        heartbeat.bringing(
+        heartbeat.with_effects(
             goal_links=links_of(whole.goal_changes),
             held=_buffer_items(heartbeat),
             code=[percept.content for percept in heartbeat.situation.percepts],
@@ -206,7 +206,7 @@ def _store_memories(heartbeat: HeartbeatState, narrative: str, felt: float) -> A
         for created_id in result.memory_ids
     }
     learned_here = {*fresh, *created} - {memory_id}
-    return heartbeat.bringing(learned=sorted(learned_here)), memory_id
+    return heartbeat.with_effects(learned=sorted(learned_here)), memory_id
 
 
 def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
@@ -214,7 +214,7 @@ def _note_memory(heartbeat: HeartbeatState, text: str, day: Any) -> NewMemory:
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
     appraisal = appraise(text, role=note.role, type=note.type, lists=heartbeat.rules.word_lists)
-    note = lasting(heartbeat, note, unless={Retention.ERROR})
+    note = with_lasting_retention(heartbeat, note, unless={Retention.ERROR})
     note = replace(note, importance=max(NOTE_IMPORTANCE, appraisal.importance))
     return with_source_of_note(note, situation=heartbeat.situation_now)
 
@@ -239,7 +239,9 @@ def _buffer_items(heartbeat: HeartbeatState) -> list[NewBufferItem]:
             role=role_of(percept)[:ROLE_LENGTH],
             source=heartbeat.source,
             trust=max_trust([source_of(percept, heartbeat.situation.peers)]),
-            lasts=heartbeat.rules.conversation_lasts if percept.kind in _CONVERSATION else DEFAULT_LIFETIME,
+            lasts=heartbeat.rules.conversation_lifetime
+            if percept.kind in _CONVERSATION
+            else DEFAULT_LIFETIME,
         )
         for percept in heartbeat.situation.percepts
         if percept.content.strip()
@@ -304,5 +306,5 @@ def nop(heartbeat: HeartbeatState) -> NodeResult[HeartbeatState]:
         heartbeat = heartbeat.with_state(**budget.settle(max(0.0, heartbeat.situation.energy - 1), rests=0))
     reason = f"{nops} heartbeats in a row without a usable reply"
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
-    heartbeat = heartbeat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
+    heartbeat = heartbeat.with_effects(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))

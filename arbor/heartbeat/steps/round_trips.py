@@ -288,7 +288,7 @@ def with_percepts_received(heartbeat: HeartbeatState) -> HeartbeatState:
     """Mark the percepts and signals that the prompt showed as received, once."""
     if heartbeat.heard or not (heartbeat.situation.percepts or heartbeat.signal_positions):
         return heartbeat
-    received = heartbeat.bringing(
+    received = heartbeat.with_effects(
         received_percepts=[UUID(percept.id) for percept in heartbeat.situation.percepts],
         signal_positions=[
             (UUID(subscription), UUID(position))

@@ -86,7 +86,7 @@ def _proposal_id(named: str) -> UUID:
 
 
 def identity_insights(heartbeat: HeartbeatState) -> Steps[HeartbeatState]:
-    """Propose the insights of the reply; drop those without confidence or evidence."""
+    """Propose the insights of the reply; drop those with too little confidence, without evidence, or in a wrong form."""
     insights = heartbeat.reply_or_empty.identity_insights
     if not insights:
         return NodeResult(state=heartbeat)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from arbor.errors import ToolInterrupted
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import EndedCall, PlacedMemories, Placing, Question
-from arbor.heartbeat.results import ActionOutcome, ActionResult, action_result
+from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, action_result
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.heartbeat.state import HeartbeatState, ToolCall
 from arbor.heartbeat.steps.new_memories import new_memory
@@ -29,13 +29,12 @@ from arbor.values import replace
 TOOL_TRUST = 0.4
 _CONFIDENCE = 0.5
 _IMPORTANCE = 0.5
-_GLIMPSE = 160
 _ARGUMENTS_SHOWN = 200
 #: Characters of an answer that are remembered, and that a note of the same heartbeat is compared with.
 _REMEMBERED_LENGTH = 2_000
 
 
-def begun_tool_call(decision: Decision) -> ActionResult:
+def begin_tool_call(decision: Decision) -> ActionResult:
     return action_result(
         decision, ActionOutcome.UNKNOWN, f"calling {_with_arguments(decision.action, decision.params)}"
     )
@@ -85,7 +84,7 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
     answered = read_answer_text(ended.text)
     text = answered.text.strip()
     if answered.is_error:
-        summary = f"{named} reports an error: {shorten(text, _GLIMPSE) or 'without a reason'}"
+        summary = f"{named} reports an error: {shorten(text, QUOTE_LENGTH) or 'without a reason'}"
         return _end(heartbeat, ActionOutcome.FAILURE, summary, brought=text or summary)
     if not text:
         return _end(heartbeat, ActionOutcome.SUCCESS, f"{named} answered nothing")
@@ -106,7 +105,7 @@ def finish_tool_call(heartbeat: HeartbeatState, ended: EndedCall) -> Steps[Heart
     return _end(
         heartbeat,
         ActionOutcome.SUCCESS,
-        f"{named} answered: {shorten(text, _GLIMPSE)}",
+        f"{named} answered: {shorten(text, QUOTE_LENGTH)}",
         brought=text,
         memory_ids=[str(memory_id) for memory_id in placed.ids],
     )

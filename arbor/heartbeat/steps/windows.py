@@ -9,7 +9,7 @@ from typing import Any
 
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import Question
-from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, without_room
+from arbor.heartbeat.prompts.fitting import TRUNCATED, CutContext, no_room_fault
 from arbor.heartbeat.prompts.prompt import retry_note
 from arbor.heartbeat.prompts.token_shares import MIN_REPLY, reply_room, room_of
 from arbor.heartbeat.replies.turns import BROUGHT_LENGTH, follow_up_text
@@ -36,7 +36,7 @@ _TRIES = 4
 
 
 def limits_of(heartbeat: HeartbeatState, models: Iterable[str]) -> PromptLimits:
-    """Return the limits of a prompt for these models, in estimated tokens."""
+    """Return the limits of a prompt for these models, in estimated tokens or in those of a tokenizer that they share."""
     return prompt_limits(
         models,
         otherwise=heartbeat.rules.model_context,
@@ -75,7 +75,7 @@ def max_reply_tokens(heartbeat: HeartbeatState, asked_tokens: int) -> int:
 
 
 def max_prompt_tokens(heartbeat: HeartbeatState) -> int:
-    """Return the most estimated tokens of a prompt that leave the reply its share of the window."""
+    """Return the most tokens of a prompt, counted as its own, that leave the reply its share of the window."""
     limits = limits_of(heartbeat, [heartbeat.model])
     return room_of(window=limits.window, fixed=0, reply=limits.reply_tokens)
 
@@ -112,7 +112,7 @@ def fault_without_room(
     if is_reflex(heartbeat.model) or asked_tokens + MIN_REPLY <= window:
         return ""
     sizes = {section["name"]: section["tokens"] for section in sections}
-    return without_room(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
+    return no_room_fault(model=heartbeat.model, window=window, tokens=asked_tokens, sizes=sizes)
 
 
 def retry_messages(heartbeat: HeartbeatState, asked_tokens: int) -> list[PromptMessage]:
@@ -178,4 +178,4 @@ def with_cuts_audited(heartbeat: HeartbeatState, cut: CutContext, *, window: int
             **cut.to_json(model=model, window=window),
         },
     )
-    return heartbeat.bringing(audit=[note])
+    return heartbeat.with_effects(audit=[note])

@@ -343,6 +343,9 @@ def test_a_call_whose_worker_died_is_not_repeated(
     assert "may have run" in action["summary"]
     assert "may have run" in model.requests[1].messages[-1].content
     assert not [message for message in fleet.messages if message.task is Task.EXECUTE_CALL]
+    with tenant_transaction(tenant.id):
+        call = ExternalCall.objects.get(purpose="tool")
+    assert (call.status, call.ended_at is not None) == (CallStatus.FAILED, True)
 
 
 def _tool_is_pending(tenant_id: UUID) -> bool:

@@ -67,7 +67,7 @@ def test_a_failed_job_run_records_the_class_of_its_error(
 
 
 def test_the_scheduler_records_the_expected_jobs(database: None) -> None:
-    runs_of_jobs._expect()
+    runs_of_jobs._record_expected()
     runs = {run.name: (run.period_s, run.succeeded_at) for run in JobRun.objects.all()}
     assert runs == {task.value: (entries()[task.value]["schedule"].total_seconds(), None) for task in JOBS}
 

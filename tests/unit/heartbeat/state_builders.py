@@ -37,7 +37,7 @@ HOUR = timedelta(hours=1)
 RULES = Rules(
     reflect_every=4,
     reflect_pause=timedelta(hours=1),
-    conversation_lasts=timedelta(days=7),
+    conversation_lifetime=timedelta(days=7),
     model_context=32_000,
     reply_tokens=2_000,
     tier_models={},
@@ -73,7 +73,7 @@ def opening_of(**changes: Any) -> Opening:
         "recent_activity": RecentActivity(),
         "level_before": Degradation.NORMAL,
         "idle_beats": 0,
-        "held": 0,
+        "buffer_item_count": 0,
         "mood": None,
         "circumstances": Circumstances(),
         "priority_inputs": PriorityInputs(weights=PriorityWeights(), now=NOW),

@@ -171,7 +171,7 @@ def test_spending_subtracts_the_cost(energy: float, cost: float, expected: float
 
 @pytest.mark.parametrize(("energy", "cost"), [(0, 1), (1, 2), (1.5, 2), (5, -1)])
 def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
-    with pytest.raises(ValueError, match="the cost must be from 0 to the energy there is"):
+    with pytest.raises(ValueError, match="the cost must be from 0 to the energy left"):
         BUDGET.spend(energy, cost)
 
 

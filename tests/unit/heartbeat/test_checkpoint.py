@@ -192,7 +192,7 @@ def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
         focus=Focus(text="ferries", vector=[1.0]),
         prompt=PromptParts(system="a", user="b", sections=()),
         character="You are Mira.",
-    ).bringing(goal_links=[("goal", LinkKind.ORIGIN)])
+    ).with_effects(goal_links=[("goal", LinkKind.ORIGIN)])
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert not STORED_ELSEWHERE & set(written["beat"])
     read = round_trip(heartbeat).state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, asked_for, choose, past_of
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, choose_memories, own_past_filter, recall_limit
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall.recall_request import EVERYTHING
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
@@ -25,35 +25,38 @@ def own(number: int, story: str) -> Recalled:
 
 def test_the_latest_events_bound_what_is_left_out() -> None:
     recent = [memory("pier", at=NOW - timedelta(hours=3)), memory("reef", at=NOW)]
-    only = past_of(situation(recent=recent))
+    only = own_past_filter(situation(recent=recent))
     assert (only.without_session, only.without_since) == (HEARTBEATS_SESSION, NOW - timedelta(hours=3))
-    assert past_of(situation()) == EVERYTHING
+    assert own_past_filter(situation()) == EVERYTHING
 
 
 def test_the_reflex_policy_recalls_its_past_only_when_asked() -> None:
-    assert past_of(situation(model_is_reflex=True)) == NOT_OWN_HEARTBEATS
-    assert past_of(situation(model_is_reflex=True, percepts=[percept()])) == EVERYTHING
+    assert own_past_filter(situation(model_is_reflex=True)) == NOT_OWN_HEARTBEATS
+    assert own_past_filter(situation(model_is_reflex=True, percepts=[percept()])) == EVERYTHING
 
 
 def test_at_most_half_are_own_heartbeats() -> None:
     heartbeats = [own(number, story) for number, story in enumerate(STORIES, start=1)]
     facts = [recalled_memory(number) for number in range(10, 14)]
-    assert choose([*heartbeats, *facts], limit=4, situation=situation()) == [*heartbeats[:2], *facts[:2]]
-    assert choose([*facts, *heartbeats], limit=4, situation=situation()) == facts
-    assert choose(heartbeats, limit=1, situation=situation()) == heartbeats[:1]
+    assert choose_memories([*heartbeats, *facts], limit=4, situation=situation()) == [
+        *heartbeats[:2],
+        *facts[:2],
+    ]
+    assert choose_memories([*facts, *heartbeats], limit=4, situation=situation()) == facts
+    assert choose_memories(heartbeats, limit=1, situation=situation()) == heartbeats[:1]
 
 
 def test_heartbeats_like_a_shown_one_are_left_out() -> None:
     last = LastHeartbeat(number=9, mode=Mode.REFLECTION, narrative=f"Heartbeat 9. {STORIES[0]}")
     shown = situation(last_beat=last, recent=[memory(content=f"Heartbeat 8. {STORIES[1]}")])
     heartbeats = [own(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)]
-    assert choose(heartbeats, limit=5, situation=shown) == [heartbeats[2]]
+    assert choose_memories(heartbeats, limit=5, situation=shown) == [heartbeats[2]]
 
 
 def test_facts_are_chosen_however_alike() -> None:
     facts = [recalled_memory(number, content=STORIES[0]) for number in range(1, 4)]
     shown = situation(recent=[memory(content=STORIES[0])])
-    assert choose(facts, limit=5, situation=shown) == facts
+    assert choose_memories(facts, limit=5, situation=shown) == facts
 
 
 def test_fillers_of_the_limit_come_last() -> None:
@@ -63,8 +66,8 @@ def test_fillers_of_the_limit_come_last() -> None:
         for number, days in ((1, 9), (2, 1))
     )
     slight = recalled_memory(3, terms=ScoreTerms(words=0.01))
-    assert choose([old, new, slight], limit=2, situation=situation()) == [slight, new]
+    assert choose_memories([old, new, slight], limit=2, situation=situation()) == [slight, new]
 
 
 def test_a_recall_asks_for_more_than_is_chosen() -> None:
-    assert (asked_for(5), asked_for(20), asked_for(200)) == (15, 60, 200)
+    assert (recall_limit(5), recall_limit(20), recall_limit(200)) == (15, 60, 200)

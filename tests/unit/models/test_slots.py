@@ -28,18 +28,18 @@ class Caller:
         name: str,
         *,
         may_wait: Callable[[], bool] = always,
-        first: bool = False,
+        urgent: bool = False,
     ) -> None:
         self.released = threading.Event()
         self.entered = threading.Event()
         self.got: bool | None = None
         self._slots, self._order, self._name = slots, order, name
-        self._may_wait, self._first = may_wait, first
+        self._may_wait, self._urgent = may_wait, urgent
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
-        with self._slots.slot(may_wait=self._may_wait, every_s=0.01, first=self._first) as self.got:
+        with self._slots.slot(may_wait=self._may_wait, every_s=0.01, urgent=self._urgent) as self.got:
             if self.got:
                 self._order.append(self._name)
                 self.entered.set()
@@ -80,7 +80,7 @@ def test_people_go_first_in_the_order_of_their_arrival() -> None:
     slots, order = Slots(1), list[str]()
     callers = []
     for place, name in enumerate(("working", "heartbeat", "first person", "second person")):
-        callers.append(Caller(slots, order, name, first=name.endswith("person")))
+        callers.append(Caller(slots, order, name, urgent=name.endswith("person")))
         wait_for_figures(slots, sent=1, waiting=place)
     working, heartbeat, first_person, second_person = callers
     for caller in (working, first_person, second_person, heartbeat):

@@ -104,14 +104,16 @@ def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
             if result.reply is not None:
                 record_truncation(result.call, result.reply)
         ended = {call_id: (epoch, name) for call_id, epoch, name in rows}
-        hints = []
+        messages = []
         for call in (result.call for result in results):
             if call.call_id not in ended:
                 log.warning("call_lease_lost", call_id=str(call.call_id))
                 continue
             epoch, name = ended[call.call_id]
-            hints.append(advance_message(agent_id=call.agent_id, tenant_id=tenant_id, epoch=epoch, name=name))
-        enqueue(*hints)
+            messages.append(
+                advance_message(agent_id=call.agent_id, tenant_id=tenant_id, epoch=epoch, name=name)
+            )
+        enqueue(*messages)
     return set(ended)
 
 

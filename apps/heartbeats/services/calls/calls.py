@@ -48,7 +48,7 @@ def execute_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     Returns False if the call is leased by another worker, done or not due, or its lease was lost in the meantime.
     """
     calls = lease_calls([call_id], tenant_id=tenant_id)
-    outcome = _outcome(calls[0]) if calls else False
+    outcome = _execute(calls[0]) if calls else False
     if isinstance(outcome, CallResult):
         return bool(store_results([outcome], tenant_id=tenant_id))
     return outcome
@@ -71,7 +71,7 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
             work()
     stored = 0
     last_error: BaseException | None = None
-    for outcomes in _groups(done, len(calls)):
+    for outcomes in _group_outcomes(done, len(calls)):
         stored += sum(outcome is True for outcome in outcomes)
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         results = [outcome for outcome in outcomes if isinstance(outcome, CallResult)]
@@ -95,14 +95,14 @@ type _Outcome = CallResult | bool | BaseException
 def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
     """Execute a call without storing its result, and report its outcome, also an error."""
     try:
-        done.put(renew_lease(call) and _outcome(call))
+        done.put(renew_lease(call) and _execute(call))
     except BaseException as fault:
         # The caller waits for an outcome of each thread, and raises this one when all are done.
         log.exception("call_execution_failed", call_id=str(call.call_id))
         done.put(fault)
 
 
-def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcome]]:
+def _group_outcomes(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcome]]:
     """Yield the outcomes that threads report, grouped by time."""
     while expected:
         group = [done.get()]
@@ -116,20 +116,20 @@ def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcom
         yield group
 
 
-def _outcome(call: LeasedCall) -> CallResult | bool:
-    """Call the model in its turn, as `_answered` does; return False when the lease was lost while it waited."""
+def _execute(call: LeasedCall) -> CallResult | bool:
+    """Wait for a slot of the provider, if it has slots, and execute the call; return False if the lease was lost meanwhile."""
     slots = slots_for(call.model) if call.provider is None else tenant_slots(call.provider)
     if slots is None or call.request.purpose in (CallPurpose.WEB, CallPurpose.TOOL):
-        return _answered(call)
+        return _ask_and_settle(call)
     # A person waits for the answer in a conversation.
     is_chat = call.request.purpose is CallPurpose.CHAT
     # The lease is renewed while the call waits, so that its heartbeat does not fail.
-    with slots.slot(may_wait=partial(renew_lease, call), every_s=LEASE_RENEWAL_S, first=is_chat) as may_send:
-        return may_send and _answered(call)
+    with slots.slot(may_wait=partial(renew_lease, call), every_s=LEASE_RENEWAL_S, urgent=is_chat) as may_send:
+        return may_send and _ask_and_settle(call)
 
 
-def _answered(call: LeasedCall) -> CallResult | bool:
-    """Call the model; return the result of a heartbeat's call, or settle a maintenance call and return whether it counted."""
+def _ask_and_settle(call: LeasedCall) -> CallResult | bool:
+    """Send the call; return the result of a heartbeat's call, or settle a maintenance call and return whether it counted."""
     started = time.perf_counter()
     try:
         reply = _ask(call)
@@ -137,7 +137,7 @@ def _answered(call: LeasedCall) -> CallResult | bool:
         # An unknown error fails the heartbeat at once too: otherwise its agent would be blocked until the lease expires.
         if not isinstance(error, (ModelError, ToolFailed, WebFailed)):
             log.exception("model_adapter_failed", model=call.model)
-        return _failed(call, error, (time.perf_counter() - started) * 1000)
+        return _record_failure(call, error, (time.perf_counter() - started) * 1000)
     return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
 
 
@@ -194,7 +194,7 @@ def _free_reply(text: str, *, handle: str, started: float) -> ModelReply:
     )
 
 
-def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult | bool:
+def _record_failure(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult | bool:
     if not call.subject:
         return CallResult(call=call, error=error, latency_ms=latency_ms)
     with tenant_transaction(call.tenant_id):

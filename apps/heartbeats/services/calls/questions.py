@@ -31,9 +31,9 @@ def packed_question(question: Question) -> tuple[bytes, bytes]:
 
 
 def past_exchanges(calls: Sequence[tuple[UUID, UUID | None]]) -> list[PastExchange]:
-    """Return the question of each (heartbeat, call), or the heartbeat's first one for None. One statement."""
-    heartbeats, answered = zip(*calls, strict=True)
-    rows = fetch(_ASKED, heartbeats=list(heartbeats), calls=list(answered), purpose=CallPurpose.THINK.value)
+    """Return the question of each (heartbeat, call) with its reply; without a call, the heartbeat's first. One statement."""
+    heartbeats, call_ids = zip(*calls, strict=True)
+    rows = fetch(_ASKED, heartbeats=list(heartbeats), calls=list(call_ids), purpose=CallPurpose.THINK.value)
     return [_past_exchange(*row) for row in rows]
 
 

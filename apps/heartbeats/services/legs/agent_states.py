@@ -15,7 +15,6 @@ from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.tenants.packing import unpack, unpack_text
 from apps.tenants.statements import fetch
 from arbor.errors import TransitionIllegal
-from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.state_merge import (
     after_writing,
     merged_amount,
@@ -49,7 +48,7 @@ def lock_states(members: Sequence[LeasedHeartbeat]) -> dict[UUID, Sequence[Any]]
     writing = sorted(
         member.agent.id for member in members if member.ended_as is not None or member.heartbeat.has_acted
     )
-    return {agent_id: now for agent_id, *now in fetch(_STATES, agents=writing)} if writing else {}
+    return {agent_id: current for agent_id, *current in fetch(_STATES, agents=writing)} if writing else {}
 
 
 def write_agent_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID, Sequence[Any]]) -> None:
@@ -57,12 +56,12 @@ def write_agent_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID,
     writing = {member.agent.id: member for member in members if member.agent.id in states}
     if not writing:
         return
-    columns = {agent_id: _columns(writing[agent_id], *now) for agent_id, now in states.items()}
+    columns = {agent_id: _columns(writing[agent_id], *current) for agent_id, current in states.items()}
     write_states(columns)
     for member in writing.values():
         _rebase_state(member, columns[member.agent.id])
         if member.heartbeat.effects.nop:
-            _count_nop(member, member.heartbeat)
+            _react_to_nop(member)
 
 
 def _columns(
@@ -149,8 +148,9 @@ def _rebase_state(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
     member.progress = replace(progress, checkpoint=checkpoint)
 
 
-def _count_nop(member: LeasedHeartbeat, heartbeat: HeartbeatState) -> None:
-    """Warn of unusable replies; after too many make the agent dormant."""
+def _react_to_nop(member: LeasedHeartbeat) -> None:
+    """Warn of unusable replies in a row; make the agent dormant after too many."""
+    heartbeat = member.heartbeat
     if heartbeat.effects.dormant:
         # A person may have paused or stopped the agent meanwhile.
         with suppress(TransitionIllegal):

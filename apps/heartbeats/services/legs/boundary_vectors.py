@@ -1,4 +1,4 @@
-"""Vectors of the examples of boundaries; those of default boundaries are cached per process and embedder."""
+"""Vectors of the examples of boundaries; the vectors of default boundaries are cached per process and embedder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 type VectorsByText = dict[str, Vector]
 
 #: Shared by all tenants; concurrent threads compute equal values. Arrays, for fast matching in each heartbeat.
-_of_defaults: dict[EmbeddingModel | None, VectorsByText] = {}
+_default_vectors: dict[EmbeddingModel | None, VectorsByText] = {}
 
 
 def example_vectors(
@@ -30,7 +30,7 @@ def example_vectors(
 
     Call it outside any transaction. Texts that cannot be embedded now are left out; patterns still apply.
     """
-    vectors = dict(_defaults(tenant_id, model))
+    vectors = dict(_embed_defaults(tenant_id, model))
     missing = []
     for row in own:
         stored = row["vectors"]
@@ -57,10 +57,11 @@ def _embed(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str
     return dict(zip(wanted, rows.tolist(), strict=True))
 
 
-def _defaults(tenant_id: UUID, model: EmbeddingModel | None) -> VectorsByText:
-    if model not in _of_defaults:
+def _embed_defaults(tenant_id: UUID, model: EmbeddingModel | None) -> VectorsByText:
+    """Return the vectors of the examples of default boundaries, cached; empty while the embedder fails."""
+    if model not in _default_vectors:
         vectors = _embed(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
         if not vectors:
             return {}
-        _of_defaults[model] = {text: np.asarray(row, dtype=np.float32) for text, row in vectors.items()}
-    return _of_defaults[model]
+        _default_vectors[model] = {text: np.asarray(row, dtype=np.float32) for text, row in vectors.items()}
+    return _default_vectors[model]

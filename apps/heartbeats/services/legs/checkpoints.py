@@ -180,8 +180,8 @@ def finish(members: Sequence[LeasedHeartbeat], signals: list[Signal]) -> None:
     _release(endings, _signals_of_end(endings, signals), rows=_rows(endings), written=len(endings))
 
 
-def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
-    """End a heartbeat that was not loaded as failed; its stored record stays as it is."""
+def end_unloaded(member: LeasedHeartbeat, *, reason: str) -> None:
+    """End as failed a heartbeat whose state is not loaded; its stored record stays as it is."""
     why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
     now = datetime.now(UTC)
     values: dict[str, Any] = {
@@ -270,7 +270,7 @@ def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -
 
 
 def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
-    """Return the parameters of _ROWS, and advance the heartbeats' step numbers."""
+    """Return the parameters of _ROWS; advance the heartbeats' step numbers, and clear the steps that the rows contain."""
     rows: list[dict[str, Any]] = []
     packed: dict[str, list[bytes | None]] = {name: [] for name in _PACKED}
     now = datetime.now(UTC)
@@ -338,9 +338,9 @@ def _record(heartbeat: HeartbeatState, whole: TurnRecord) -> dict[str, Any]:
 
 
 def _situation(member: LeasedHeartbeat, heartbeat: HeartbeatState) -> bytes | None:
-    """Return the packed situation; None where the row has it already."""
+    """Return the packed situation, from now on the stored one; None where the row has it already."""
     if heartbeat.situation is member.stored_view:
-        return None if member.step is not None else _NOTHING
+        return None
     member.stored_view = heartbeat.situation
     return pack_text(heartbeat.situation.model_dump_json().encode())
 

@@ -19,7 +19,7 @@ from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.legs.agent_states import lock_states, write_agent_states
 from apps.heartbeats.services.legs.causes import outcome_relations
-from apps.heartbeats.services.legs.checkpoints import end_unknown, finish, suspend
+from apps.heartbeats.services.legs.checkpoints import end_unloaded, finish, suspend
 from apps.heartbeats.services.legs.fetching import Fetcher
 from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.heartbeats.services.legs.signals import effect_signals
@@ -52,8 +52,8 @@ UPDATE heartbeats_percept p SET heartbeat_id = r.heartbeat, content = coalesce(r
 FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[], %(contents)s::text[]) AS r (id, heartbeat, content)
 WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
-# The count of the rows makes the use exactly one: a request that was withdrawn, used or has expired is not updated. Of a pending
-# request the same action runs because a rule has come to allow it.
+# The count of updated rows shows that each request is used once: one that was withdrawn, used or has expired is not updated. A
+# pending request is used where a rule has come to allow its action.
 _USE_APPROVALS = """
 UPDATE authority_actionapproval r SET status = 'executed', executed_by = used.heartbeat, executed_at = now()
 FROM unnest(%(ids)s::uuid[], %(heartbeats)s::uuid[]) AS used (id, heartbeat)
@@ -83,7 +83,7 @@ def commit(
     _write_memories(heartbeats, fetcher)
     states = lock_states(members)
     ran = (HeartbeatStatus.DONE, HeartbeatStatus.FAILED)
-    # Heartbeats without a row that rows written below refer to.
+    # Heartbeats that have no row yet, although rows written below refer to them.
     rowless = [
         member
         for member in members
@@ -275,4 +275,4 @@ def write_approvals(heartbeats: Sequence[HeartbeatState]) -> None:
 def fail(member: LeasedHeartbeat, error: Exception) -> None:
     """End a heartbeat as failed by an error, from its last checkpoint."""
     notes = "; ".join(getattr(error, "__notes__", ()))
-    end_unknown(member, reason=f"{type(error).__name__}: {error} {notes}".strip())
+    end_unloaded(member, reason=f"{type(error).__name__}: {error} {notes}".strip())

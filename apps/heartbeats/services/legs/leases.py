@@ -19,7 +19,7 @@ from apps.authority.services.trust_column import TRUST_COLUMN, with_trust
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execution_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.legs.checkpoints import end_unknown, waiting_lease
+from apps.heartbeats.services.legs.checkpoints import end_unloaded, waiting_lease
 from apps.heartbeats.services.legs.members import (
     Lease,
     LeasedAgent,
@@ -65,7 +65,7 @@ LEFT JOIN LATERAL (
 ) c ON true
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (no external input)
-_RUN = """
+_SET_RUNNING = """
 UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 """
@@ -110,16 +110,16 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
     return None
 
 
-def run(agent_ids: Collection[UUID]) -> None:
+def set_running(agent_ids: Collection[UUID]) -> None:
     """Set the leases of these agents to running; a lease that expires in this state counts as an attempt."""
-    change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
+    change(_SET_RUNNING, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
 
 
-def run_queued(leases: Sequence[LeaseToken]) -> set[UUID]:
+def set_queued_running(leases: Sequence[LeaseToken]) -> set[UUID]:
     """Set the queued ones of these leases to running; return their agents."""
     queued = {lease.agent_id for lease in _lock(leases) if lease.state == ScheduleState.QUEUED}
     if queued:
-        run(queued)
+        set_running(queued)
     return queued
 
 
@@ -188,7 +188,7 @@ def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[Leased
 def _resolve(
     lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
 ) -> LeasedHeartbeat | None:
-    """Return the heartbeat to start, resume or reclaim under a lease; None if there is none."""
+    """Return the heartbeat to start, resume or reclaim under a lease; None if there is none, or if it is skipped or ended."""
     resumed = _resume(agent, heartbeat, lease)
     is_claimed = lease.state == ScheduleState.QUEUED or is_running
     if not is_claimed and resumed is None:
@@ -204,7 +204,7 @@ def _resolve(
         return None
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
         reason = f"given up after {lease.attempts} workers were lost while it ran"
-        end_unknown(_leased(agent, heartbeat, lease), reason=reason)
+        end_unloaded(_leased(agent, heartbeat, lease), reason=reason)
         return None
     if heartbeat is not None:
         return _reclaim(agent, heartbeat, lease)
@@ -249,12 +249,13 @@ def _reclaim(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> Leas
 def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lease) -> LeasedHeartbeat | None:
     """Enqueue the call of a waiting heartbeat again, which invalidates the lease of its last worker.
 
-    A call with a valid lease is left alone; a heartbeat whose call has ended meanwhile is resumed.
+    A call with a valid lease is left alone, and a tool whose worker died is not called again: its call fails. A heartbeat
+    whose call has ended is resumed.
     """
     call = ExternalCall.objects.select_for_update().filter(heartbeat_id=heartbeat.id).latest("requested_at")
     if call.status in _CALL_ENDED:
-        _, now = _agents_and_heartbeats([agent.id])[agent.id]
-        return _resume(agent, now, lease)
+        _, current = _agents_and_heartbeats([agent.id])[agent.id]
+        return _resume(agent, current, lease)
     waiting = waiting_lease()
     if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
         waiting = call.lease_until - datetime.now(UTC) + settings.ARBOR_QUEUE_LEASE
@@ -265,6 +266,7 @@ def _enqueue_call_again(agent: LeasedAgent, heartbeat: OpenHeartbeat, lease: Lea
             status=CallStatus.FAILED,
             error=str(interrupted),
             error_kind=type(interrupted).__name__,
+            ended_at=Now(),
             lease_until=None,
         )
         return _enqueue_call_again(agent, heartbeat, lease)
@@ -288,7 +290,7 @@ def _refuse(lease: Lease, agent: LeasedAgent, heartbeat: OpenHeartbeat | None) -
     if heartbeat is None:
         _skip(lease, reason=reason)
     else:
-        end_unknown(_leased(agent, heartbeat, lease), reason=reason)
+        end_unloaded(_leased(agent, heartbeat, lease), reason=reason)
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state=ScheduleState.OFF)
     record(
         action=AuditAction.REQUEST_REFUSED,

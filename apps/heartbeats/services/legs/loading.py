@@ -24,7 +24,7 @@ from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.situations.offers import startable, tools_of, with_startable
 from apps.heartbeats.services.situations.opening import opening_of, situation_of
 from apps.heartbeats.services.situations.recent_activity import schedule_policy_of
-from apps.heartbeats.services.situations.situation import load_situations
+from apps.heartbeats.services.situations.situation import load_situations, parse_genome
 from apps.knowledge.services.signal_reading import PendingSignals, pending_signals
 from apps.knowledge.services.skill_texts import skill_views
 from apps.memories.services.embedding.embedding import embeds_here
@@ -121,7 +121,7 @@ def _rules() -> Rules:
         tier_models=settings.ARBOR_TIER_MODELS,
         default_model=default_model(),
         contact_limits=settings.ARBOR_CONTACT_LIMITS,
-        conversation_lasts=min(ttl_of(Retention.ROUTINE) or LONGEST_LIFETIME, LONGEST_LIFETIME),
+        conversation_lifetime=min(ttl_of(Retention.ROUTINE) or LONGEST_LIFETIME, LONGEST_LIFETIME),
         word_lists=word_lists(),
         reflexes=reflex_terms(),
         model_trust=settings.ARBOR_MODEL_TRUST,
@@ -241,7 +241,7 @@ def _identity(
     character: str, genome: str | None, name: str, knowledge: SelfKnowledge
 ) -> tuple[AgentGenome | None, str]:
     """Parse the genome, if any, and render the system prompt, which changes only with the self-knowledge."""
-    own_genome = AgentGenome.model_validate_json(genome) if genome not in (None, "{}") else None
+    own_genome = parse_genome(genome)
     parsed = Character.model_validate_json(character)
     return own_genome, to_system_prompt(parsed, name=name, genome=own_genome, knowledge=knowledge)
 

@@ -113,7 +113,7 @@ class LeasedHeartbeat:
     elapsed_ms: float = 0.0
     #: Whether actions were committed in an earlier leg.
     acted: bool = False
-    #: Set when the heartbeat is loaded, not for one that is only to be ended: where its leg begins, and its running pipeline.
+    #: Where the leg begins, and the running pipeline; not set for a heartbeat that is ended unloaded.
     checkpoint: Checkpoint[HeartbeatState] = field(init=False, repr=False)
     pipeline: Run[HeartbeatState] = field(init=False, repr=False)
     #: The need that the pipeline waits for; None at the end of the leg.

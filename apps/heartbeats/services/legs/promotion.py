@@ -21,16 +21,16 @@ from arbor.selves.tendencies import Tendency, band, tendencies
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 # Seed 000, 5: the conditions of a promotion.
-OLD_ENOUGH_DAYS = 3
-SURE_ENOUGH = CONFIRMED
-RECALLED_ENOUGH = 3
-RELEVANT_ENOUGH = 0.5
-#: The most of each in one run, so that one run does not fill the queue.
+MIN_AGE_DAYS = 3
+MIN_TRUST = CONFIRMED
+MIN_RECALLS = 3
+MIN_RELEVANCE = 0.5
+#: The most proposals of facts and of habits in one run, so that one run does not fill the queue.
 MAX_PROMOTED = 3
 MAX_PATTERNS = 2
 # Seed 000, insights: the least size of a cluster, and the most insights in one run. Preconscious memories: the number of
 # latest heartbeats in which they were activated, and the most in one run.
-CLUSTER_SIZE = 10
+MIN_CLUSTER_SIZE = 10
 MAX_INSIGHTS = 5
 LOOKBACK_HEARTBEATS = 5
 MAX_PRECONSCIOUS = 3
@@ -68,9 +68,9 @@ EVIDENCED = f"""({_FOREIGN_SOURCE.format(memory="m")}
 # Part: the calibrated threshold of a kind of proposals, or its base.
 THRESHOLD_OF = """coalesce((SELECT k.threshold FROM selves_calibration k
                 WHERE k.tenant_id = %(tenant)s AND k.agent_id = %(agent)s AND k.kind = {kind}), {base})"""
-# Part: the kind that a memory `m` is proposed as, by the beginnings of `_OF_ITSELF`.
+# Part: the kind that a memory `m` is proposed as, by the beginnings of `_SELF_OPENINGS`.
 PROMOTED_AS = "CASE WHEN ltrim(m.content) ~ '^(I |I''m |I’m |My )' THEN 'identity' ELSE 'belief' END"
-_OF_ITSELF = ("I ", "I'm ", "I’m ", "My ")
+_SELF_OPENINGS = ("I ", "I'm ", "I’m ", "My ")
 
 # Stored insights have their cluster under either of two keys: the second is that of older rows.
 _CANDIDATES = f"""
@@ -196,10 +196,10 @@ def propose_settled_changes(*, agent_id: UUID) -> ConsolidationResult:
 def condition_values() -> dict[str, Any]:
     """Return the parameters of the conditions of a promotion."""
     return {
-        "recalled": RECALLED_ENOUGH,
-        "sure": SURE_ENOUGH,
-        "days": OLD_ENOUGH_DAYS,
-        "relevant": RELEVANT_ENOUGH,
+        "recalled": MIN_RECALLS,
+        "sure": MIN_TRUST,
+        "days": MIN_AGE_DAYS,
+        "relevant": MIN_RELEVANCE,
         "own_roles": list(OWN_ROLES),
         "own_sources": [f"{beginning}%" for beginning in OWN_SOURCES],
     }
@@ -211,7 +211,7 @@ def _read_candidates(agent_id: UUID) -> _PromotionCandidates:
         agent=agent_id,
         most=MAX_PROMOTED,
         max_actions=MAX_ACTIONS_READ,
-        cluster_size=CLUSTER_SIZE,
+        cluster_size=MIN_CLUSTER_SIZE,
         insight=THRESHOLDS[ProposalKind.INSIGHT].base,
         most_insights=MAX_INSIGHTS,
         lookback=LOOKBACK_HEARTBEATS,
@@ -235,7 +235,7 @@ def _habits(found: _PromotionCandidates) -> Iterator[NewProposal]:
 
 
 def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
-    """Propose a habit as a pattern, or as a skill where it always succeeded."""
+    """Propose a habit as a pattern, or as a learning where it always succeeded."""
     steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
     return NewProposal(
         kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
@@ -286,7 +286,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
         kind=ProposalKind.INSIGHT,
         content=f"My memories gather around {cluster['name']}: {cluster['size']} of them belong to it.",
         # 0.5 for the smallest cluster, towards 1 for large ones.
-        confidence=round(1 - CLUSTER_SIZE / 2 / cluster["size"], 3),
+        confidence=round(1 - MIN_CLUSTER_SIZE / 2 / cluster["size"], 3),
         source=SOURCE,
         change={"cluster": cluster["id"]},
         evidence=cluster["members"],
@@ -305,7 +305,7 @@ def _preconscious(memory: dict[str, Any]) -> NewProposal:
 
 
 def _promotion(memory: dict[str, Any]) -> NewProposal:
-    of_itself = memory["content"].lstrip().startswith(_OF_ITSELF)
+    of_itself = memory["content"].lstrip().startswith(_SELF_OPENINGS)
     return NewProposal(
         kind=ProposalKind.IDENTITY if of_itself else ProposalKind.BELIEF,
         content=shorten_proposal(memory["content"]),

@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError, connections
 
 from apps.heartbeats.services.legs.committing import commit, fail
 from apps.heartbeats.services.legs.fetching import Fetcher, embeds_elsewhere, next_kind
-from apps.heartbeats.services.legs.leases import fence, resolve_to_end, run, run_queued
+from apps.heartbeats.services.legs.leases import fence, resolve_to_end, set_queued_running, set_running
 from apps.heartbeats.services.legs.loading import load_batch
 from apps.heartbeats.services.legs.members import LeasedHeartbeat, LeaseToken
 from apps.providers import token_counters
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 _DATABASE_ERRORS = (OperationalError, InterfaceError)
 #: Milliseconds of a leg, about: its locks block others.
 LEG_MS = 150.0
-#: The weight of the latest leg in the pace, for a full batch.
+#: The weight of the latest leg in the average, for a full batch.
 _LATEST = 0.2
 
 
@@ -78,7 +78,7 @@ def advance_heartbeats(
     if lost:
         # The heartbeat may have killed its worker: under a running lease the next death counts as an attempt.
         with tenant_transaction(tenant_id):
-            running = run_queued(left)
+            running = set_queued_running(left)
     faults: list[Exception] = []
     while left:
         size = _batch_sizer.batch_size
@@ -174,7 +174,7 @@ class _Leg:
                     self._commit(members, signals, started)
                 elif answers is None:
                     # A leg that waits for vectors has changed nothing yet.
-                    run([member.agent.id for member in members])
+                    set_running([member.agent.id for member in members])
             agents = {member.agent.id for member in members}
             if not outside:
                 return agents

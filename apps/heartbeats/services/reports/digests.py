@@ -60,7 +60,10 @@ def ended_since(cursor: str) -> tuple[list[SealedRow], str]:
 
 
 def ended_within(since: datetime, until: datetime, *, after: UUID | None = None) -> list[UUID]:
-    """Return ids of the tenant's heartbeats that started after `since` and ended before `until`, in order; some after an id."""
+    """Return the ids of the tenant's heartbeats that started after `since` and ended before `until`, a page of them in order.
+
+    The page begins after the id `after`, if any, and has at most `_IDS_AT_ONCE`.
+    """
     rows = Heartbeat.objects.filter(started_at__gt=since, ended_at__lt=until).order_by("id")
     if after is not None:
         rows = rows.filter(id__gt=after)
@@ -68,7 +71,7 @@ def ended_within(since: datetime, until: datetime, *, after: UUID | None = None)
 
 
 def ended_ids_since(cursor: str) -> set[UUID]:
-    """Return the heartbeats of the tenant that ended after a cursor among its signals, up to about MAX_WAITING."""
+    """Return the ids of the tenant's heartbeats that ended after a cursor among its signals, up to about MAX_WAITING."""
     found: set[UUID] = set()
     for page in _pages(cursor):
         found.update(_unique(record.heartbeat_id for record in page.signals))

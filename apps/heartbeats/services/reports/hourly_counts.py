@@ -27,7 +27,7 @@ class HourlyCounts:
 
 
 def count_by_hour(*, since: datetime, most: int) -> HourlyCounts:
-    """Count the heartbeats that began since then in the current tenant, the latest `most` of them. One statement."""
+    """Count the latest `most` heartbeats of the current tenant that began at `since` or later. One statement."""
     by_hour: dict[datetime, Counter[str]] = {}
     total: Counter[str] = Counter()
     for hour, status, count in fetch(_COUNTS, since=since, most=most):

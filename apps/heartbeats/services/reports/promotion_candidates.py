@@ -9,11 +9,11 @@ from uuid import UUID
 
 from apps.heartbeats.services.legs.promotion import (
     EVIDENCED,
-    OLD_ENOUGH_DAYS,
+    MIN_AGE_DAYS,
+    MIN_RECALLS,
+    MIN_RELEVANCE,
     PROMOTED_AS,
-    RECALLED_ENOUGH,
     RELEVANCE,
-    RELEVANT_ENOUGH,
     THRESHOLD_OF,
     condition_values,
 )
@@ -22,7 +22,7 @@ from apps.tenants.statements import fetch
 #: Candidates shown at most.
 MAX_SHOWN = 200
 
-# Part: the trust from which on a memory `m` is proposed, as calibration has moved it.
+# Part: the least trust at which a memory `m` is proposed, as calibration has moved it.
 _SURE = THRESHOLD_OF.format(kind=PROMOTED_AS, base="%(sure)s")
 
 # Facts that were recalled at least once, the nearest to a proposal first. Evidence is looked for last, for the rows shown.
@@ -47,7 +47,7 @@ class PromotionCandidate(NamedTuple):
 
     memory_id: UUID
     content: str
-    #: The agent's confidence in it, from 0 to 1.
+    #: How far the agent believes it, from 0 to 1.
     trust: float
     recalled: int
     recalled_at: datetime | None
@@ -57,7 +57,7 @@ class PromotionCandidate(NamedTuple):
     evidenced: bool
     #: The status of the proposal that was made of it; empty: none was.
     proposal: str
-    #: The confidence from which on the agent's facts are proposed.
+    #: The least trust of a fact that is proposed.
     needed_trust: float
 
     @property
@@ -71,20 +71,20 @@ class PromotionCandidate(NamedTuple):
         return not self.missing and not self.proposal
 
     def _missing(self) -> Iterator[str]:
-        if self.age_days < OLD_ENOUGH_DAYS:
-            yield f"{self.age_days:.1f} of {OLD_ENOUGH_DAYS} days old"
+        if self.age_days < MIN_AGE_DAYS:
+            yield f"{self.age_days:.1f} of {MIN_AGE_DAYS} days old"
         if self.trust < self.needed_trust:
             yield f"trust {self.trust:.2f} of {self.needed_trust:g}"
-        if self.recalled < RECALLED_ENOUGH:
-            yield f"recalled {self.recalled} of {RECALLED_ENOUGH} times"
-        if self.relevance < RELEVANT_ENOUGH:
-            yield f"relevance {self.relevance:.2f} of {RELEVANT_ENOUGH:g}"
+        if self.recalled < MIN_RECALLS:
+            yield f"recalled {self.recalled} of {MIN_RECALLS} times"
+        if self.relevance < MIN_RELEVANCE:
+            yield f"relevance {self.relevance:.2f} of {MIN_RELEVANCE:g}"
         if not self.evidenced:
             yield "no evidence but the agent's own notes"
 
 
 def promotion_candidates(*, agent_id: UUID, limit: int = 50) -> Sequence[PromotionCandidate]:
-    """Return the facts nearest to a proposal, those that may be proposed first. One statement; it changes nothing."""
+    """Return the facts nearest to a proposal, first those that may be proposed now. One statement, which changes nothing."""
     rows = fetch(
         _NEAREST,
         agent=agent_id,

@@ -32,7 +32,7 @@ from arbor.models.windows import window_of
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import boundaries_in_force
 
-#: Calls that show which replies were decided about.
+#: The purposes of the calls that show which replies were decided about.
 _REPLAYED = (CallPurpose.THINK.value, CallPurpose.VOICE.value)
 
 
@@ -62,7 +62,7 @@ class OtherModelDecision:
 def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> ReplayInput:
     """Read a heartbeat's record. Raises NotFound, and Invalid for one without a decision or a complete record."""
     with tenant_transaction(tenant_id):
-        _read_only()
+        _set_read_only()
         heartbeat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
         if heartbeat is None:
             raise NotFound(_missing_message(heartbeat_id))
@@ -106,7 +106,7 @@ def ask_other_model(found: ReplayInput, *, model: str) -> OtherModelDecision:
     if connections[APP].in_atomic_block:
         raise RuntimeError("a model must be asked outside any transaction")
     with tenant_transaction(found.tenant_id):
-        _read_only()
+        _set_read_only()
         own = find_provider(found.tenant_id, handle)
     asked = model_for(handle) if own is None else tenant_model(handle, own)
     reply = asked.complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
@@ -173,7 +173,7 @@ def _missing_message(heartbeat_id: UUID) -> str:
     return f"{text}: it never was, or it is older than {days} days ({setting_of(Record.HEARTBEATS)}) and was deleted"
 
 
-def _read_only() -> None:
+def _set_read_only() -> None:
     """Set the open transaction to read-only."""
     with connections[APP].cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
@@ -181,9 +181,9 @@ def _read_only() -> None:
 
 def _decided_replies(calls: Sequence[ExternalCall]) -> list[str]:
     """Return the replies that were decided about: all but those that the inner voices had reconsidered."""
-    followed = [*(call.purpose for call in calls[1:]), ""]
+    next_purposes = [*(call.purpose for call in calls[1:]), ""]
     return [
         call.reply
-        for call, following in zip(calls, followed, strict=True)
-        if call.purpose == CallPurpose.THINK and following != CallPurpose.VOICE
+        for call, next_purpose in zip(calls, next_purposes, strict=True)
+        if call.purpose == CallPurpose.THINK and next_purpose != CallPurpose.VOICE
     ]

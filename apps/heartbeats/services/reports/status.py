@@ -22,7 +22,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.situation import NoticeKind
 from arbor.memory.maintenance.health import Metric
 
-#: The period over which ended heartbeats are counted.
+#: The period of the figures: counted heartbeats began in it.
 WINDOW = timedelta(hours=24)
 
 # Count per tenant, to use the index on tenant and time.
@@ -64,7 +64,7 @@ FROM tenants_tenant t JOIN calls_dailyusage u ON u.tenant_id = t.id AND u.day = 
 
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatFigures:
-    """Numbers of heartbeats: ended in the last `window_h` hours, and due, queued or running now."""
+    """Numbers of heartbeats: ended ones that began in the last `window_h` hours, and due, queued or running ones now."""
 
     window_h: float
     completed: int
@@ -120,7 +120,7 @@ class FleetStatus:
 
 
 def fleet_status() -> FleetStatus:
-    """Read the metrics of all tenants. Eleven queries."""
+    """Read the metrics of all tenants. Fourteen queries."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_HEARTBEATS, [WINDOW.total_seconds()])
         heartbeats: dict[str, int] = dict(cursor.fetchall())
@@ -184,9 +184,6 @@ def _worker(process: Process) -> dict[str, Any]:
     }
 
 
-_DAY = timedelta(hours=24)
-
-
 @dataclass(frozen=True, kw_only=True)
 class DayFigures:
     """An agent's use of energy, and its messages, in the last 24 hours."""
@@ -203,10 +200,10 @@ def day_figures(agent_id: UUID) -> DayFigures:
         agent_id=agent_id,
         status=HeartbeatStatus.DONE,
         energy_unit="energy",
-        started_at__gt=Now() - _DAY,
+        started_at__gt=Now() - WINDOW,
     )
     delta = heartbeats.aggregate(mean=Avg(F("energy_end") - F("energy_start")))["mean"]
-    messages = OutboxMessage.objects.filter(agent_id=agent_id, created_at__gt=Now() - _DAY)
+    messages = OutboxMessage.objects.filter(agent_id=agent_id, created_at__gt=Now() - WINDOW)
     return DayFigures(
         energy_delta=None if delta is None else round(delta, 2),
         # A message to several channels is one.

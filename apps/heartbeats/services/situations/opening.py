@@ -65,7 +65,7 @@ def opening_of(columns: _Columns, situation: Situation, genome: AgentGenome | No
         ),
         level_before=Degradation((activity["used"] or {}).get("level", Degradation.NORMAL)),
         idle_beats=activity["idle_beats"],
-        held=columns["held"],
+        buffer_item_count=columns["held"],
         mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
         filters=filters_of(columns["beliefs"]),
         circumstances=circumstances_of(

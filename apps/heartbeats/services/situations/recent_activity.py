@@ -27,8 +27,8 @@ from arbor.heartbeat.usage import Amounts
 STUCK_AFTER = timedelta(hours=1)
 #: Time after the last contact for which a user counts as present.
 PRESENT_FOR = timedelta(minutes=15)
-#: The bound of counts.
-_COUNTED = 100
+#: The most rows that a count counts.
+_MAX_COUNTED = 100
 #: Latest episodes searched for unsummarized ones.
 _EPISODES = 3 * UNSUMMARIZED_EPISODES
 #: Characters of a narrative and a reason that are compared.
@@ -87,7 +87,7 @@ RECENT_ACTIVITY = """
 def recent_activity_values() -> dict[str, Any]:
     """Return the parameters of RECENT_ACTIVITY."""
     return {
-        "activity_counted": _COUNTED,
+        "activity_counted": _MAX_COUNTED,
         "activity_episodes": _EPISODES,
         "activity_stuck": STUCK_AFTER,
         "activity_reason": _REASON,

@@ -18,6 +18,7 @@ from arbor.heartbeat.focus import focus_text
 from arbor.heartbeat.influence import choose_lessons
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.steps.inner_state import USER
+from arbor.heartbeat.steps.selfhood import PROPOSALS_SHOWN
 from arbor.heartbeat.views import (
     ActionTallyView,
     ContradictionView,
@@ -32,12 +33,11 @@ from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 from arbor.selves.values import ASPECTS_READ, MAX_BELIEFS, MAX_PREFERENCES
 
-#: The origin of seed 000 shows five proposals; Arbor chose the other limits.
-PROPOSALS_SHOWN = 5
+# Arbor's own limits; that of proposals is the origin's.
 PEERS_SHOWN = 5
 CONTRADICTIONS_SHOWN = 3
-#: The trust of the less trusted of two memories that contradict each other, as a share of the other's, up to which it is
-#: clear which of them is right. One that is doubted falls below, unless the other was trusted less before.
+#: The share of the more trusted memory's trust that the less trusted one must exceed for their contradiction to be shown; below
+#: it, the more trusted one is right. A memory whose trust was halved by doubt falls below, unless the other was trusted less.
 EVENLY_TRUSTED = 0.65
 #: The latest experiences, which lessons are chosen from and successes are counted in.
 EXPERIENCES_READ = 40

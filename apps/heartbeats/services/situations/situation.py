@@ -52,8 +52,8 @@ QUOTED = 200
 #: Columns that are stored packed.
 _PACKED = ("working_memory", "drives", "mood", "learned")
 
-# Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
-# leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
+# Read as json, which psycopg parses; Django registers no loader for jsonb. `occurred_at < 'infinity'` is true of every memory: it
+# leads the planner to the index by time. Without it, the planner reads and sorts all memories where it expects few.
 _SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, coalesce(nullif(a.model, ''), t.default_model) AS model, a.character::text, a.genome::text, t.slug AS tenant,
     (SELECT json_object_agg(model, ratio) FROM calls_tokenratio WHERE tenant_id = %(tenant)s) AS token_ratios,
@@ -175,6 +175,11 @@ def load_situation(agent_id: UUID) -> dict[str, Any]:
     return load_situations([agent_id])[agent_id]
 
 
+def parse_genome(text: str | None) -> AgentGenome | None:
+    """Parse the column `genome` of a situation; None for an agent without a genome."""
+    return AgentGenome.model_validate_json(text) if text and text != "{}" else None
+
+
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
     names = [column.name for column in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -189,9 +194,7 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     status, nops, ticks_left = row
     columns, now = load_situation(agent_id), datetime.now(UTC)
-    genome = (
-        AgentGenome.model_validate_json(columns["genome"]) if columns["genome"] not in (None, "{}") else None
-    )
+    genome = parse_genome(columns["genome"])
     return LoadedAgent(
         id=agent_id,
         public_id=columns["public_id"],

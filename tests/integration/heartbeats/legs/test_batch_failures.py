@@ -76,7 +76,7 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
     def link_a_missing_goal(heartbeat: HeartbeatState) -> Any:
         result = yield from record(heartbeat)
         # No goal has this id.
-        return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
+        return result.__class__(state=result.state.with_effects(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
 
     replace_step(monkeypatch, "record", batch.agents[5], link_a_missing_goal)
     batch.run()

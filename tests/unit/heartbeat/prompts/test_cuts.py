@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.prompts.fitting import CutContext, without_room
+from arbor.heartbeat.prompts.fitting import CutContext, no_room_fault
 from arbor.heartbeat.prompts.prompt import build_prompt
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -95,7 +95,7 @@ def test_a_context_without_room_names_its_largest_part() -> None:
     ],
 )
 def test_the_error_says_what_would_fit(sizes: dict[str, int], error: str) -> None:
-    assert error in without_room(model="ollama/x", window=10, tokens=12, sizes=sizes)
+    assert error in no_room_fault(model="ollama/x", window=10, tokens=12, sizes=sizes)
 
 
 def test_cuts_are_listed_largest_first() -> None:

@@ -10,7 +10,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.prompts import token_shares
 from arbor.heartbeat.prompts.fitting import fit
 from arbor.heartbeat.prompts.prompt import build_prompt, render
-from arbor.heartbeat.prompts.reductions import SHEDS
+from arbor.heartbeat.prompts.reductions import REDUCTIONS
 from arbor.heartbeat.prompts.token_shares import MIN_SCALE, SHARES, PromptSide, shares, side_of
 from arbor.heartbeat.situation import (
     ClusterView,
@@ -320,7 +320,7 @@ def test_a_small_window_gives_a_small_prompt() -> None:
 def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
     rendered = {section.name for section in render(full_situation(), NONCE)}
 
-    assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
+    assert {reduction.section for reductions in REDUCTIONS.values() for reduction in reductions} <= rendered
     assert set(token_shares._SIDE_OF) <= rendered
 
 
