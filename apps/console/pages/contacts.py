@@ -130,7 +130,8 @@ def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
     rows = inbox(unread=only_unread).select_related("agent")
     moment = _moment_of(before)
     if moment is not None:
-        rows = rows.filter(created_at__lt=moment)
+        # Messages of one heartbeat have the same time.
+        rows = rows.filter(created_at__lte=moment).exclude(created_at=moment, id__gte=before)
     listed = list(
         rows.only(
             "tenant_id",
