@@ -15,6 +15,7 @@ from apps.calls.models import DailyUsage
 from apps.calls.services import usage
 from apps.console.pages import ledger
 from apps.console.pages.ledger import LedgerPage, read_ledger
+from apps.console.templatetags.console import short_count
 from apps.fleet.administration import limit_tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
@@ -123,6 +124,22 @@ def test_the_lowest_budgets_are_shown(world: World, monkeypatch: pytest.MonkeyPa
                 level=level,
             )
     assert [low.agent.name for low in read(world, "").low] == ["At halt", "At end_times"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (9_999, "9,999"),
+        (10_000, "10k"),
+        (123_456, "123k"),
+        (999_499, "999k"),
+        (999_500, "1M"),
+        (1_234_567, "1.23M"),
+        (999_900_000, "1B"),
+    ],
+)
+def test_large_numbers_have_three_digits_and_a_letter(number: int, text: str) -> None:
+    assert short_count(number) == text
 
 
 def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:
