@@ -27,7 +27,7 @@ _UNCOUNTED = Q(capability__revoked_at__isnull=False) | ~Q(capability__constraint
 
 
 def delete_uncounted_uses(*, now: datetime, max_duration: timedelta) -> JobRunResult:
-    """Delete the uses that are older than the longest rate, of grants that are revoked or limit only their rate."""
+    """Delete the uses, older than the longest period of a rate, of grants that are revoked or limit only their rate."""
     before = now - timedelta(seconds=LONGEST_PERIOD_S)
 
     def step(tenant_id: UUID, _: UUID) -> int:

@@ -171,7 +171,7 @@ def _reseed(agent: Agent) -> tuple[UUID, ...]:
 
 
 def lock_whole_agent(agent_id: UUID) -> Agent:
-    """Lock an agent with all of its rows that others change, in the order of all writers. Raises NotFound."""
+    """Lock an agent with all of its rows that others change, in the order in which all writers lock them. Raises NotFound."""
     _lock_ahead(agent_id)
     agent = lock_agent(agent_id)
     # Whoever has one of these locks may still need the agent's row.

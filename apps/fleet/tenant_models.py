@@ -51,7 +51,8 @@ def connect_provider(
 
     `model` is the name of a model of the provider; a tenant without a default gets a small one. No transaction may be open, because a provider is asked.
 
-    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial.
+    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial, or, once
+    the key is stored, for a model that the skills of an agent do not fit.
     """
     access = ProviderAccess.of(provider, key=key, base_url=base_url)
     handle = _handle(access.provider, model)
@@ -62,7 +63,7 @@ def connect_provider(
         row = store_provider_key(access=access, listed=listed, actor=actor)
         has_default = bool(Tenant.objects.get(id=tenant_id).default_model)
     if not handle and not has_default:
-        handle = _suggested_handle(own, access.provider, listed)
+        handle = _suggest_handle(own, access.provider, listed)
     if handle:
         set_default_model(tenant_id=tenant_id, model=handle, actor=actor)
     return row
@@ -175,7 +176,7 @@ def _handle(provider: Provider, model: str) -> str:
     return str(Handle.parse_input(f"{provider}/{name}")) if name else ""
 
 
-def _suggested_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
+def _suggest_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
     """Return the handle of the provider's small model if it is listed, or of the only listed model; else empty."""
     known = default_handle(own)
     if known.removeprefix(f"{provider}/") in listed:
@@ -198,7 +199,7 @@ def _one_trial(tenant_id: UUID) -> Iterator[None]:
 
 
 def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) -> tuple[str, ...]:
-    """Return the models that a provider lists; where it lists none, ask the model for one token.
+    """Return the models that a provider lists; where it cannot list any, ask the model for a few tokens.
 
     Raises Invalid with what the provider answered.
     """
@@ -216,7 +217,7 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
                 client=client,
                 advice=_ADVICE,
             )
-            model.complete(_ONE_TOKEN, deadline_s=TRIAL_DEADLINE_S)
+            model.complete(_SHORT_REQUEST, deadline_s=TRIAL_DEADLINE_S)
     except ModelError as error:
         hint = f"; {_PRIVATE_ADVICE}" if "not permitted" in str(error) else ""
         raise Invalid(f"{error}{hint}") from error
@@ -230,7 +231,7 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
 #: What to check after an error.
 _ADVICE = "the key and the address"
 _PRIVATE_ADVICE = "ARBOR_MODEL_ALLOW_PRIVATE=true permits addresses of the installation's own network"
-_ONE_TOKEN = ModelRequest(
+_SHORT_REQUEST = ModelRequest(
     purpose=CallPurpose.CHAT,
     system="",
     messages=(PromptMessage(role="user", content="Say yes."),),

@@ -108,11 +108,9 @@ def _read_value(section: SeedSection, column: str) -> str:
 
 def _new_value(section: SeedSection, column: str) -> str:
     """Return the value that a column of an existing row gets: its vector stays if its text does and the seed has no vector."""
-    texts = {"embedding": "content", "embedding_model": "content"}
-    text = texts.get(column)
-    if text is None or not section.vectors:
+    if column not in ("embedding", "embedding_model") or not section.vectors:
         return f'EXCLUDED."{column}"'
-    text = text if any(field.column == text for field in section.columns) else "summary"
+    text = "content" if any(field.column == "content" for field in section.columns) else "summary"
     return (
         f'CASE WHEN EXCLUDED.embedding IS NULL AND t."{text}" = EXCLUDED."{text}"'
         f' THEN t."{column}" ELSE EXCLUDED."{column}" END'
