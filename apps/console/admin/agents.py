@@ -25,7 +25,7 @@ from apps.tenants.scope import APP
 from arbor.errors import IdentityRefused, Invalid, NotFound
 
 #: The most agents that one act changes; the command line changes more.
-SELECTED_AT_MOST = 200
+MAX_SELECTED = 200
 
 
 def _act_of(verb: str, label: str) -> Any:
@@ -171,9 +171,9 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
 
     def act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
         """Perform an act on the selected agents, each in a savepoint of its own; a refusal does not stop the acts on the others."""
-        agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
-        if len(agents) > SELECTED_AT_MOST:
-            messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")
+        agents = list(queryset.order_by("id")[: MAX_SELECTED + 1])
+        if len(agents) > MAX_SELECTED:
+            messages.error(request, f"Nothing was done: choose at most {MAX_SELECTED} agents at a time.")
             return
         done = 0
         for agent in agents:

@@ -29,7 +29,7 @@ from arbor.models.handles import is_reflex
 from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
-#: The most latest rows that figures are computed from, because 100,000 agents write too many rows in a day.
+#: Figures are computed from the latest rows, this number at most: 100,000 agents write too many rows in a day.
 SAMPLE = 20_000
 RECENT_HEARTBEATS = 12
 #: Agents whose last heartbeats are drawn, and heartbeats drawn of each.

@@ -97,7 +97,7 @@ class LedgerPage:
     low: Sequence[DailyUsage]
 
     @property
-    def exported(self) -> str:
+    def export_address(self) -> str:
         """Return the beginning of the address of an export with the same choice."""
         choice = {"agent": str(self.agent.id) if self.agent else "", "days": self.days, "by": self.by}
         return f"?{urlencode(choice)}&"

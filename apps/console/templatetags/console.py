@@ -35,7 +35,7 @@ def exact(moment: datetime) -> SafeString:
 
 @register.filter
 def due(moment: datetime) -> SafeString:
-    """Write a relative time in the future."""
+    """Write a relative time in the future; a time that has passed is marked as due."""
     return cells.due(moment)
 
 
