@@ -72,14 +72,14 @@ def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
     table = section.model._meta.db_table
     names = ", ".join(f'"{column}"' for column in columns)
     typed = ", ".join(f'"{column}" {_type(section, column)}' for column in columns)
-    own = "tenant_id" if section.of else "tenant_id, agent_id"
+    own = "tenant_id" if section.parent else "tenant_id, agent_id"
     values = ", ".join(_read_value(section, column) for column in columns)
-    owner = "%(tenant)s" if section.of else "%(tenant)s, %(agent)s::uuid"
+    owner = "%(tenant)s" if section.parent else "%(tenant)s, %(agent)s::uuid"
     keys = ", ".join(["tenant_id", *(section.key or ("agent_id",))])
     changes = ", ".join(
         f'"{column}" = {_new_value(section, column)}' for column in columns if column not in section.key
     )
-    owned = "" if section.of else " WHERE t.agent_id = %(agent)s::uuid"
+    owned = "" if section.parent else " WHERE t.agent_id = %(agent)s::uuid"
     conflict = "DO NOTHING" if section.appended or not changes else f"DO UPDATE SET {changes}{owned}"
     return (
         f"INSERT INTO {table} AS t ({own}, {names}) SELECT {owner}, {values}"  # noqa: S608
@@ -119,18 +119,18 @@ def _new_value(section: SeedSection, column: str) -> str:
 
 def _table(section: SeedSection) -> str:
     table = f"{section.model._meta.db_table} t"
-    if not section.of:
+    if not section.parent:
         return table
-    parent: WithinTenant = section.model._meta.get_field(section.of)  # type: ignore[assignment]
-    target: type[models.Model] = parent.remote_field.model
+    reference: WithinTenant = section.model._meta.get_field(section.parent)  # type: ignore[assignment]
+    target: type[models.Model] = reference.remote_field.model
     return (
         f"{table} JOIN {target._meta.db_table} p ON p.tenant_id = t.tenant_id"
-        f" AND p.{target._meta.pk.column} = t.{parent.column}"
+        f" AND p.{target._meta.pk.column} = t.{reference.column}"
     )
 
 
 def _of_agent(section: SeedSection) -> str:
-    owner = "p" if section.of else "t"
+    owner = "p" if section.parent else "t"
     return f"t.tenant_id = %(tenant)s AND {owner}.tenant_id = %(tenant)s AND {owner}.agent_id = %(agent)s"
 
 

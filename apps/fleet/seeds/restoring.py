@@ -159,7 +159,7 @@ def known_ids(
         label = section.model._meta.label
         if section.group in groups:
             known[label] = seed.ids.get(section.name, set())
-        elif not section.of:
+        elif not section.parent:
             rows = section.model._default_manager.filter(Q(agent_id=agent_id))
             known[label] = {row_id.bytes for row_id in rows.values_list("pk", flat=True)}
     return known
