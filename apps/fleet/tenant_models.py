@@ -49,23 +49,29 @@ def connect_provider(
 ) -> ProviderKey:
     """Try a tenant's key of a provider by a request, store it sealed, and make `model` the tenant's default, if given.
 
-    `model` is the name of a model of the provider; a tenant without a default gets a small one. No transaction may be open, because a provider is asked.
+    `model` is the name of a model of the provider; a tenant without a default gets a small one, if the skills of its agents fit that. No
+    transaction may be open, because a provider is asked.
 
-    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial, or, once
-    the key is stored, for a model that the skills of an agent do not fit.
+    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial, and for a
+    model that the skills of an agent do not fit.
     """
     access = ProviderAccess.of(provider, key=key, base_url=base_url)
     handle = _handle(access.provider, model)
     own = tenant_credentials(access.provider, key=access.key, base_url=access.base_url)
     with _one_trial(tenant_id):
         listed = _try(access.provider, own, base_url=access.base_url, handle=handle)
+    if handle:
+        # Before the key is stored: nothing is changed for a model that is refused.
+        _require_fitting_skills(tenant_id, handle)
     with tenant_transaction(tenant_id):
         row = store_provider_key(access=access, listed=listed, actor=actor)
         has_default = bool(Tenant.objects.get(id=tenant_id).default_model)
-    if not handle and not has_default:
-        handle = _suggest_handle(own, access.provider, listed)
     if handle:
         set_default_model(tenant_id=tenant_id, model=handle, actor=actor)
+    elif not has_default and (suggested := _suggest_handle(own, access.provider, listed)):
+        # Nobody asked for this model: where the skills of an agent do not fit it, the tenant stays without a default.
+        with suppress(LimitReached):
+            set_default_model(tenant_id=tenant_id, model=suggested, actor=actor)
     return row
 
 
@@ -135,6 +141,15 @@ def _write_default(tenant_id: UUID, handle: str, actor: str, *, must_fit: bool) 
     if before != handle:
         _use_latest_skills(tenant_id, actor)
     return tenant
+
+
+def _require_fitting_skills(tenant_id: UUID, handle: str) -> None:
+    """Raise LimitReached where the skills of an agent do not fit a new default model."""
+    tenant = Tenant.objects.using(OPS).get(id=tenant_id)
+    if tenant.default_model != handle:
+        tenant.default_model = handle
+        if fault := _find_skill_fault(tenant):
+            raise LimitReached(fault)
 
 
 def _find_skill_fault(tenant: Tenant) -> str:
