@@ -15,7 +15,7 @@ from arbor.authority.constraints import LONGEST_PERIOD_S
 
 #: Uses that one step deletes.
 _STEP = 2_000
-# A grant in force with a limit of uses needs all of its uses, a grant with a rate those of the longest period.
+# A grant in force that limits its uses needs all of its uses; a grant that limits its rate needs the uses of the longest period.
 _WAITING = """
 SELECT t.id AS agent_id WHERE EXISTS (
     SELECT FROM authority_capabilityuse u JOIN authority_capabilitygrant g

@@ -120,11 +120,7 @@ def sweep_history(clock: Clock | None = None) -> JobRunResult:
     _delete_platform_events(now)
     _delete_expired_rows(now)
     results.append(sweep_saved_seeds())
-    return JobRunResult(
-        steps=sum(result.steps for result in results),
-        done=sum(result.done for result in results),
-        failed=sum(result.failed for result in results),
-    )
+    return sum(results, start=JobRunResult())
 
 
 def _before(record: Record, now: datetime) -> datetime | None:

@@ -142,7 +142,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
         previous = agent.status
         agent.status = transition(AgentStatus(previous), verb)
         agent.save(update_fields=["status"])
-        # A message wakes an agent whose identity is suspended, but it has no heartbeats before it is reinstated.
+        # A message wakes an agent whose identity is suspended, but the agent has no heartbeats before the identity is reinstated.
         if agent.status == AgentStatus.ACTIVE and not identity.refusal:
             switch_on(agent_id=agent_id, now=datetime.now(UTC))
         else:

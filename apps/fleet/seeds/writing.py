@@ -44,7 +44,7 @@ class RowWriter:
     """Writes the rows of some groups of a seed into one agent; the caller has locked agent and mind."""
 
     agent_id: UUID
-    #: The embedding model of the agent's mind, and whether the vectors of the seed were made by it.
+    #: The embedding model of the agent's mind, and whether the vectors of the seed are of this model.
     model: EmbeddingModel
     carries_vectors: bool
     groups: frozenset[SeedGroup]
