@@ -213,7 +213,7 @@ def _spent(now: datetime) -> dict[str, Any]:
 
 
 def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
-    """Return the last heartbeats of the most recently active agents, filled up with others. Two queries."""
+    """Return the last heartbeats of the most recently active agents, filled up with others. Three queries at most."""
     agent_ids = list(dict.fromkeys(heartbeat.agent_id for heartbeat in recent))[:STRIPS]
     agents = Agent.objects.select_related("state", "schedule", "policy", "tenant").only(
         "tenant__energy",
