@@ -110,7 +110,7 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool 
 
     A seed of the agent is saved first, for 30 days, unless `saves_seed` is false.
 
-    Raises NotFound, and Invalid unless `confirm` is the agent's name.
+    Raises NotFound, Invalid unless `confirm` is the agent's name, and IdentityRefused for an agent without a key to sign the seed.
     """
     agent = lock_whole_agent(agent_id)
     if confirm != agent.name:
