@@ -75,7 +75,7 @@ def fork_agent(
 ) -> SeedReport:
     """Create a copy of an agent with its memories, goals and self, and an identity of its own.
 
-    Raises NotFound, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is suspended.
+    Raises NotFound, IdentityRefused, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is suspended.
     """
     with temporary_file() as file:
         options = CaptureOptions(reason="fork", with_vectors=with_vectors)
