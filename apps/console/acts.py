@@ -143,7 +143,11 @@ def right_for(verb: str) -> Right:
 
 
 def carry_out(*, verb: str, agent_id: UUID, actor: str, reason: str = "") -> Act:
-    """Carry out an act. Raises NotFound for an unknown act or agent, TransitionIllegal where the status forbids the act."""
+    """Carry out an act.
+
+    Raises NotFound for an unknown act or agent, TransitionIllegal where the status forbids the act, and IdentityRefused where the
+    agent's identity does.
+    """
     act = ACTS.get(verb)
     if act is None:
         raise NotFound(f"the act must be one of {', '.join(ACTS)}, got {verb!r}")

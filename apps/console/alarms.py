@@ -79,7 +79,7 @@ def _alarms_of_agents(fleet: FleetPage) -> Iterator[Alarm]:
         halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
         yield Alarm(
             look="bad" if fleet.halted else "warn",
-            title=f"The day's budget of {fleet.low_budget} runs low",
+            title=f"The day's budget of {fleet.low_budget} agent{'s' if fleet.low_budget != 1 else ''} runs low",
             text=f"They do less{halted}. Their pages show what they have used.",
             commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
         )

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from arbor.heartbeat.budgets import BudgetKind
 
-#: The tone of a status: good, busy, warning, bad, or calm for all others.
+#: The tone of a status: good, busy, warn, bad, or calm, which all others have.
 TONES: dict[str, str] = {
     # agents
     "active": "good",

@@ -1,4 +1,4 @@
-"""Export the rows of a list as CSV or JSON: filtered as the list is, in chunks, without secrets."""
+"""Export the rows of a list as CSV or JSON: filtered as the list is, in chunks, with secrets masked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ExportColumn:
 
 
 def export_columns(rows: QuerySet[Any], *, shown: Mapping[str, Callable[[Any], Any]]) -> list[ExportColumn]:
-    """Return the columns of an export: the fields that the list reads, without vectors and secrets.
+    """Return the columns of an export: the fields that the list reads, without bytes and vectors; secrets are masked.
 
     `shown` gives the values of fields that pages show in another form, such as addresses without their secret part.
     """

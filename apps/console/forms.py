@@ -25,7 +25,7 @@ from apps.fleet.creation import LONGEST_INTERVAL, create_agent
 from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.tenants.scope import APP
 from arbor.contacts.values import Audience, ChannelKind
-from arbor.errors import AlreadyExists, ArborError, Invalid
+from arbor.errors import AlreadyExists, ArborError, IdentityRefused, Invalid
 from arbor.ids import read_id
 
 
@@ -118,8 +118,8 @@ class DestroyAgentForm(ServiceForm):
     )
 
     def destroy(self, *, agent: Agent, actor: str) -> dict[str, int] | None:
-        """Destroy the agent; None, with the reason in the form's errors, if the name is wrong."""
-        with self.refusals(Invalid):
+        """Destroy the agent; None, with the reason in the form's errors, if the service refuses."""
+        with self.refusals(Invalid, IdentityRefused):
             return destroy_agent(
                 agent_id=agent.id,
                 confirm=self.cleaned_data["confirm"],

@@ -39,8 +39,8 @@ from apps.console.operator.documents import act_on_document, download_document
 from apps.console.operator.first_steps import create_tenant, show_first_steps
 from apps.console.operator.graph import explore_graph
 from apps.console.operator.hooks import act_on_delivery, act_on_hook, edit_hook, rotate_hook, rotate_webhook
-from apps.console.operator.knowledge import act_on_memory, show_quotas
 from apps.console.operator.ledger import show_ledger
+from apps.console.operator.memory_quotas import act_on_memory, show_quotas
 from apps.console.operator.models import act_on_models, show_models
 from apps.console.operator.operations import act_on_operations, show_operations
 from apps.console.operator.proposals import decide_posted

@@ -147,7 +147,7 @@ def _bounded(attempt: str) -> str:
 
 
 #: The duration of a visit.
-VISIT_LASTS = timedelta(hours=1)
+VISIT_DURATION = timedelta(hours=1)
 REASON_LENGTH = 300
 
 
@@ -168,11 +168,11 @@ def begin_visit(*, session: SessionBase, tenant_id: UUID, actor: str, reason: st
         tenant_id=tenant.id,
         actor=actor,
         message=f"looks into {tenant.slug}: {reason}",
-        detail={"tenant": tenant.slug, "minutes": int(VISIT_LASTS.total_seconds() // 60)},
+        detail={"tenant": tenant.slug, "minutes": int(VISIT_DURATION.total_seconds() // 60)},
     )
     session[VISIT_KEY] = {
         "tenant": str(tenant.id),
-        "until": (timezone.now() + VISIT_LASTS).isoformat(),
+        "until": (timezone.now() + VISIT_DURATION).isoformat(),
     }
     return tenant
 

@@ -26,7 +26,7 @@ def latest_rows(rows: QuerySet[Any], *, order: str, most: int, **among: Any) -> 
 
 
 class BoundedList(ChangeList):  # type: ignore[misc]
-    """A list without "show all", titled by the plural of its model."""
+    """A list whose filters look through a limited number of rows; without "show all", titled by the plural of its model."""
 
     #: Unfold's templates look this up several times on each page, which is slow for a name that is missing.
     is_dataset = False

@@ -48,9 +48,9 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
     `limits` are daily_beats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
     """
     check_daily_limits(limits)
-    tenant = tenant_by_slug(slug)
-    before = {name: getattr(tenant, name) for name in limits}
     with transaction.atomic(using=OPS):
+        tenant = _lock_tenant(slug)
+        before = {name: getattr(tenant, name) for name in limits}
         for name, limit in limits.items():
             setattr(tenant, name, limit)
         tenant.save(using=OPS, update_fields=sorted(limits))
@@ -71,11 +71,11 @@ def set_tenant_energy(*, slug: str, changes: Mapping[str, Any], actor: str) -> T
 
     Raises NotFound, Invalid.
     """
-    tenant = tenant_by_slug(slug)
-    before = EnergyPolicy.model_validate(tenant.energy)
-    after = before.changed(changes)
-    check_terms(terms_of(after), default_costs=DEFAULT_COSTS)
     with transaction.atomic(using=OPS):
+        tenant = _lock_tenant(slug)
+        before = EnergyPolicy.model_validate(tenant.energy)
+        after = before.changed(changes)
+        check_terms(terms_of(after), default_costs=DEFAULT_COSTS)
         tenant.energy = after.to_json()
         tenant.save(using=OPS, update_fields=["energy"])
         record_platform(
@@ -86,6 +86,12 @@ def set_tenant_energy(*, slug: str, changes: Mapping[str, Any], actor: str) -> T
             change=change_of(before.to_json(), tenant.energy),
         )
     return tenant
+
+
+def _lock_tenant(slug: str) -> Tenant:
+    """Lock a tenant's row against other changes, not against rows that refer to the tenant. Raises NotFound."""
+    tenant_id = tenant_by_slug(slug).id
+    return Tenant.objects.using(OPS).select_for_update(no_key=True).get(id=tenant_id)
 
 
 def _set_status(slug: str, status: TenantStatus, message: str, actor: str) -> Tenant:

@@ -187,7 +187,7 @@ def read_heads(lines: Sequence[str]) -> dict[str, dict[int, str]]:
 
 
 def _new_heads() -> Iterator[tuple[AuditChain, Seal]]:
-    since = _last_success()
+    since = _export_start()
     with connections[OPS].cursor() as cursor:
         cursor.execute(_SEALED_SINCE, [since])
         tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
@@ -199,8 +199,8 @@ def _new_heads() -> Iterator[tuple[AuditChain, Seal]]:
             yield chain, head
 
 
-def _last_success() -> datetime:
-    """Return when the job last succeeded; what was sealed in that run may be exported twice."""
+def _export_start() -> datetime:
+    """Return the time since which seals are exported: the job's last success, less the duration of its latest run, to miss none."""
     run = JobRun.objects.using(OPS).filter(name=Task.SEAL_AUDIT.value, succeeded_at__isnull=False).first()
     if run is None or run.succeeded_at is None:
         return datetime.min.replace(tzinfo=UTC)

@@ -49,8 +49,8 @@ WHERE EXISTS (
 def seal_audit(clock: Clock | None = None, sinks: Sequence[HeadSink] | None = None) -> JobRunResult:
     """Seal what was committed in all tenants and for the installation, then export the new heads.
 
-    Raises ConfigurationInvalid without a master key, SealBroken under another one, and DeliveryFailed where a sink refuses: the next run
-    then exports these heads again.
+    Raises ConfigurationInvalid without a master key, SealBroken under another one, and DeliveryFailed or ConfigurationInvalid where a
+    sink refuses: the next run then exports these heads again.
     """
     clock = clock or SystemClock()
     signer = ensure_system_authority()

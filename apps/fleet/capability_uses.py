@@ -15,7 +15,7 @@ from arbor.authority.constraints import MAX_PERIOD_S
 
 #: Uses that one step deletes.
 _STEP = 2_000
-# A grant in force with a limit of uses needs all of its uses, a grant with a rate those of the longest period.
+# A grant in force that limits its uses needs all of its uses; a grant that limits its rate needs the uses of the longest period.
 _WAITING = """
 SELECT t.id AS agent_id WHERE EXISTS (
     SELECT FROM authority_capabilityuse u JOIN authority_capabilitygrant g
@@ -27,7 +27,7 @@ _UNCOUNTED = Q(capability__revoked_at__isnull=False) | ~Q(capability__constraint
 
 
 def delete_uncounted_uses(*, now: datetime, max_duration: timedelta) -> JobRunResult:
-    """Delete the uses that are older than the longest rate, of grants that are revoked or limit only their rate."""
+    """Delete the uses, older than the longest period of a rate, of grants that are revoked or limit only their rate."""
     before = now - timedelta(seconds=MAX_PERIOD_S)
 
     def step(tenant_id: UUID, _: UUID) -> int:

@@ -1,4 +1,4 @@
-"""Find agents whose status, schedule, tenant or identity disagree."""
+"""Find agents whose status, schedule and identity disagree."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from apps.tenants.scope import OPS
 class DisagreementKind(StrEnum):
     """A kind of disagreement between the rows of an agent."""
 
-    #: The status is active, but the schedule is off or missing: the agent has no heartbeats.
+    #: The status is active and the identity not suspended, but the schedule is off or missing: the agent has no heartbeats.
     NO_HEARTBEATS = "no_heartbeats"
-    #: The schedule is on, but the status is not active: its heartbeats are skipped.
+    #: The schedule is on, but the status is not active, or the identity is suspended or revoked: the heartbeats are skipped.
     NEEDLESS_HEARTBEATS = "needless_heartbeats"
     #: The System Authority has not endorsed the agent: it neither acts nor gets messages of other agents.
     NOT_ENDORSED = "not_endorsed"

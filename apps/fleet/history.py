@@ -83,7 +83,7 @@ r.ended_at IS NOT NULL AND r.started_at < (
 )
 """  # noqa: S608 (no external input)
 
-#: The latest plan of an open goal is what its review shows.
+#: Plans of closed goals, and those before the latest plan of an open goal: the goal's review shows the latest one.
 _PLAN_ENDED = """
 (r.created_at < (
     SELECT max(latest.created_at) FROM goals_plan latest
@@ -118,13 +118,9 @@ def sweep_history(clock: Clock | None = None) -> JobRunResult:
     results = [_sweep_blocks(now), *(_sweep(record, now) for record in _SWEEPS)]
     results.append(delete_uncounted_uses(now=now, max_duration=_JOB_RUN_DURATION))
     _delete_platform_events(now)
-    _delete_sessions_and_jobs(now)
+    _delete_expired_rows(now)
     results.append(sweep_saved_seeds())
-    return JobRunResult(
-        steps=sum(result.steps for result in results),
-        done=sum(result.done for result in results),
-        failed=sum(result.failed for result in results),
-    )
+    return sum(results, start=JobRunResult())
 
 
 def _before(record: Record, now: datetime) -> datetime | None:
@@ -322,8 +318,8 @@ def _deletion_record(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any
     }
 
 
-def _delete_sessions_and_jobs(now: datetime) -> None:
-    """Delete expired sessions of signed-in people, and the last runs of jobs that no longer exist."""
+def _delete_expired_rows(now: datetime) -> None:
+    """Delete expired sessions of signed-in people, expired requests of programs, and the last runs of jobs that no longer exist."""
     # By the public ids: this role may not read the session keys, which sign people in.
     sessions = ConsoleSession.objects.using(OPS)
     expired = sessions.filter(expire_date__lt=now).values_list("public_id", flat=True)

@@ -47,7 +47,7 @@ def reinstate_identity(*, agent_id: UUID, actor: str) -> Endorsement:
 def endorse_all_agents(*, actor: str) -> EndorsedAgents:
     """Endorse all agents of the installation that are not endorsed, such as those from before endorsements. Idempotent.
 
-    Raises ConfigurationInvalid without a master key, and SealBroken where the System Authority's key is another's.
+    Raises ConfigurationInvalid without a master key, and SealBroken where another master key has sealed the System Authority's key.
     """
     ensure_system_authority()
     endorsed = 0

@@ -34,6 +34,7 @@ ROLE_PASSWORDS = "role passwords"
 #: Errors in a report at most.
 _ERRORS_SHOWN = 20
 
+#: Reports the number of rows read so far, and of all rows.
 type Progress = Callable[[int, int | None], None]
 
 
@@ -169,7 +170,7 @@ def _renew_rows(
     for rows in _batches(column, open_transaction, batch, lock=True):
         renewed = [row for row in rows if _is_outdated(column, row, keys)]
         for row in renewed:
-            setattr(row, column.field, column.renewed(row, keys))
+            setattr(row, column.field, column.renew(row, keys))
         if renewed:
             manager: models.Manager[Any] = type(renewed[0])._default_manager
             manager.bulk_update(renewed, [column.field])

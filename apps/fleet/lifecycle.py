@@ -110,7 +110,7 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str, saves_seed: bool 
 
     A seed of the agent is saved first, for 30 days, unless `saves_seed` is false.
 
-    Raises NotFound, and Invalid unless `confirm` is the agent's name.
+    Raises NotFound, Invalid unless `confirm` is the agent's name, and IdentityRefused for an agent without a key to sign the seed.
     """
     agent = lock_whole_agent(agent_id)
     if confirm != agent.name:
@@ -142,7 +142,7 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
         previous = agent.status
         agent.status = transition(AgentStatus(previous), verb)
         agent.save(update_fields=["status"])
-        # A message wakes an agent whose identity is suspended, but it has no heartbeats before it is reinstated.
+        # A message wakes an agent whose identity is suspended, but the agent has no heartbeats before the identity is reinstated.
         if agent.status == AgentStatus.ACTIVE and not identity.refusal:
             switch_on(agent_id=agent_id, now=datetime.now(UTC))
         else:
@@ -171,7 +171,7 @@ def _reseed(agent: Agent) -> tuple[UUID, ...]:
 
 
 def lock_whole_agent(agent_id: UUID) -> Agent:
-    """Lock an agent with all of its rows that others change, in the order of all writers. Raises NotFound."""
+    """Lock an agent with all of its rows that others change, in the order in which all writers lock them. Raises NotFound."""
     _lock_ahead(agent_id)
     agent = lock_agent(agent_id)
     # Whoever has one of these locks may still need the agent's row.

@@ -32,7 +32,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
         earlier = list(
             Agent.objects.filter(status=AgentStatus.PAUSED)
             .order_by("id")
-            .values_list("id", flat=True)[: MAX_REMEMBERED + 1]
+            .values_list("id", flat=True)[:MAX_REMEMBERED]
         )
         paused = Agent.objects.filter(status=AgentStatus.ACTIVE).update(status=AgentStatus.PAUSED)
         HeartbeatSchedule.objects.filter(agent__status=AgentStatus.PAUSED, state=ScheduleState.IDLE).update(
@@ -45,7 +45,7 @@ def pause_all_agents(*, actor: str, reason: str = "") -> int:
             detail={
                 "act": _PAUSE,
                 "agents": paused,
-                "paused_before": [str(agent_id) for agent_id in earlier[:MAX_REMEMBERED]],
+                "paused_before": [str(agent_id) for agent_id in earlier],
             },
         )
     return paused

@@ -46,7 +46,7 @@ class SealedColumn:
     #: Returns the id of the key that sealed a row. Raises SealBroken where none of the open keys has.
     key_of: Callable[[Any, MasterKeys], str]
     #: Returns the value of a row, sealed under the current key.
-    renewed: Callable[[Any, MasterKeys], Any]
+    renew: Callable[[Any, MasterKeys], Any]
     #: Opens the transactions that together reach all rows.
     transactions: Callable[[], Iterator[OpenTransaction]]
 
@@ -182,12 +182,12 @@ def _renew_session(row: ConsoleSession, _keys: MasterKeys) -> str:
     return sign_session(session)
 
 
-def _sealed(
+def _sealed_column(
     kind: str,
     rows: Callable[[], models.QuerySet[Any]],
     field: str,
-    opened: Callable[[Any, MasterKeys], OpenedSecret],
-    renewed: Callable[[Any, MasterKeys], Any],
+    open_secret: Callable[[Any, MasterKeys], OpenedSecret],
+    renew: Callable[[Any, MasterKeys], Any],
 ) -> SealedColumn:
     """Return a column of tenants' rows whose values are sealed records."""
     return SealedColumn(
@@ -195,15 +195,17 @@ def _sealed(
         rows=rows,
         field=field,
         order="id",
-        key_of=lambda row, keys: opened(row, keys).key_id,
-        renewed=renewed,
+        key_of=lambda row, keys: open_secret(row, keys).key_id,
+        renew=renew,
         transactions=_of_tenants,
     )
 
 
-AGENT_KEYS = _sealed("agent keys", _agent_keys, "sealed_private_key", _open_agent_key, _renew_agent_key)
+AGENT_KEYS = _sealed_column(
+    "agent keys", _agent_keys, "sealed_private_key", _open_agent_key, _renew_agent_key
+)
 AUTHORITY_KEYS = replace(
-    _sealed(
+    _sealed_column(
         "keys of the System Authority",
         _authority_keys,
         "sealed_private_key",
@@ -213,15 +215,15 @@ AUTHORITY_KEYS = replace(
     order="number",
     transactions=_of_installation,
 )
-WEBHOOK_SECRETS = _sealed(
+WEBHOOK_SECRETS = _sealed_column(
     "webhook secrets", _webhook_channels, "sealed_secret", _open_webhook_secret, _renew_webhook_secret
 )
 SIGNAL_WEBHOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="signal webhook secrets", rows=_signal_webhooks)
 HOOK_SECRETS = replace(WEBHOOK_SECRETS, kind="hook secrets", rows=_hooks)
-TOOL_SERVER_SECRETS = _sealed(
+TOOL_SERVER_SECRETS = _sealed_column(
     "tool server secrets", _tool_servers, "sealed_secret", _open_server_secret, _renew_server_secret
 )
-PROVIDER_KEYS = _sealed(
+PROVIDER_KEYS = _sealed_column(
     "provider keys", _provider_keys, "sealed_key", _open_provider_key, _renew_provider_key
 )
 #: Only where `SECRET_KEY` is derived from the master key.
@@ -231,6 +233,6 @@ SESSIONS = SealedColumn(
     field="session_data",
     order="session_key",
     key_of=_key_of_session,
-    renewed=_renew_session,
+    renew=_renew_session,
     transactions=_of_sessions,
 )

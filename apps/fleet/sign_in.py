@@ -1,6 +1,6 @@
 """Slow down guessing of passwords, and audit who signs in (decision 0018).
 
-Failures of the last fifteen minutes are counted by account and address together, by address, and by account.
+Failures within `ARBOR_SIGN_IN_WINDOW_S` are counted by account and address together, by address, and by account.
 """
 
 from __future__ import annotations

@@ -49,22 +49,29 @@ def connect_provider(
 ) -> ProviderKey:
     """Try a tenant's key of a provider by a request, store it sealed, and make `model` the tenant's default, if given.
 
-    `model` is the name of a model of the provider; a tenant without a default gets a small one. No transaction may be open, because a provider is asked.
+    `model` is the name of a model of the provider; a tenant without a default gets a small one, if the skills of its agents fit that. No
+    transaction may be open, because a provider is asked.
 
-    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial.
+    Raises Invalid for what was entered, and with the provider's error if the trial fails; LimitReached during another trial, and for a
+    model that the skills of an agent do not fit.
     """
     access = ProviderAccess.of(provider, key=key, base_url=base_url)
     handle = _handle(access.provider, model)
     own = tenant_credentials(access.provider, key=access.key, base_url=access.base_url)
     with _one_trial(tenant_id):
         listed = _try(access.provider, own, base_url=access.base_url, handle=handle)
+    if handle:
+        # Before the key is stored: nothing is changed for a model that is refused.
+        _require_fitting_skills(tenant_id, handle)
     with tenant_transaction(tenant_id):
         row = store_provider_key(access=access, listed=listed, actor=actor)
         has_default = bool(Tenant.objects.get(id=tenant_id).default_model)
-    if not handle and not has_default:
-        handle = _suggested_handle(own, access.provider, listed)
     if handle:
         set_default_model(tenant_id=tenant_id, model=handle, actor=actor)
+    elif not has_default and (suggested := _suggest_handle(own, access.provider, listed)):
+        # Nobody asked for this model: where the skills of an agent do not fit it, the tenant stays without a default.
+        with suppress(LimitReached):
+            set_default_model(tenant_id=tenant_id, model=suggested, actor=actor)
     return row
 
 
@@ -136,6 +143,15 @@ def _write_default(tenant_id: UUID, handle: str, actor: str, *, must_fit: bool) 
     return tenant
 
 
+def _require_fitting_skills(tenant_id: UUID, handle: str) -> None:
+    """Raise LimitReached where the skills of an agent do not fit a new default model."""
+    tenant = Tenant.objects.using(OPS).get(id=tenant_id)
+    if tenant.default_model != handle:
+        tenant.default_model = handle
+        if fault := _find_skill_fault(tenant):
+            raise LimitReached(fault)
+
+
 def _find_skill_fault(tenant: Tenant) -> str:
     """Return why the skills of agents without a model of their own do not fit the tenant's changed default; empty if they fit."""
     faults = []
@@ -175,7 +191,7 @@ def _handle(provider: Provider, model: str) -> str:
     return str(Handle.parse_input(f"{provider}/{name}")) if name else ""
 
 
-def _suggested_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
+def _suggest_handle(own: Credentials, provider: Provider, listed: tuple[str, ...]) -> str:
     """Return the handle of the provider's small model if it is listed, or of the only listed model; else empty."""
     known = default_handle(own)
     if known.removeprefix(f"{provider}/") in listed:
@@ -198,7 +214,7 @@ def _one_trial(tenant_id: UUID) -> Iterator[None]:
 
 
 def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) -> tuple[str, ...]:
-    """Return the models that a provider lists; where it lists none, ask the model for one token.
+    """Return the models that a provider lists; where it cannot list any, ask the model for a few tokens.
 
     Raises Invalid with what the provider answered.
     """
@@ -216,7 +232,7 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
                 client=client,
                 advice=_ADVICE,
             )
-            model.complete(_ONE_TOKEN, deadline_s=TRIAL_DEADLINE_S)
+            model.complete(_SHORT_REQUEST, deadline_s=TRIAL_DEADLINE_S)
     except ModelError as error:
         hint = f"; {_PRIVATE_ADVICE}" if "not permitted" in str(error) else ""
         raise Invalid(f"{error}{hint}") from error
@@ -230,7 +246,7 @@ def _try(provider: Provider, own: Credentials, *, base_url: str, handle: str) ->
 #: What to check after an error.
 _ADVICE = "the key and the address"
 _PRIVATE_ADVICE = "ARBOR_MODEL_ALLOW_PRIVATE=true permits addresses of the installation's own network"
-_ONE_TOKEN = ModelRequest(
+_SHORT_REQUEST = ModelRequest(
     purpose=CallPurpose.CHAT,
     system="",
     messages=(PromptMessage(role="user", content="Say yes."),),

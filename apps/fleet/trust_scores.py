@@ -66,7 +66,7 @@ def score_agents() -> JobRunResult:
 def _step(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         score_agent(agent_id=agent_id, now=datetime.now(UTC))
-    # One step for each agent: scored now, it waits no longer.
+    # One step scores an agent: 0 ends its steps.
     return 0
 
 

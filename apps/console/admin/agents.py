@@ -22,10 +22,10 @@ from apps.console.listing import AddPageAdmin, PageAdmin, filters, is_list
 from apps.console.pages.agent import read_agent, read_agent_overview
 from apps.console.views import console_page
 from apps.tenants.scope import APP
-from arbor.errors import Invalid
+from arbor.errors import IdentityRefused, Invalid, NotFound
 
 #: The most agents that one act changes; the command line changes more.
-SELECTED_AT_MOST = 200
+MAX_SELECTED = 200
 
 
 def _act_of(verb: str, label: str) -> Any:
@@ -170,10 +170,10 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
     stop_selected = _act_of("stop", "Stop")
 
     def act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
-        """Perform an act on the selected agents, each in a transaction of its own."""
-        agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
-        if len(agents) > SELECTED_AT_MOST:
-            messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")
+        """Perform an act on the selected agents, each in a savepoint of its own; a refusal does not stop the acts on the others."""
+        agents = list(queryset.order_by("id")[: MAX_SELECTED + 1])
+        if len(agents) > MAX_SELECTED:
+            messages.error(request, f"Nothing was done: choose at most {MAX_SELECTED} agents at a time.")
             return
         done = 0
         for agent in agents:
@@ -181,7 +181,7 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
                 with transaction.atomic(using=APP):
                     carry_out(verb=verb, agent_id=agent.id, actor=actor_of(request))
                 done += 1
-            except Invalid as refusal:
+            except (Invalid, IdentityRefused, NotFound) as refusal:
                 messages.warning(request, f"{agent.name}: {refusal}.")
         if done:
             messages.success(request, f"Done for {done} agent{'s' if done != 1 else ''}.")

@@ -193,7 +193,7 @@ class IntentAdmin(AgentRowsAdmin):
         "ticks_used",
         "tick_limit",
         "step",
-        "held_by",
+        "who_locked",
         "locked_at",
         "created_at",
         "ended_at",
@@ -204,7 +204,7 @@ class IntentAdmin(AgentRowsAdmin):
     beginning = columns.beginning("description", "step")
     goal_link = columns.goal()
     created = columns.moment("created_at", "created")
-    held_by = columns.heartbeat("locked_by", "locked by")
+    who_locked = columns.heartbeat("locked_by", "locked by")
 
 
 @admin.register(Plan)

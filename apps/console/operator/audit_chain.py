@@ -32,7 +32,7 @@ def show_chain(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def verify_seals(request: HttpRequest) -> HttpResponse:
-    """Verify the latest seals and the rows under them, for owners: it reads the log of the whole tenant.
+    """Verify the latest seals and the rows under them, for owners, because this reads the log of the whole tenant.
 
     The middleware opens no transaction for this view, which may read for long.
     """

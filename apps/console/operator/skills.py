@@ -1,4 +1,4 @@
-"""Pages of skills: the list, the editor, and the choice of an agent."""
+"""Pages of skills: the list, the editor, and the choice of skills for an agent."""
 
 from __future__ import annotations
 

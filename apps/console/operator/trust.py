@@ -81,7 +81,7 @@ def show_trust(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     return console_page(request, "console/trust.html", title=f"Trust in {agent.name}", page=page)
 
 
-def _preset(request: HttpRequest, agent_id: UUID) -> str:
+def _set_preset(request: HttpRequest, agent_id: UUID) -> str:
     preset = request.POST.get("preset", "")
     if preset not in TrustPreset:
         raise Invalid(f"a preset is one of {', '.join(TrustPreset)}, got {preset[:60]!r}")
@@ -89,7 +89,7 @@ def _preset(request: HttpRequest, agent_id: UUID) -> str:
     return f"The preset is {preset} now."
 
 
-def _rule(request: HttpRequest, agent_id: UUID) -> str:
+def _set_rule(request: HttpRequest, agent_id: UUID) -> str:
     mode = request.POST.get("mode", "")
     if mode not in TrustMode:
         raise Invalid(f"a mode is one of {', '.join(TrustMode)}, got {mode[:60]!r}")
@@ -100,13 +100,13 @@ def _rule(request: HttpRequest, agent_id: UUID) -> str:
     return f"{row.prefix} is set to {mode}{'' if rule_agent_id else ' for all agents'}."
 
 
-def _clear(request: HttpRequest, agent_id: UUID) -> str:
+def _clear_rule(request: HttpRequest, agent_id: UUID) -> str:
     prefix = _prefix(request)
     clear_mode(agent_id=_rule_agent_id(request, agent_id), prefix=prefix, actor=actor_of(request))
     return f"The rule for {prefix} is removed."
 
 
-def _tier(request: HttpRequest, agent_id: UUID) -> str:
+def _set_tier(request: HttpRequest, agent_id: UUID) -> str:
     tier, reason = request.POST.get("tier", ""), request.POST.get("reason", "")
     if tier not in TrustTier:
         raise Invalid(f"a tier is one of {', '.join(TrustTier)}, got {tier[:60]!r}")
@@ -116,7 +116,7 @@ def _tier(request: HttpRequest, agent_id: UUID) -> str:
 
 
 _ACTS: Mapping[str, RowAct] = MappingProxyType(
-    {"preset": _preset, "rule": _rule, "clear": _clear, "tier": _tier}
+    {"preset": _set_preset, "rule": _set_rule, "clear": _clear_rule, "tier": _set_tier}
 )
 
 

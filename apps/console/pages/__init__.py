@@ -1,1 +1,1 @@
-"""Read the data of pages that show one row with all that belongs to it."""
+"""Read the data of pages that are composed of many rows."""

@@ -1,4 +1,4 @@
-"""Read an agent's page by a fixed number of queries, without changes, access counts included."""
+"""Read an agent's page by a fixed number of queries; nothing changes, not even the counts of accesses."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class GoalColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branch:
+class GoalTreeRow:
     """A goal in the tree of goals, with its depth."""
 
     goal: Goal
@@ -139,7 +139,7 @@ class AgentPage(AgentOverview):
     #: The names of the actions that the agent has a grant of.
     actions: Sequence[str]
     columns: Sequence[GoalColumn]
-    tree: Sequence[Branch]
+    tree: Sequence[GoalTreeRow]
     intents: Sequence[Intent]
     percepts: Sequence[Percept]
     memories: Sequence[Memory]
@@ -282,17 +282,17 @@ def _goals(agent: Agent) -> list[Goal]:
     )
 
 
-def _tree(goals: Sequence[Goal]) -> list[Branch]:
+def _tree(goals: Sequence[Goal]) -> list[GoalTreeRow]:
     """Return the goals that have parts, and their parts, each part below its parent."""
     known = {goal.id: goal for goal in goals}
     parts: dict[Any, list[Goal]] = {}
     for goal in goals:
         if goal.parent_id in known:
             parts.setdefault(goal.parent_id, []).append(goal)
-    tree: list[Branch] = []
+    tree: list[GoalTreeRow] = []
 
     def grow(goal: Goal, depth: int) -> None:
-        tree.append(Branch(goal=goal, depth=depth))
+        tree.append(GoalTreeRow(goal=goal, depth=depth))
         for part in sorted(parts.get(goal.id, ()), key=lambda goal_part: goal_part.id):
             grow(part, depth + 1)
 

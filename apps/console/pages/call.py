@@ -43,10 +43,11 @@ class Call:
     messages: Sequence[tuple[str, str]]
     parsed: str
     repairs: Sequence[str]
-    unreadable: str
+    #: The reason why the reply cannot be parsed; empty for none.
+    reply_error: str
     seconds: float | None
-    #: Whether the call is a heartbeat's, whose reply is parsed for the page.
-    readable: bool
+    #: Whether the reply is parsed for the page, as that of a heartbeat's call is.
+    is_parsed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +87,16 @@ def _asked_by(row: ExternalCall) -> SafeString:
 
 def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     """Read the prompt and the reply of a call; the reply of a heartbeat's call is parsed as in the heartbeat."""
-    parsed, unreadable = "", ""
+    parsed, reply_error = "", ""
     repairs: Sequence[str] = ()
     # Replies to other calls have other formats.
-    readable = call.purpose == CallPurpose.THINK
-    if call.reply and readable:
+    is_parsed = call.purpose == CallPurpose.THINK
+    if call.reply and is_parsed:
         try:
             read = parse_reply(call.reply)
             parsed, repairs = pretty(read.reply.model_dump(mode="json", exclude_defaults=True)), read.repairs
         except ReplyInvalid as error:
-            unreadable = str(error)
+            reply_error = str(error)
     sections = _sections(sections_of(call.sections, call.request))
     request = call.request if isinstance(call.request, Mapping) else {}
     messages = [("system", text_of(request.get("system")))] if request.get("system") else []
@@ -111,8 +112,8 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
         messages=messages,
         parsed=parsed,
         repairs=repairs,
-        unreadable=unreadable,
-        readable=readable,
+        reply_error=reply_error,
+        is_parsed=is_parsed,
         seconds=(call.ended_at - call.requested_at).total_seconds() if call.ended_at else None,
     )
 

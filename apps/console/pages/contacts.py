@@ -89,7 +89,7 @@ def _has_model_worker() -> bool:
 
 
 #: Messages on one page of the inbox.
-LISTED = 40
+MESSAGES_SHOWN = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,8 @@ def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
     rows = inbox(unread=only_unread).select_related("agent")
     moment = _moment_of(before)
     if moment is not None:
-        rows = rows.filter(created_at__lt=moment)
+        # Messages of one heartbeat have the same time.
+        rows = rows.filter(created_at__lte=moment).exclude(created_at=moment, id__gte=before)
     listed = list(
         rows.only(
             "tenant_id",
@@ -141,13 +142,13 @@ def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
             "read_at",
             "agent__name",
             "agent__tenant_id",
-        )[: LISTED + 1]
+        )[: MESSAGES_SHOWN + 1]
     )
     return InboxPage(
-        messages=listed[:LISTED],
+        messages=listed[:MESSAGES_SHOWN],
         unread=count_unread(),
         only_unread=only_unread,
-        older=listed[LISTED - 1].id if len(listed) > LISTED else None,
+        older=listed[MESSAGES_SHOWN - 1].id if len(listed) > MESSAGES_SHOWN else None,
     )
 
 

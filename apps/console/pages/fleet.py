@@ -29,7 +29,7 @@ from arbor.models.handles import is_reflex
 from arbor.tools.status import SUSPENDED
 
 WINDOW = timedelta(hours=24)
-#: The most latest rows that figures are computed from, because 100,000 agents write too many rows in a day.
+#: Figures are computed from the latest rows, this number at most: 100,000 agents write too many rows in a day.
 SAMPLE = 20_000
 RECENT_HEARTBEATS = 12
 #: Agents whose last heartbeats are drawn, and heartbeats drawn of each.
@@ -213,7 +213,7 @@ def _spent(now: datetime) -> dict[str, Any]:
 
 
 def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
-    """Return the last heartbeats of the most recently active agents, filled up with others. Two queries."""
+    """Return the last heartbeats of the most recently active agents, filled up with others. Three queries at most."""
     agent_ids = list(dict.fromkeys(heartbeat.agent_id for heartbeat in recent))[:STRIPS]
     agents = Agent.objects.select_related("state", "schedule", "policy", "tenant").only(
         "tenant__energy",

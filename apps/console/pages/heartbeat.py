@@ -12,7 +12,7 @@ from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console.nodes import NamedNode, find_nodes, parse_id
 from apps.console.pages.call import Call, read_call
 from apps.console.pages.trace import Stage, draw_run, read_stages
-from apps.console.pictures.pipeline import Picture
+from apps.console.pictures.pipeline import DrawnPipeline
 from apps.console.stored_json import pretty, read_dicts, text_of
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat
@@ -51,7 +51,7 @@ class ActionRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class GoalChangeRow:
     """One change of a goal."""
 
     goal: Goal | None
@@ -64,12 +64,12 @@ class HeartbeatPage:
     """The data of a heartbeat's page."""
 
     heartbeat: Heartbeat
-    picture: Picture | None
+    picture: DrawnPipeline | None
     stages: Sequence[Stage]
     total_ms: float
     calls: Sequence[Call]
     actions: Sequence[ActionRow]
-    changes: Sequence[Change]
+    changes: Sequence[GoalChangeRow]
     dropped: Sequence[dict[str, str]]
     situation: str
     before: Heartbeat | None
@@ -118,7 +118,7 @@ def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
         calls=[read_call(call, paid.get(call.id)) for call in calls],
         actions=[_action_row(action, goals, named) for action in actions],
         changes=[
-            Change(
+            GoalChangeRow(
                 goal=goals.get(str(change.get("goal_id", ""))),
                 kind=str(change.get("kind", "")),
                 text=str(change.get("change", "")),

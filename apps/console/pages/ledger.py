@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Avg, Count, F, Max, Q, QuerySet, Sum
+from django.db.models import Avg, Case, Count, F, IntegerField, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import TruncDay, TruncHour
 
 from apps.agents.models import Agent, AgentPolicy
@@ -97,7 +97,7 @@ class LedgerPage:
     low: Sequence[DailyUsage]
 
     @property
-    def exported(self) -> str:
+    def export_address(self) -> str:
         """Return the beginning of the address of an export with the same choice."""
         choice = {"agent": str(self.agent.id) if self.agent else "", "days": self.days, "by": self.by}
         return f"?{urlencode(choice)}&"
@@ -133,7 +133,7 @@ def read_ledger(parameters: Any, *, now: datetime | None = None) -> LedgerPage:
         sampled=total.calls >= SAMPLE,
         tenant_budget=_tenant_budget(now),
         agent_budget=_agent_budget(agent, now) if agent else (),
-        low=_low(now),
+        low=_low_budgets(now),
     )
 
 
@@ -268,13 +268,20 @@ def _lines(limits: Amounts, used: Amounts, now: datetime) -> list[BudgetLine]:
     ]
 
 
-def _low(now: datetime) -> list[DailyUsage]:
-    low = (
+#: The severity of a budget level, in SQL.
+_SEVERITY = Case(
+    *(When(level=level.value, then=Value(level.rank)) for level in Degradation),
+    default=Value(0),
+    output_field=IntegerField(),
+)
+
+
+def _low_budgets(now: datetime) -> list[DailyUsage]:
+    """Return the usage of the agents whose budget runs low today, the worst first, LOW_SHOWN at most."""
+    return list(
         DailyUsage.objects.filter(day=now.astimezone(UTC).date())
         .exclude(level=Degradation.NORMAL)
         .select_related("agent")
-        .only("tenant_id", "level", "beats", "tokens", "cost_usd", "agent__name", "agent__tenant_id")[
-            :LOW_SHOWN
-        ]
+        .only("tenant_id", "level", "beats", "tokens", "cost_usd", "agent__name", "agent__tenant_id")
+        .order_by(_SEVERITY.desc(), "id")[:LOW_SHOWN]
     )
-    return sorted(low, key=lambda usage: -Degradation(usage.level).rank)

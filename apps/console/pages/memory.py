@@ -1,4 +1,4 @@
-"""Read a memory's page by a fixed number of queries, without changes, access counts included."""
+"""Read a memory's page by a fixed number of queries; nothing changes, not even the counts of accesses."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ from arbor.errors import NotFound
 from arbor.selves.history import BIRTH, PartKind
 from arbor.selves.self_knowledge import Quality
 
+_MAX_DIGITS = 9
+
 
 @dataclass(frozen=True, kw_only=True)
 class SelfVersionsPage:
@@ -50,14 +52,19 @@ def read_self_versions(parameters: Mapping[str, str]) -> SelfVersionsPage:
         ),
         versions=versions_of(agent.id),
         latest=latest_version(agent.id),
-        diff=_diff(agent, parameters.get("earlier", "")),
+        diff=_diff(agent, read_version(parameters.get("earlier", ""))),
     )
 
 
-def _diff(agent: Agent, earlier: str) -> VersionDiff | None:
-    if not (earlier.isascii() and earlier.isdigit()):
+def read_version(text: str) -> int | None:
+    """Parse the number of a version in an address or a form; None for another text, and for more digits than versions have."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
+
+
+def _diff(agent: Agent, earlier: int | None) -> VersionDiff | None:
+    if earlier is None:
         return None
     try:
-        return diff_versions(agent_id=agent.id, earlier=int(earlier))
+        return diff_versions(agent_id=agent.id, earlier=earlier)
     except NotFound:
         return None

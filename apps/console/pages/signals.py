@@ -15,7 +15,8 @@ from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.signals import CATALOGUE, Cursor, SignalName
 
-SHOWN = 50
+#: Signals on one page.
+SIGNALS_SHOWN = 50
 #: Seconds between two requests for new signals.
 REFRESH_S = 5
 
@@ -49,7 +50,7 @@ class SignalsPage:
     refresh_s: int = REFRESH_S
 
     @property
-    def exported(self) -> str:
+    def export_address(self) -> str:
         """Return the beginning of the address of an export with the same filter."""
         return f"{self.query}&" if self.query != "?" else "?"
 
@@ -61,7 +62,7 @@ def read_signals_page(*, agent: str = "", name: str = "", before: str = "") -> S
     """
     wanted = _filter(agent, name)
     cursor = Cursor.parse(before) if before else None
-    found = read_latest_signals(before=cursor, wanted=wanted, limit=SHOWN)
+    found = read_latest_signals(before=cursor, wanted=wanted, limit=SIGNALS_SHOWN)
     ids = {record.agent_id for record in found.signals if record.agent_id}
     known: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name"))
     query = {key: value for key, value in (("agent", agent), ("name", name)) if value}

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from apps.calls.models import ExternalCall
 from apps.console.cells import span
-from apps.console.pictures.pipeline import NodeVisit, Picture, draw_pipeline
+from apps.console.pictures.pipeline import DrawnPipeline, NodeVisits, draw_pipeline
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from arbor.pipeline.graph import heartbeat_text
 from arbor.telemetry import RecordedStep
@@ -92,17 +92,17 @@ def _with_position(stage: Stage, offset: float, total: float) -> Stage:
 
 def draw_run(
     heartbeat: Heartbeat, steps: Sequence[RecordedStep], calls: Sequence[ExternalCall]
-) -> Picture | None:
+) -> DrawnPipeline | None:
     """Draw the agent's pipeline with the heartbeat's path through it; None if the pipeline cannot be parsed."""
     text = heartbeat.agent.pipeline or heartbeat_text()
-    visited: dict[str, NodeVisit] = {}
+    visited: dict[str, NodeVisits] = {}
     path: list[str] = []
     waits = [(call.ended_at - call.requested_at).total_seconds() for call in calls if call.ended_at]
     for step in steps:
         previous = visited.get(step.node)
         is_new_visit = previous is not None and (not path or path[-1] != step.node)
         outcome = step.outcome if previous is None else min(previous.outcome, step.outcome, key=_badness)
-        visited[step.node] = NodeVisit(
+        visited[step.node] = NodeVisits(
             outcome=outcome,
             milliseconds=step.duration_ms + (previous.milliseconds if previous else 0.0),
             visits=(previous.visits if previous else 1) + (1 if is_new_visit else 0),
@@ -112,7 +112,7 @@ def draw_run(
             path.append(step.node)
     if heartbeat.status == HeartbeatStatus.WAITING and path:
         last = visited[path[-1]]
-        visited[path[-1]] = NodeVisit(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
+        visited[path[-1]] = NodeVisits(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
     return draw_pipeline(
         text, visits=visited, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.console.pictures.pipeline import NodeVisit, Picture, draw_pipeline
+from apps.console.pictures.pipeline import DrawnPipeline, NodeVisits, draw_pipeline
 from apps.console.stored_json import pretty
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowStep, WorkflowVersion
 from apps.workflows.services.definitions import version_of
@@ -21,7 +21,7 @@ from arbor.workflows.values import (
 )
 
 #: The latest runs and versions that the page of a workflow lists.
-LATEST = 10
+LATEST_SHOWN = 10
 #: Colors of boxes by the status of the step, as the outcomes of heartbeats' nodes.
 _LOOKS = {
     WorkflowStepStatus.SUCCEEDED: "success",
@@ -38,7 +38,7 @@ class WorkflowPage:
 
     workflow: Workflow
     source: str
-    picture: Picture | None
+    picture: DrawnPipeline | None
     steps: Sequence[StepSpec]
     inputs: Sequence[str]
     runs: Sequence[WorkflowRun]
@@ -52,7 +52,7 @@ class WorkflowRunPage:
     run: WorkflowRun
     #: The input as indented JSON.
     input_text: str
-    picture: Picture | None
+    picture: DrawnPipeline | None
     steps: Sequence[WorkflowStep]
     #: The step that waits for a person, if any.
     waiting: WorkflowStep | None
@@ -69,8 +69,8 @@ def read_workflow_page(row: Workflow) -> WorkflowPage:
         picture=draw_pipeline(source, visits={}, path=[], ended=""),
         steps=list(definition.steps.values()),
         inputs=definition.inputs,
-        runs=list(runs(workflow_id=row.id)[:LATEST]),
-        versions=list(WorkflowVersion.objects.filter(workflow_id=row.id).order_by("-number")[:LATEST]),
+        runs=list(runs(workflow_id=row.id)[:LATEST_SHOWN]),
+        versions=list(WorkflowVersion.objects.filter(workflow_id=row.id).order_by("-number")[:LATEST_SHOWN]),
     )
 
 
@@ -98,14 +98,14 @@ def read_run_page(row: WorkflowRun) -> WorkflowRunPage:
     )
 
 
-def _visits(steps: Sequence[WorkflowStep]) -> dict[str, NodeVisit]:
+def _visits(steps: Sequence[WorkflowStep]) -> dict[str, NodeVisits]:
     """Return the visits of each step: the outcome of the latest, and the time of all."""
-    visits: dict[str, NodeVisit] = {}
+    visits: dict[str, NodeVisits] = {}
     for step in steps:
         before = visits.get(step.name)
         ended = step.completed_at or step.started_at
         seconds = (ended - step.started_at).total_seconds()
-        visits[step.name] = NodeVisit(
+        visits[step.name] = NodeVisits(
             outcome="waiting"
             if step.status in OPEN_STEPS and step.status != WorkflowStepStatus.RETRYING
             else _LOOKS[WorkflowStepStatus(step.status)],

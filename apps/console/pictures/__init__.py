@@ -1,1 +1,1 @@
-"""Draw graphs as SVG."""
+"""Draw pipelines, neighborhoods and bars as SVG."""

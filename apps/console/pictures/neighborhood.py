@@ -1,4 +1,4 @@
-"""Draw a memory's neighborhood: a closer neighbor is drawn nearer, with a thicker line."""
+"""Draw the neighbors of a memory or of another node of the graph: a closer one is drawn nearer, with a thicker line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIN_HEIGHT = 150
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbor:
-    """A memory of the neighborhood; its weight is from 0 to 1.8."""
+    """A neighbor to draw; its weight is from 0 to HIGHEST_WEIGHT."""
 
     id: UUID
     page: str
@@ -60,7 +60,7 @@ class DrawnNeighborhood:
 
 
 def draw_neighborhood(neighbors: Sequence[Neighbor]) -> DrawnNeighborhood | None:
-    """Draw neighbors, the heaviest first, around their memory; None without neighbors."""
+    """Draw neighbors, the heaviest first, around their node; None without neighbors."""
     if not neighbors:
         return None
     sides = neighbors[0::2], neighbors[1::2]

@@ -21,8 +21,8 @@ LINE_LENGTH = 17
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeVisit:
-    """The visits of a node: the worst outcome, the total time, and their number."""
+class NodeVisits:
+    """The visits of a node: the outcome that is shown, the total time, and their number."""
 
     outcome: str
     milliseconds: float
@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class DrawnPipeline:
     """A drawn pipeline."""
 
     width: int
@@ -81,8 +81,8 @@ class Picture:
 
 
 def draw_pipeline(
-    text: str, *, visits: Mapping[str, NodeVisit], path: Sequence[str], ended: str
-) -> Picture | None:
+    text: str, *, visits: Mapping[str, NodeVisits], path: Sequence[str], ended: str
+) -> DrawnPipeline | None:
     """Draw a pipeline's DOT text, the visits of its nodes and a path through it; None if the text cannot be parsed.
 
     `path` names the visited nodes in order; `ended` is `success`, `failure`, or empty before the end.
@@ -103,7 +103,7 @@ def draw_pipeline(
         if edge.source in boxes and edge.target in boxes
     )
     columns = max(place.column for place in places.values()) + 1
-    return Picture(
+    return DrawnPipeline(
         width=2 * MARGIN + columns * (BOX_WIDTH + GAP_X) - GAP_X,
         height=tops[-1] - GAP_ROW + MARGIN,
         boxes=tuple(boxes.values()),
@@ -203,7 +203,7 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: PipelineNode, place: Place, top: int, visit: NodeVisit | None, used: set[tuple[str, str]]
+    node: PipelineNode, place: Place, top: int, visit: NodeVisits | None, used: set[tuple[str, str]]
 ) -> Box:
     reached = any(node.name in pair for pair in used)
     if visit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from apps.console.pictures.pipeline import Arrow, Box, Picture
+from apps.console.pictures.pipeline import Arrow, Box, DrawnPipeline
 
 _STYLE = """
 rect { fill: #fff; stroke: #94a3b8; stroke-width: 1.2 }
@@ -18,12 +18,12 @@ marker path { fill: #94a3b8; stroke: none } text.note { font-size: 9px; fill: #6
 """
 
 
-def svg_of(picture: Picture, *, title: str) -> str:
+def svg_of(picture: DrawnPipeline, *, title: str) -> str:
     """Return the drawing as the text of an SVG file."""
     return "\n".join(_lines(picture, title)) + "\n"
 
 
-def _lines(picture: Picture, title: str) -> Iterator[str]:
+def _lines(picture: DrawnPipeline, title: str) -> Iterator[str]:
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture.width}" height="{picture.height}"'
         f' viewBox="0 0 {picture.width} {picture.height}" role="img">'
@@ -47,7 +47,7 @@ def _arrow(arrow: Arrow) -> str:
     return f'<path{taken} d="{arrow.path}" marker-end="url(#tip)"><title>{escape(arrow.title)}</title></path>'
 
 
-def _box(box: Box, picture: Picture) -> Iterator[str]:
+def _box(box: Box, picture: DrawnPipeline) -> Iterator[str]:
     middle = picture.box_width // 2
     lines = [line for line in box.lines if line]
     top = picture.box_height / 2 + 4 - 6.5 * (len(lines) - 1) - (5 if box.note else 0)

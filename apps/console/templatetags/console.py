@@ -35,7 +35,7 @@ def exact(moment: datetime) -> SafeString:
 
 @register.filter
 def due(moment: datetime) -> SafeString:
-    """Write a relative time in the future."""
+    """Write a relative time in the future; a time that has passed is marked as due."""
     return cells.due(moment)
 
 
@@ -59,12 +59,17 @@ def count(value: float | None) -> str:
 
 @register.filter
 def short_count(value: int) -> str:
-    """Write a large number in three digits and a letter."""
-    for size, letter in ((1_000_000_000, "B"), (1_000_000, "M"), (10_000, "k")):
-        if value >= size:
-            divisor = 1_000 if letter == "k" else size
-            return f"{value / divisor:.3g}{letter}"
-    return f"{value:,}"
+    """Write a number from 10,000 on in three digits and a letter."""
+    if value < 10_000:
+        return f"{value:,}"
+    # Rounded first: 999,900 is 1M, not 1,000k.
+    rounded = float(f"{value:.3g}")
+    size, letter = next(
+        (size, letter)
+        for size, letter in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k"))
+        if rounded >= size
+    )
+    return f"{rounded / size:.3g}{letter}"
 
 
 @register.filter

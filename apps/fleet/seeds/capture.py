@@ -41,7 +41,7 @@ class CaptureOptions:
 
 
 def capture(*, agent_id: UUID, output: SeedOutput, options: CaptureOptions) -> SeedManifest:
-    """Write an agent's seed in the transaction that is open, and return its manifest. Raises NotFound."""
+    """Write an agent's seed in the transaction that is open, and return its manifest. Raises NotFound, IdentityRefused."""
     agent = Agent.objects.filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")

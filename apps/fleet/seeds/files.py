@@ -23,7 +23,7 @@ class VerifiedSeed:
     """A seed whose digests and signatures are right, and the ids of its rows by section."""
 
     manifest: SeedManifest
-    #: Whether this installation made it.
+    #: Whether this installation made the seed.
     is_own: bool
     ids: dict[str, set[bytes]]
     _source: BinaryIO

@@ -75,7 +75,7 @@ def fork_agent(
 ) -> SeedReport:
     """Create a copy of an agent with its memories, goals and self, and an identity of its own.
 
-    Raises NotFound, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is suspended.
+    Raises NotFound, IdentityRefused, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is suspended.
     """
     with temporary_file() as file:
         options = CaptureOptions(reason="fork", with_vectors=with_vectors)
@@ -93,8 +93,7 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
     header = seed.manifest.header
     pair = generate_key_pair()
     agent = Agent(id=uuid7(), tenant_id=current_tenant(), public_id=pair.public_id)
-    profile = _profile_of(seed)
-    requests = _create_agent(agent, pair, profile, options)
+    requests = _create_agent(agent, pair, _read_first_sections(seed), options)
     lock_minds([agent.id])
     model = installation_model()
     ensure_mind(agent.id, agent.tenant_id, model)
@@ -130,8 +129,8 @@ def _import(seed: VerifiedSeed, options: ImportOptions, action: AuditAction, act
     return report
 
 
-def _profile_of(seed: VerifiedSeed) -> dict[str, list[Values]]:
-    """Return the rows of the first sections of a seed, which are no tables."""
+def _read_first_sections(seed: VerifiedSeed) -> dict[str, list[Values]]:
+    """Return the rows of the sections of a seed that are no tables: the profile and the requested capabilities."""
     found: dict[str, list[Values]] = {PROFILE: [], REQUESTS: []}
     for row in seed.rows():
         if row.section not in found:
@@ -147,11 +146,11 @@ def _profile_of(seed: VerifiedSeed) -> dict[str, list[Values]]:
 def _create_agent(
     agent: Agent,
     pair: KeyPair,
-    first: dict[str, list[Values]],
+    first_sections: dict[str, list[Values]],
     options: ImportOptions,
 ) -> tuple[str, ...]:
     """Store the agent with its identity, schedule and requests, and return the requested capabilities."""
-    (profile,) = first[PROFILE]
+    (profile,) = first_sections[PROFILE]
     checked = checked_profile(profile)
     for column, value in checked.items():
         setattr(agent, column, value)
@@ -172,7 +171,7 @@ def _create_agent(
     interval_s = interval_of(profile)
     interval = settings.ARBOR_HEARTBEAT_INTERVAL if interval_s is None else timedelta(seconds=interval_s)
     create_schedules(intervals={agent: interval}, now=now)
-    rows = [_request(agent, values) for values in first[REQUESTS]]
+    rows = [_request(agent, values) for values in first_sections[REQUESTS]]
     RequestedCapability.objects.bulk_create(rows)
     return tuple(row.resource for row in rows)
 

@@ -77,7 +77,7 @@ def merge_seed(
 
     Facts, procedures and strategies become memories with the source `seed:DIGEST`, trusted a fifth less; beliefs and
     preferences become proposals. Nothing of the other's identity is merged, and what contradicts the agent is only
-    reported. Raises NotFound, SeedInvalid, and TransitionIllegal during a heartbeat.
+    reported. Raises NotFound, IdentityRefused, SeedInvalid, and TransitionIllegal during a heartbeat.
     """
     header = seed.manifest.header
     with audit_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):

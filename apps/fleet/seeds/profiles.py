@@ -31,8 +31,6 @@ PROFILE_COLUMNS = (
     "published",
     "public_description",
 )
-
-
 #: The types of the columns that are no text.
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "character": dict,
@@ -70,7 +68,9 @@ def checked_profile(values: Values) -> Values:
         if checked["pipeline"]:
             load_graph(checked["pipeline"], handlers=HANDLERS)
     except ValidationError as error:
-        raise SeedInvalid(f"the character of the seed cannot be read: {error.errors()[0]['msg']}") from error
+        raise SeedInvalid(
+            f"the character or genome of the seed cannot be read: {error.errors()[0]['msg']}"
+        ) from error
     except (Invalid, ValueError) as error:
         raise SeedInvalid(f"the profile of the seed cannot be read: {error}") from error
     return checked

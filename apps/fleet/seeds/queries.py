@@ -72,14 +72,14 @@ def insert_rows_of(name: str, columns: tuple[str, ...]) -> str:
     table = section.model._meta.db_table
     names = ", ".join(f'"{column}"' for column in columns)
     typed = ", ".join(f'"{column}" {_type(section, column)}' for column in columns)
-    own = "tenant_id" if section.of else "tenant_id, agent_id"
+    own = "tenant_id" if section.parent else "tenant_id, agent_id"
     values = ", ".join(_read_value(section, column) for column in columns)
-    owner = "%(tenant)s" if section.of else "%(tenant)s, %(agent)s::uuid"
+    owner = "%(tenant)s" if section.parent else "%(tenant)s, %(agent)s::uuid"
     keys = ", ".join(["tenant_id", *(section.key or ("agent_id",))])
     changes = ", ".join(
         f'"{column}" = {_new_value(section, column)}' for column in columns if column not in section.key
     )
-    owned = "" if section.of else " WHERE t.agent_id = %(agent)s::uuid"
+    owned = "" if section.parent else " WHERE t.agent_id = %(agent)s::uuid"
     conflict = "DO NOTHING" if section.appended or not changes else f"DO UPDATE SET {changes}{owned}"
     return (
         f"INSERT INTO {table} AS t ({own}, {names}) SELECT {owner}, {values}"  # noqa: S608
@@ -108,11 +108,9 @@ def _read_value(section: SeedSection, column: str) -> str:
 
 def _new_value(section: SeedSection, column: str) -> str:
     """Return the value that a column of an existing row gets: its vector stays if its text does and the seed has no vector."""
-    texts = {"embedding": "content", "embedding_model": "content"}
-    text = texts.get(column)
-    if text is None or not section.vectors:
+    if column not in ("embedding", "embedding_model") or not section.vectors:
         return f'EXCLUDED."{column}"'
-    text = text if any(field.column == text for field in section.columns) else "summary"
+    text = "content" if any(field.column == "content" for field in section.columns) else "summary"
     return (
         f'CASE WHEN EXCLUDED.embedding IS NULL AND t."{text}" = EXCLUDED."{text}"'
         f' THEN t."{column}" ELSE EXCLUDED."{column}" END'
@@ -121,18 +119,18 @@ def _new_value(section: SeedSection, column: str) -> str:
 
 def _table(section: SeedSection) -> str:
     table = f"{section.model._meta.db_table} t"
-    if not section.of:
+    if not section.parent:
         return table
-    parent: WithinTenant = section.model._meta.get_field(section.of)  # type: ignore[assignment]
-    target: type[models.Model] = parent.remote_field.model
+    reference: WithinTenant = section.model._meta.get_field(section.parent)  # type: ignore[assignment]
+    target: type[models.Model] = reference.remote_field.model
     return (
         f"{table} JOIN {target._meta.db_table} p ON p.tenant_id = t.tenant_id"
-        f" AND p.{target._meta.pk.column} = t.{parent.column}"
+        f" AND p.{target._meta.pk.column} = t.{reference.column}"
     )
 
 
 def _of_agent(section: SeedSection) -> str:
-    owner = "p" if section.of else "t"
+    owner = "p" if section.parent else "t"
     return f"t.tenant_id = %(tenant)s AND {owner}.tenant_id = %(tenant)s AND {owner}.agent_id = %(agent)s"
 
 

@@ -69,8 +69,8 @@ def restore_seed(
 ) -> SeedReport:
     """Bring an agent back to the state of a seed of its own; a seed of the state before is saved first.
 
-    Raises NotFound, SeedInvalid for another agent's seed, TransitionIllegal during a heartbeat, and LimitReached for models that the
-    agent's skills do not fit.
+    Raises NotFound, IdentityRefused, SeedInvalid for another agent's seed, TransitionIllegal during a heartbeat, AlreadyExists for the
+    name in the profile, and LimitReached for models that the agent's skills do not fit.
     """
     with audit_refusals(tenant_id=tenant_id, agent_id=agent_id, actor=actor):
         _require_own(seed, agent_id)
@@ -159,7 +159,7 @@ def known_ids(
         label = section.model._meta.label
         if section.group in groups:
             known[label] = seed.ids.get(section.name, set())
-        elif not section.of:
+        elif not section.parent:
             rows = section.model._default_manager.filter(Q(agent_id=agent_id))
             known[label] = {row_id.bytes for row_id in rows.values_list("pk", flat=True)}
     return known

@@ -44,7 +44,10 @@ def temporary_file() -> BinaryIO:
 
 
 def save_seed(*, agent_id: UUID, reason: SeedReason, actor: str) -> SavedSeed:
-    """Save a seed of an agent as it is in the open transaction, and delete the agent's expired seeds. Raises NotFound."""
+    """Save a seed of an agent as it is in the open transaction, and delete the agent's expired seeds.
+
+    Raises NotFound, IdentityRefused.
+    """
     with temporary_file() as file:
         options = CaptureOptions(reason=f"saved: {reason}")
         manifest = capture(agent_id=agent_id, output=file, options=options)

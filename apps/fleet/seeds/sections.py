@@ -88,8 +88,8 @@ class SeedSection:
     name: str
     model: type[TenantModel]
     group: SeedGroup
-    #: The reference to the row that names the agent; empty: the row names it itself.
-    of: str = ""
+    #: The reference to the row that names the agent; empty: the row itself names the agent.
+    parent: str = ""
     #: Columns that are not carried: they are locks, or refer to what is not in the seed.
     omit: frozenset[str] = frozenset()
     #: Whether its rows are part of the digest of the agent's state.
@@ -196,15 +196,15 @@ SECTIONS: tuple[SeedSection, ...] = (
         group=SeedGroup.MEMORIES,
         omit=frozenset({"revision", "embedding_model"}),
     ),
-    SeedSection(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="accesses", model=MemoryAccess, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="pins", model=Pin, group=SeedGroup.MEMORIES),
-    SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="practices", model=Practice, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="upkeep", model=Upkeep, group=SeedGroup.MEMORIES, digested=False),
     SeedSection(name="concepts", model=Concept, group=SeedGroup.MEMORIES),
-    SeedSection(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, of="memory"),
+    SeedSection(name="memory_concepts", model=MemoryConcept, group=SeedGroup.MEMORIES, parent="memory"),
     SeedSection(name="clusters", model=Cluster, group=SeedGroup.MEMORIES),
-    SeedSection(name="cluster_members", model=ClusterMember, group=SeedGroup.MEMORIES, of="cluster"),
-    SeedSection(name="cluster_relations", model=ClusterRelation, group=SeedGroup.MEMORIES, of="source"),
+    SeedSection(name="cluster_members", model=ClusterMember, group=SeedGroup.MEMORIES, parent="cluster"),
+    SeedSection(name="cluster_relations", model=ClusterRelation, group=SeedGroup.MEMORIES, parent="source"),
     SeedSection(name="relations", model=Edge, group=SeedGroup.MEMORIES),
     SeedSection(
         name="buffer", model=BufferItem, group=SeedGroup.MEMORIES, omit=frozenset({"embedding_model"})
@@ -213,12 +213,12 @@ SECTIONS: tuple[SeedSection, ...] = (
     SeedSection(name="aspects", model=IdentityAspect, group=SeedGroup.SELF),
     SeedSection(name="preferences", model=Preference, group=SeedGroup.SELF),
     SeedSection(name="beliefs", model=Belief, group=SeedGroup.SELF),
-    SeedSection(name="evidence", model=BeliefEvidence, group=SeedGroup.SELF, of="belief"),
+    SeedSection(name="evidence", model=BeliefEvidence, group=SeedGroup.SELF, parent="belief"),
     SeedSection(name="boundaries", model=Boundary, group=SeedGroup.SELF),
     SeedSection(name="proposals", model=Proposal, group=SeedGroup.SELF),
     SeedSection(name="self_history", model=SelfChange, group=SeedGroup.SELF, digested=False, appended=True),
     SeedSection(name="goals", model=Goal, group=SeedGroup.GOALS),
-    SeedSection(name="notes", model=ProgressNote, group=SeedGroup.GOALS, of="goal"),
+    SeedSection(name="notes", model=ProgressNote, group=SeedGroup.GOALS, parent="goal"),
     # A goal has one active plan: another one may be active in the seed.
     SeedSection(
         name="plans",
@@ -226,7 +226,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         group=SeedGroup.GOALS,
         frees=f"status = '{PlanStatus.DRAFT}' WHERE t.status = '{PlanStatus.ACTIVE}' AND",
     ),
-    SeedSection(name="steps", model=PlanStep, group=SeedGroup.GOALS, of="plan"),
+    SeedSection(name="steps", model=PlanStep, group=SeedGroup.GOALS, parent="plan"),
     SeedSection(
         name="intents",
         model=Intent,
@@ -234,7 +234,7 @@ SECTIONS: tuple[SeedSection, ...] = (
         omit=frozenset({"locked_by", "locked_at"}),
         prepare=_released,
     ),
-    SeedSection(name="goal_memories", model=GoalMemoryLink, group=SeedGroup.GOALS, of="goal"),
+    SeedSection(name="goal_memories", model=GoalMemoryLink, group=SeedGroup.GOALS, parent="goal"),
     SeedSection(
         name="satisfactions", model=Satisfaction, group=SeedGroup.GOALS, digested=False, appended=True
     ),

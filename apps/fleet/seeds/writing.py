@@ -44,7 +44,7 @@ class RowWriter:
     """Writes the rows of some groups of a seed into one agent; the caller has locked agent and mind."""
 
     agent_id: UUID
-    #: The embedding model of the agent's mind, and whether the vectors of the seed were made by it.
+    #: The embedding model of the agent's mind, and whether the vectors of the seed are of this model.
     model: EmbeddingModel
     carries_vectors: bool
     groups: frozenset[SeedGroup]
@@ -115,7 +115,7 @@ class RowWriter:
         for column, (target, nullable) in section.references.items():
             reference = values.get(column)
             known = self.known.get(target)
-            if reference is None or known is None or read_bytes(reference) in known:
+            if reference is None or known is None or _id_bytes(reference) in known:
                 continue
             if not nullable:
                 return False
@@ -173,7 +173,9 @@ class RowWriter:
         except (ValueError, TypeError) as error:
             raise SeedInvalid("a vector of the seed cannot be read") from error
         if len(numbers) != self.model.dimension or not np.isfinite(numbers).all():
-            raise SeedInvalid(f"a vector of the seed has not {self.model.dimension} finite numbers")
+            raise SeedInvalid(
+                f"a vector of the seed must have {self.model.dimension} finite numbers, got {len(numbers)} numbers"
+            )
         return numbers
 
     def _flush(self, section: SeedSection | None) -> None:
@@ -203,7 +205,7 @@ def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[st
     return carried, values.keys() - carried.keys()
 
 
-def read_bytes(text: Any) -> bytes:
+def _id_bytes(text: Any) -> bytes:
     """Return the bytes of an id. Raises SeedInvalid."""
     row_id = read_id(text) if isinstance(text, str) else None
     if row_id is None:

@@ -192,6 +192,26 @@ def test_an_operator_pauses_selected_agents(operator: Client, world: World) -> N
         assert set(Agent.objects.values_list("status", flat=True)) == {AgentStatus.PAUSED}
 
 
+def test_a_suspended_identity_does_not_stop_acts_on_others(operator: Client, world: World) -> None:
+    operator.post(world.act, {"act": "suspend-identity", "reason": "a test"})
+    set_status(world, AgentStatus.PAUSED)
+    with tenant_transaction(world.tenant.id):
+        second = AgentFactory(name="Second", status=AgentStatus.PAUSED)
+        AgentStateFactory(agent=second)
+        ScheduleFactory(agent=second)
+    response = operator.post(
+        reverse("admin:agents_agent_changelist"),
+        {"action": "resume_selected", "_selected_action": [str(world.agent.id), str(second.id)]},
+        follow=True,
+    )
+    text = response.content.decode()
+    assert "Done for 1 agent." in text
+    assert f"{world.agent.name}: the identity is suspended" in text
+    assert status(world) == AgentStatus.PAUSED
+    with tenant_transaction(world.tenant.id):
+        assert Agent.objects.get(id=second.id).status == AgentStatus.ACTIVE
+
+
 def test_a_viewer_pauses_no_selected_agents(viewer: Client, world: World) -> None:
     address = reverse("admin:agents_agent_changelist")
     assert "pause_selected" not in viewer.get(address).content.decode()

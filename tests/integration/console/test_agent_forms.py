@@ -15,7 +15,7 @@ from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
-from tests.factories.agents import TemplateFactory
+from tests.factories.agents import AgentFactory, TemplateFactory
 from tests.support.console import World, page_of
 
 ADD_PAGE = "/admin/agents/agent/add/"
@@ -143,6 +143,16 @@ def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
     response = owner.post(destroy_page(world), {"confirm": "yes"})
     assert "confirm with its exact name" in response.content.decode()
     assert world.agent.name in agents(world.tenant)
+
+
+def test_an_agent_without_a_key_is_destroyed_without_a_seed(owner: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory(name="Keyless", public_id="agent_" + "0" * 64)
+    page = reverse("admin:agents_agent_delete", args=[agent.id])
+    refused = owner.post(page, {"confirm": "Keyless", "saves_seed": "on"})
+    assert refused.status_code == 200
+    assert "Keyless has no key to sign its seed with" in refused.content.decode()
+    assert "is destroyed" in owner.post(page, {"confirm": "Keyless"}, follow=True).content.decode()
 
 
 def test_a_get_request_destroys_nothing(owner: Client, world: World) -> None:

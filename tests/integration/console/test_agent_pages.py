@@ -88,7 +88,7 @@ def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client,
     assert "runs low" not in viewer.get(reverse("admin:index")).content.decode()
     set_notice_and_halt(world)
     page = viewer.get(reverse("admin:index")).content.decode()
-    assert "The day&#x27;s budget of 1 runs low" in page
+    assert "The day&#x27;s budget of 1 agent runs low" in page
     assert "1 of them until tomorrow" in page
 
 

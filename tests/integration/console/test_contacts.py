@@ -9,10 +9,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.agents.models import Percept, PerceptKind
 from apps.audit.models import AuditAction, AuditEvent
-from apps.console.pages.contacts import LISTED
+from apps.console.pages.contacts import MESSAGES_SHOWN
 from apps.contacts.models import Channel, OutboxMessage
 from apps.fleet.contact import QUOTED_LENGTH
 from apps.queues import Task, captured
@@ -84,14 +85,26 @@ def test_the_inbox_is_filtered_by_unread_messages(
 
 
 def test_a_long_inbox_is_paged(viewer: Client, world: World) -> None:
-    for _ in range(LISTED + 2):
+    for _ in range(MESSAGES_SHOWN + 2):
         store_message(world)
     first = text_of(viewer, reverse("admin:inbox"))
-    assert first.count("data-message=") == LISTED
+    assert first.count("data-message=") == MESSAGES_SHOWN
     older = viewer.get(reverse("admin:inbox")).context["page"].older
     rest = text_of(viewer, reverse("admin:inbox") + f"?before={older}")
     assert rest.count("data-message=") == 3
-    assert text_of(viewer, reverse("admin:inbox") + "?before=nonsense").count("data-message=") == LISTED
+    assert (
+        text_of(viewer, reverse("admin:inbox") + "?before=nonsense").count("data-message=") == MESSAGES_SHOWN
+    )
+
+
+def test_messages_of_one_time_are_all_in_the_pages_of_the_inbox(viewer: Client, world: World) -> None:
+    now = timezone.now()
+    stored = {str(store_message(world, created_at=now).id) for _ in range(MESSAGES_SHOWN + 2)}
+    page = viewer.get(reverse("admin:inbox")).context["page"]
+    rest = viewer.get(reverse("admin:inbox") + f"?before={page.older}").context["page"]
+    shown = [str(row.id) for row in [*page.messages, *rest.messages]]
+    assert stored <= set(shown)
+    assert len(shown) == len(set(shown))
 
 
 def test_another_tenants_inbox_is_not_shown(viewer: Client, world: World, other_world: World) -> None:

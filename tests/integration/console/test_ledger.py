@@ -13,9 +13,12 @@ from django.urls import reverse
 from apps.agents.models import AgentPolicy
 from apps.calls.models import DailyUsage
 from apps.calls.services import usage
+from apps.console.pages import ledger
 from apps.console.pages.ledger import LedgerPage, read_ledger
+from apps.console.templatetags.console import short_count
 from apps.fleet.administration import limit_tenant
 from apps.tenants.scope import tenant_transaction
+from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import LedgerEntryFactory
 from tests.support.console import World
 
@@ -107,6 +110,36 @@ def test_budgets_show_their_use_and_the_time_of_their_end(world: World) -> None:
     (dollars,) = [line for line in page.agent_budget if line.unit == "$"]
     assert (dollars.share, dollars.look) == (1.0, "bad")
     assert [low.agent.name for low in page.low] == [world.agent.name]
+
+
+def test_the_lowest_budgets_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "LOW_SHOWN", 2)
+    with tenant_transaction(world.tenant.id):
+        DailyUsage.objects.all().delete()
+        for level in ("conservation", "degradation", "halt", "end_times", "normal"):
+            DailyUsage.objects.create(
+                tenant_id=world.tenant.id,
+                agent=AgentFactory(name=f"At {level}"),
+                day=datetime.now(UTC).date(),
+                level=level,
+            )
+    assert [low.agent.name for low in read(world, "").low] == ["At halt", "At end_times"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (9_999, "9,999"),
+        (10_000, "10k"),
+        (123_456, "123k"),
+        (999_499, "999k"),
+        (999_500, "1M"),
+        (1_234_567, "1.23M"),
+        (999_900_000, "1B"),
+    ],
+)
+def test_large_numbers_have_three_digits_and_a_letter(number: int, text: str) -> None:
+    assert short_count(number) == text
 
 
 def test_costs_of_other_tenants_are_not_shown(viewer: Client, world: World, other_world: World) -> None:

@@ -19,9 +19,12 @@ from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.services.calls.calls import execute_call
 from apps.heartbeats.services.inline import run_heartbeat_now
+from apps.knowledge.services.active_skills import choose_skills
+from apps.knowledge.services.skills import add_skill
 from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
+from tests.integration.skills.conftest import skill_text
 from tests.support import provider_server as provider_server_module
 from tests.support.provider_server import KEY, ProviderServer
 
@@ -213,6 +216,33 @@ def test_a_tenant_without_a_default_gets_a_small_model(
     assert "use <strong" in connect(owner, provider, model="")
     page = owner.get(reverse("admin:models")).content.decode()
     assert 'id="model-in-use">openai/gpt-6-luna<' in page
+
+
+@pytest.fixture
+def full_agent(agent: Agent, settings: Any) -> Agent:
+    """Return an agent that calls no model, whose skill does not fit a model of the provider."""
+    settings.ARBOR_MODEL_CONTEXT = 16_384
+    with tenant_transaction(agent.tenant_id):
+        add_skill(text=skill_text("lamps", "word " * 9_000), actor="user:ann")
+        choose_skills(agent_id=agent.id, names=["lamps"], actor="user:ann")
+    return agent
+
+
+def test_a_key_with_a_model_that_skills_do_not_fit_is_not_stored(
+    owner: Client, full_agent: Agent, provider: ProviderServer
+) -> None:
+    assert "Nothing was changed: agent Vega: the skills take" in connect(owner, provider)
+    with tenant_transaction(full_agent.tenant_id):
+        assert not ProviderKey.objects.exists()
+
+
+def test_a_small_model_that_skills_do_not_fit_is_no_default(
+    owner: Client, full_agent: Agent, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_server_module, "MODELS", ("small-chat",))
+    assert "The key of openai works and is stored." in connect(owner, provider, model="")
+    with tenant_transaction(full_agent.tenant_id):
+        assert Tenant.objects.get(id=full_agent.tenant_id).default_model == ""
 
 
 def test_one_key_of_a_tenant_is_tried_at_a_time(

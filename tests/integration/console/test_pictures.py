@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.console.pictures.neighborhood import LABEL_LENGTH, WIDTH, Neighbor, draw_neighborhood
-from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, NodeVisit, draw_pipeline
+from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, NodeVisits, draw_pipeline
 from arbor.memory.neighborhood import NEIGHBORHOOD_SIZE
 from arbor.pipeline.graph import heartbeat_text
 
@@ -24,8 +24,8 @@ def overlap(first: Box, second: Box) -> bool:
     return abs(first.x - second.x) < BOX_WIDTH and abs(first.y - second.y) < BOX_HEIGHT
 
 
-def passed(*names: str) -> dict[str, NodeVisit]:
-    return {name: NodeVisit(outcome="success", milliseconds=1.0) for name in names}
+def passed(*names: str) -> dict[str, NodeVisits]:
+    return {name: NodeVisits(outcome="success", milliseconds=1.0) for name in names}
 
 
 def test_a_successful_run_is_marked_from_start_to_exit() -> None:
@@ -47,7 +47,7 @@ def test_a_successful_run_is_marked_from_start_to_exit() -> None:
 
 
 def test_a_failed_run_ends_in_the_failed_exit() -> None:
-    visits = passed("look") | {"think": NodeVisit(outcome="failure", milliseconds=2.0)}
+    visits = passed("look") | {"think": NodeVisits(outcome="failure", milliseconds=2.0)}
     picture = draw_pipeline(TEXT, visits=visits, path=["look", "think"], ended="failure")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
@@ -61,7 +61,7 @@ def test_an_unfinished_run_reaches_no_exit() -> None:
 
 
 def test_a_repeated_visit_is_counted() -> None:
-    visits = {"look": NodeVisit(outcome="retry", milliseconds=3.0, visits=2)}
+    visits = {"look": NodeVisits(outcome="retry", milliseconds=3.0, visits=2)}
     picture = draw_pipeline(TEXT, visits=visits, path=["look"], ended="")
     assert picture is not None
     assert next(box.note for box in picture.boxes if box.name == "look") == "3.0 ms ×2"

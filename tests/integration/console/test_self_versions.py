@@ -49,6 +49,8 @@ def test_an_operator_compares_a_version_and_restores_it(
         assert IdentityAspect.objects.get(content="rash").status == "dropped"
         assert IdentityAspect.objects.get(content="<b>bold</b>").status == "held"
     assert "already" in operator.post(rollback, payload, follow=True).content.decode()
-    assert operator.post(rollback, payload | {"version": "999"}).status_code == 404
+    for unknown in ("999", "9" * 5_000):
+        assert operator.post(rollback, payload | {"version": unknown}).status_code == 404
     assert operator.post(rollback, payload | {"part": ["soul"]}).status_code == 404
-    assert 'id="differences"' not in page_text(viewer, f"{page}?agent={world.agent.id}&earlier=999")
+    for unknown in ("999", "9" * 5_000):
+        assert 'id="differences"' not in page_text(viewer, f"{page}?agent={world.agent.id}&earlier={unknown}")

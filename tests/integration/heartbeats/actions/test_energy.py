@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import transaction
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.templates import add_template, read_template
@@ -15,7 +16,7 @@ from apps.fleet.policy import policy_of, set_policy
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.energy import EnergyTerms
 from arbor.errors import Invalid, TemplateInvalid
 from arbor.heartbeat.replay import replay
@@ -23,6 +24,7 @@ from tests.integration.heartbeats.actions.conftest import RunReplies
 from tests.integration.heartbeats.conftest import last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
+from tests.support.threads import await_blocked_session, in_own_connection
 
 TEMPLATE = """\
 ---
@@ -117,6 +119,18 @@ def test_terms_that_cannot_work_change_nothing(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         assert policy_of(agent.id).energy == {"maximum": 30.0, "costs": {"recall": 25}}
         assert Tenant.objects.get(id=agent.tenant_id).energy == {}
+
+
+def test_two_changes_of_a_tenants_energy_at_once_both_stay(agent: Agent) -> None:
+    slug = slug_of(agent)
+    with transaction.atomic(using=OPS):
+        set_tenant_energy(slug=slug, changes={"maximum": 30}, actor="test")
+        changing = in_own_connection(
+            lambda: set_tenant_energy(slug=slug, changes={"regeneration": 4}, actor="test")
+        )
+        await_blocked_session()
+    changing.join(20)
+    assert Tenant.objects.using(OPS).get(slug=slug).energy == {"maximum": 30.0, "regeneration": 4.0}
 
 
 def test_an_agent_has_the_energy_of_its_template(agent: Agent) -> None:

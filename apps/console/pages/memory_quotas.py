@@ -15,8 +15,8 @@ CANDIDATES_SHOWN = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnowledgePage:
-    """The page: the choice of an agent, and its figures once one is chosen."""
+class MemoryQuotasPage:
+    """The page: the choice of an agent, and the figures of the chosen agent."""
 
     agents: Sequence[tuple[str, str]]
     agent: Agent | None
@@ -24,12 +24,12 @@ class KnowledgePage:
     candidates: Sequence[PromotionCandidate] = ()
 
 
-def read_knowledge(parameters: Mapping[str, str]) -> KnowledgePage:
+def read_memory_quotas(parameters: Mapping[str, str]) -> MemoryQuotasPage:
     """Read the page for the parameters of its address. Reading changes nothing."""
     agents, agent = agent_choices(), chosen_agent(parameters)
     if agent is None:
-        return KnowledgePage(agents=agents, agent=None)
-    return KnowledgePage(
+        return MemoryQuotasPage(agents=agents, agent=None)
+    return MemoryQuotasPage(
         agents=agents,
         agent=agent,
         quotas=read_quotas(agent_id=agent.id),

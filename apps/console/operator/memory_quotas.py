@@ -1,4 +1,4 @@
-"""View of memory quotas and promotion candidates, and of the form that pins memories."""
+"""Views of memory quotas and promotion candidates, and of the form that pins and unpins memories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import actor_of, require_member
-from apps.console.pages.knowledge import read_knowledge
+from apps.console.pages.memory_quotas import read_memory_quotas
 from apps.console.row_acts import RowAct, apply_act
 from apps.console.views import console_page
 from apps.memories.services.retention.pins import pin, unpin
@@ -34,8 +34,8 @@ _ACTS: Mapping[str, RowAct] = MappingProxyType({"pin": _pin, "unpin": _unpin})
 def show_quotas(request: HttpRequest) -> HttpResponse:
     """Show an agent's memories of each type with the quotas, and the facts nearest to a proposal."""
     require_member(request, to="see what its agents remember")
-    page = read_knowledge(request.GET)
-    return console_page(request, "console/knowledge.html", title="Memory quotas", page=page)
+    page = read_memory_quotas(request.GET)
+    return console_page(request, "console/memory_quotas.html", title="Memory quotas", page=page)
 
 
 @require_POST
