@@ -102,7 +102,7 @@ class _Assignment:
             self._centers,
             sketched=self._sketched,
             least=self._least,
-            apart=self._merged,
+            merged=self._merged,
             most=room,
         )
         if new_centers:

@@ -27,7 +27,7 @@ from arbor.errors import EmbeddingFailed
 from arbor.memory.detail_text import detail_lines
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.recall.candidates import moment
-from arbor.memory.recall.fusion import RankedCandidate, ScoreInputs, all_terms, rank, select_best
+from arbor.memory.recall.fusion import RankedCandidate, ScoreInputs, all_components, rank, select_best
 from arbor.memory.recall.recall_request import RecallRequest, meaning_text, read_query
 from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryType, Recalled
@@ -239,8 +239,10 @@ def _read_texts(ids: Collection[UUID]) -> dict[UUID, StoredText]:
 
 def _rank(query: Query, found: ScanResult) -> list[RankedCandidate]:
     if found.lasting is not None:
-        terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
-        return select_best(found.candidates, terms, query.request.limit)
+        components = all_components(
+            found.lasting, found.candidates, now=query.request.now, weights=query.weights
+        )
+        return select_best(found.candidates, components, query.request.limit)
     return rank(
         ScoreInputs(
             candidates=found.candidates,

@@ -43,8 +43,8 @@ _SIGNALS: Mapping[AuditAction, SignalName] = {
     AuditAction.MEMORIES_PURGED: SignalName.KNOWLEDGE_PRUNED,
 }
 
-
-type _Locked = dict[UUID, list[UUID]]
+#: Ids of memories by their agent.
+type _IdsByAgent = dict[UUID, list[UUID]]
 
 
 def archive(
@@ -57,8 +57,8 @@ def archive(
     """Archive memories in the open transaction; return how many were active.
 
     `restore` makes them active again. Writes one audit record for each agent, with the ids.
-    Raises NotFound for unknown ids, LimitReached for more than MAX_AT_ONCE, Invalid for a reason that is empty or too
-    long; nothing is written then.
+    Raises NotFound for unknown ids, LimitReached for more than MAX_AT_ONCE, Invalid for no actor, or for a reason that is empty
+    or too long; nothing is written then.
     """
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ACTIVE)
     ids = _all_ids(by_agent)
@@ -69,7 +69,7 @@ def archive(
         Upkeep.objects.filter(memory_id__in=ids).update(
             stale=False, unclustered=False, unextracted=False, unweighed=False
         )
-        count_words(ids, sign=-1)
+        count_terms_of_memories(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
 
@@ -88,7 +88,7 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
         # A restoration shows that the memories matter, so it counts as a reinforcement.
         reinforce(dict.fromkeys(ids, 1))
         set_flags(ids)
-        count_words(ids, sign=1)
+        count_terms_of_memories(ids, sign=1)
         _mark_derived_stale(ids)
         verb = "restored for good" if for_good else "restored"
         _record(AuditAction.MEMORIES_RESTORED, by_agent, verb=verb, reason=reason, actor=actor)
@@ -99,8 +99,8 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     """Delete archived memories and all data that belongs to them for good, in the open transaction; return how many were deleted.
 
     Only persons may (actors `user:…` or `cli:…`). The audit record has ids and content hashes, but no content. Prompts and
-    replies of model calls about the memories are emptied. Texts derived earlier, such as an episode's summary or a
-    heartbeat's trace, stay unchanged.
+    replies of model calls about the memories are emptied, and so are the turns of conversations that the memories were stored from.
+    Texts derived earlier, such as an episode's summary or a heartbeat's trace, stay unchanged.
     Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
     """
     if not actor.startswith(_PERSONS):
@@ -114,7 +114,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     ids = [row[0] for row in rows]
     if not ids:
         return 0
-    by_agent: _Locked = defaultdict(list)
+    by_agent: _IdsByAgent = defaultdict(list)
     hashes: dict[UUID, str] = {}
     for memory_id, agent_id, _, digest in rows:
         by_agent[agent_id].append(memory_id)
@@ -143,10 +143,10 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     return len(ids)
 
 
-def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStatus) -> _Locked:
+def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStatus) -> _IdsByAgent:
     """Lock memories, and return those with the status `of`, by agent."""
     _check(memory_ids, reason=reason, actor=actor)
-    by_agent: _Locked = defaultdict(list)
+    by_agent: _IdsByAgent = defaultdict(list)
     for memory_id, agent_id, status, _ in lock_memories(memory_ids):
         if status == of:
             by_agent[agent_id].append(memory_id)
@@ -182,7 +182,7 @@ def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _all_ids(by_agent: _Locked) -> list[UUID]:
+def _all_ids(by_agent: _IdsByAgent) -> list[UUID]:
     return sorted(memory_id for ids in by_agent.values() for memory_id in ids)
 
 
@@ -204,12 +204,12 @@ def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
     memories.update(status=MemoryStatus.ACTIVE, archived_at=None, **changes)
 
 
-def count_words(ids: Sequence[UUID], *, sign: int) -> None:
+def count_terms_of_memories(ids: Sequence[UUID], *, sign: int) -> None:
     """Add (`sign` 1) or subtract (-1) the terms of memories in the counts of their agents. Two statements."""
-    words: dict[UUID, list[list[int]]] = defaultdict(list)
+    terms: dict[UUID, list[list[int]]] = defaultdict(list)
     for agent_id, lexical in Memory.objects.filter(id__in=ids).values_list("agent_id", "lexical"):
-        words[agent_id].append(terms_of(lexical))
-    count_terms_of(words, sign=sign)
+        terms[agent_id].append(terms_of(lexical))
+    count_terms_of(terms, sign=sign)
 
 
 def _mark_derived_stale(ids: Sequence[UUID]) -> None:
@@ -219,7 +219,7 @@ def _mark_derived_stale(ids: Sequence[UUID]) -> None:
 
 
 def _record(
-    action: AuditAction, by_agent: _Locked, *, verb: str, reason: str, actor: str, **detail: Any
+    action: AuditAction, by_agent: _IdsByAgent, *, verb: str, reason: str, actor: str, **detail: Any
 ) -> None:
     for agent_id, ids in sorted(by_agent.items()):
         of_agent: dict[str, Any] = {

@@ -52,7 +52,7 @@ class Insertion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evolution:
-    """An existing memory that evolved into a new memory with the same words; `origin` is the source of the new one."""
+    """An existing memory that evolved into a new one with the same words or meaning; `origin` is the source of the new one."""
 
     old_id: UUID
     new_id: UUID
