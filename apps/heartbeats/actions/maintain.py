@@ -176,14 +176,14 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
             clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the cluster {cluster[1]!r} is called {name!r} now")
+            return _done(decision, f"the cluster {cluster.name!r} is called {name!r} now")
         case Judgement.DOUBT:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the cluster {cluster[1]!r} will be reclustered")
+            return _done(decision, f"the cluster {cluster.name!r} will be reclustered")
         case _:
-            return _done(decision, f"the cluster {cluster[1]!r} is kept as it is")
+            return _done(decision, f"the cluster {cluster.name!r} is kept as it is")
 
 
 type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, Q, When
@@ -42,6 +42,16 @@ _SIGNALS: Mapping[AuditAction, SignalName] = {
     AuditAction.MEMORIES_RESTORED: SignalName.KNOWLEDGE_RESTORED,
     AuditAction.MEMORIES_PURGED: SignalName.KNOWLEDGE_PRUNED,
 }
+
+
+class LockedMemory(NamedTuple):
+    """A memory whose row and mind are locked."""
+
+    id: UUID
+    agent_id: UUID
+    status: MemoryStatus
+    content_hash: bytes
+
 
 #: Ids of memories by their agent.
 type _IdsByAgent = dict[UUID, list[UUID]]
@@ -108,23 +118,23 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     _check(memory_ids, reason=reason, actor=actor)
     ids = sorted(set(memory_ids))
     fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
-    rows = lock_memories(memory_ids)
-    if active := [row[0] for row in rows if row[2] != MemoryStatus.ARCHIVED]:
+    memories = lock_memories(memory_ids)
+    if active := [memory.id for memory in memories if memory.status != MemoryStatus.ARCHIVED]:
         raise Invalid(f"archive memories before you remove them for good; not archived: {first_ids(active)}")
-    ids = [row[0] for row in rows]
+    ids = [memory.id for memory in memories]
     if not ids:
         return 0
     by_agent: _IdsByAgent = defaultdict(list)
     hashes: dict[UUID, str] = {}
-    for memory_id, agent_id, _, digest in rows:
-        by_agent[agent_id].append(memory_id)
-        hashes[memory_id] = bytes(digest).hex()
+    for memory in memories:
+        by_agent[memory.agent_id].append(memory.id)
+        hashes[memory.id] = memory.content_hash.hex()
     _mark_derived_stale(ids)
     change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
     change(queries.EMPTY_TURNS, ids=ids)
-    digests = {bytes(row[3]) for row in rows}
-    memory = GraphNodeKind.MEMORY.value
-    ends = Q(source_kind=memory, source_id__in=ids) | Q(target_kind=memory, target_id__in=ids)
+    digests = {memory.content_hash for memory in memories}
+    kind = GraphNodeKind.MEMORY.value
+    ends = Q(source_kind=kind, source_id__in=ids) | Q(target_kind=kind, target_id__in=ids)
     Edge.objects.filter(ends, agent_id__in=list(by_agent)).delete()
     # Delete equal buffer items too, which would be promoted to memories again.
     repeated = Q(promoted_to_id__in=ids) | Q(content_hash__in=digests)
@@ -147,9 +157,9 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
     """Lock memories, and return those with the status `of`, by agent."""
     _check(memory_ids, reason=reason, actor=actor)
     by_agent: _IdsByAgent = defaultdict(list)
-    for memory_id, agent_id, status, _ in lock_memories(memory_ids):
-        if status == of:
-            by_agent[agent_id].append(memory_id)
+    for memory in lock_memories(memory_ids):
+        if memory.status == of:
+            by_agent[memory.agent_id].append(memory.id)
     return by_agent
 
 
@@ -162,8 +172,8 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
         raise Invalid(f"the actor is `user:NAME`, `cli:NAME` or `system:PART`, got {actor!r}")
 
 
-def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
-    """Lock memories and their minds; return (id, agent, status, content hash) of each, in the order of ids. Raises NotFound."""
+def lock_memories(memory_ids: Sequence[UUID]) -> list[LockedMemory]:
+    """Lock memories and their minds; return the memories in the order of ids. Raises NotFound."""
     ids = sorted(set(memory_ids))
     memories = Memory.objects.filter(id__in=ids)
     owners: dict[UUID, UUID] = dict(memories.values_list("id", "agent_id"))
@@ -175,11 +185,16 @@ def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     # In the order of ids, as everywhere, to avoid deadlocks. FOR NO KEY UPDATE, because a concurrent recall may insert
     # references to these memories.
     locked = memories.order_by("id").select_for_update(no_key=True)
-    rows: list[tuple[Any, ...]] = list(locked.values_list("id", "agent_id", "status", "content_hash"))
-    if len(rows) != len(ids):
-        deleted = set(ids) - {row[0] for row in rows}
+    found = [
+        LockedMemory(memory_id, agent_id, MemoryStatus(status), bytes(digest))
+        for memory_id, agent_id, status, digest in locked.values_list(
+            "id", "agent_id", "status", "content_hash"
+        )
+    ]
+    if len(found) != len(ids):
+        deleted = set(ids) - {memory.id for memory in found}
         raise NotFound(f"this tenant no longer has memory {first_ids(sorted(deleted))}")
-    return rows
+    return found
 
 
 def _all_ids(by_agent: _IdsByAgent) -> list[UUID]:

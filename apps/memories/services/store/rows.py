@@ -46,7 +46,7 @@ _ACTOR = "system:memories"
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
     """Write all memories that were placed in the drafts of minds, which the caller has locked.
 
-    For any number of agents: two statements for new memories, one of them for their episodes; up to six for memories that
+    For any number of agents: two statements for new memories, one of them for their episodes; up to seven for memories that
     were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]
