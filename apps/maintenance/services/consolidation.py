@@ -90,7 +90,7 @@ AND NOT EXISTS (
 def maintain_episodes() -> JobRunResult:
     """Close the episodes that are over, summarize closed ones after a delay, and store summaries as memories."""
     result = close_episodes()
-    waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
+    waiting = _select_allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
     result += run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION)
     return result + remember_summaries()
 
@@ -100,10 +100,10 @@ def consolidate() -> JobRunResult:
     result = recover_maintenance_calls()
     extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
-        extracting = _allowed(extracting, CallPurpose.EXTRACT)
+        extracting = _select_allowed(extracting, CallPurpose.EXTRACT)
     result += run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION)
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
-        waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
+        waiting = _select_allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
         result += run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
     return result
 
@@ -113,7 +113,8 @@ def maintenance_model() -> str:
     return settings.ARBOR_MAINTENANCE_MODEL or str(REFLEX_HANDLE)
 
 
-def _allowed(waiting: str, purpose: CallPurpose) -> str:
+def _select_allowed(waiting: str, purpose: CallPurpose) -> str:
+    """Return SQL for `run_job`: the agents that `waiting` selects and that may get calls of a purpose."""
     rule = _MAY_ENQUEUE.format(purpose=purpose.value, pause=PAUSE_AFTER_FAILURE.total_seconds())
     return f"SELECT waits.agent_id FROM ({waiting}) waits WHERE true {rule}"  # noqa: S608 (no external input)
 
