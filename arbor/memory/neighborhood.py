@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 
-type Vectors = npt.NDArray[np.float32]
+from arbor.embedding.ports import Vectors
 
 # All figures are those of seed 004.
 #: The weight of a relation by the number of edges on the path.

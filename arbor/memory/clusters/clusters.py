@@ -15,10 +15,9 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.memory.values import ScoreTerms
-
-type Vectors = npt.NDArray[np.float32]
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MAX_CLUSTERS_OF_MEMORY = 3

@@ -19,8 +19,9 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.clusters.clusters import Vectors, assign, check_vectors, cosines_among
+from arbor.memory.clusters.clusters import assign, check_vectors, cosines_among
 
 #: The number of latest memories whose spread decides how near a cluster must be to a new memory, until the mind is reclustered.
 LATEST = 1_000

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.neighborhood import Vectors
+from arbor.embedding.ports import Vectors
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
 
 #: PostgreSQL's size limit of a B-tree tuple on pages of 8 KB.

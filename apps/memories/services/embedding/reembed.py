@@ -23,7 +23,7 @@ from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import can_embed, check_embedder, name_of
-from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
+from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fit_terms, halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import check_dimension, model_of
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
@@ -31,6 +31,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
 from arbor.embedding.backoff import embedder_retry_delay
 from arbor.embedding.models import REFUSED, EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import AlreadyExists, EmbeddingFailed
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.values import MemoryStatus

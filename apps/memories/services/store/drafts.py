@@ -11,10 +11,10 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store.duplicates import UnwrittenMemories
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.memory.content import content_hash
 from arbor.memory.values import NewMemory

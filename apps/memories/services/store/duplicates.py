@@ -13,7 +13,6 @@ import numpy as np
 from django.conf import settings
 from django.db import connection
 
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.embedding.literals import (
     BLOCK,
     COMPARED_AT_ONCE,
@@ -26,11 +25,12 @@ from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
+from arbor.embedding.ports import Vectors
 from arbor.memory.duplicates import says_the_same
 from arbor.memory.values import NewMemory
 
 #: The number of new memories from which on an agent's vectors are read once, instead of scanned for each memory.
-_IN_BULK = 8
+_MIN_BULK = 8
 
 #: A near memory: its cosine, and its row, whose columns are `queries.PLACED_COLUMNS`.
 type Hit = tuple[float, Sequence[Any]]
@@ -55,7 +55,7 @@ def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
     One statement for all searches of a few memories. A search of many takes two: one reads the agent's vectors, one the
     rows of the near memories.
     """
-    few = {place: search for place, search in enumerate(searches) if len(search.numbers) < _IN_BULK}
+    few = {place: search for place, search in enumerate(searches) if len(search.numbers) < _MIN_BULK}
     found = _scan(few) if few else {}
     return [
         found.get(place, {}) if place in few else _compare(search) for place, search in enumerate(searches)

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store import queries
 from apps.memories.services.store.appraisal import appraise_memory
 from apps.memories.services.store.drafts import Evolution, Insertion, MemoryKey, MindDraft
@@ -24,6 +23,7 @@ from apps.memories.services.store.duplicates import (
 )
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.ids import uuid7
 from arbor.memory.values import MemoryType, NewMemory

@@ -12,7 +12,6 @@ from django.db.models import F
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.retention.archive import archive, reinforce
 from apps.memories.services.retention.pins import move_pin
@@ -22,6 +21,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
 from arbor.audit.changes import change_of
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
