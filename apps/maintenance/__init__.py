@@ -1,1 +1,1 @@
-"""Model calls for the maintenance of memories and for conversations: create and settle them."""
+"""Model calls of maintenance, conversations and workflows: created, settled, recovered, cleaned up."""

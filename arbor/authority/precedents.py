@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.authority.approvals import ApprovalStatus
-from arbor.memory.text.overlap import LIKE_FROM, likeness
+from arbor.memory.text.overlap import MIN_LIKENESS, likeness
 
 #: The number of the latest decided requests of an agent that precedents are chosen from.
 DECISIONS_READ = 40
@@ -53,10 +53,10 @@ def precedents_for(
     In order: the same matter before others, then the same action before others, then denials before approvals, then the latest.
     """
     ranked = [
-        (fit >= LIKE_FROM, precedent.action == action, precedent)
+        (fit >= MIN_LIKENESS, precedent.action == action, precedent)
         for precedent in decided
         for fit in (likeness(precedent.about, about),)
-        if fit >= LIKE_FROM or precedent.action == action
+        if fit >= MIN_LIKENESS or precedent.action == action
     ]
     ranked.sort(key=lambda entry: entry[2].decided_at, reverse=True)
     ranked.sort(key=lambda entry: (not entry[0], not entry[1], entry[2].approved))

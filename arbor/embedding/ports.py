@@ -12,6 +12,7 @@ import numpy.typing as npt
 from arbor.errors import EmbeddingFailed
 from arbor.memory.text.lexical import words_of
 
+#: Vectors of texts as rows, (n, dimension), or one vector.
 type Vectors = npt.NDArray[np.float32]
 
 
@@ -61,7 +62,7 @@ class HashEmbedder:
         return unscaled.astype(np.float32)
 
 
-def unit_rows(vectors: Any, *, count: int, dimension: int, model: str) -> npt.NDArray[np.float32]:
+def unit_rows(vectors: Any, *, count: int, dimension: int, model: str) -> Vectors:
     """Return the vectors as float32 rows of length 1, shape (count, dimension).
 
     Raises EmbeddingFailed for too many or too few vectors, another dimension, numbers that are not finite, and a vector
@@ -88,5 +89,5 @@ def unit_rows(vectors: Any, *, count: int, dimension: int, model: str) -> npt.ND
         raise EmbeddingFailed(
             f"{model} gave a vector for text {bad[0] + 1} of {count} that is zero or not finite"
         )
-    unit: npt.NDArray[np.float32] = rows / lengths
+    unit: Vectors = rows / lengths
     return unit

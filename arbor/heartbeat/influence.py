@@ -27,7 +27,7 @@ from arbor.heartbeat.views import (
     PublicationView,
     StepHandlerView,
 )
-from arbor.memory.text.overlap import LIKE_FROM, likeness
+from arbor.memory.text.overlap import MIN_LIKENESS, likeness
 from arbor.selves.experiences import ExperienceOutcome
 from arbor.workflows.values import START_WORKFLOW
 
@@ -133,7 +133,7 @@ def choose_attempts(attempts: Iterable[PastAttempt], tasks: Sequence[str]) -> li
     for attempt in attempts:
         view = attempt.view
         fit = max(_fit(view.title, tasks), _fit(f"{view.title} {attempt.description}", tasks))
-        if fit >= LIKE_FROM and view.title not in found:
+        if fit >= MIN_LIKENESS and view.title not in found:
             found[view.title] = (_FAILURES_FIRST.get(view.outcome, _OPEN_RANK), -fit, view)
     ranked = sorted(found.values(), key=lambda entry: entry[:2])
     return [view for *_, view in ranked[:ATTEMPTS_SHOWN]]
@@ -204,7 +204,7 @@ def choose_publications(
 
     Of results of workflows, only those about the same matter.
     """
-    fits = [(_fit(publication.content, work) >= LIKE_FROM, publication) for publication in publications]
+    fits = [(_fit(publication.content, work) >= MIN_LIKENESS, publication) for publication in publications]
     chosen = [entry for entry in fits if entry[0] or entry[1].audience != WORKFLOW_AUDIENCE]
     chosen.sort(key=lambda entry: not entry[0])
     return [publication for _, publication in chosen[:PUBLICATIONS_SHOWN]]
@@ -214,7 +214,7 @@ def rank_handlers(steps: Iterable[DelegatedStep], work: Sequence[str]) -> list[S
     """Return the agents that were given steps like this work, those that completed the largest share first."""
     by_agent: dict[str, list[DelegatedStep]] = {}
     for step in steps:
-        if _fit(step.about, work) >= LIKE_FROM:
+        if _fit(step.about, work) >= MIN_LIKENESS:
             by_agent.setdefault(step.agent, []).append(step)
     handlers = [_view_handler(name, given) for name, given in by_agent.items()]
     handlers.sort(key=lambda view: (-view.completed / view.steps, -view.steps, view.tries, view.name))
@@ -236,7 +236,7 @@ def _fit(text: str, texts: Iterable[str]) -> float:
 
 
 def _is_like(experience: ExperienceView, work: Sequence[str]) -> bool:
-    return _fit(experience.about, work) >= LIKE_FROM
+    return _fit(experience.about, work) >= MIN_LIKENESS
 
 
 def read_past(columns: Mapping[str, Any]) -> PastConduct:

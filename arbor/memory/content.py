@@ -50,5 +50,5 @@ def content_hash(content: str) -> bytes:
     The hash is SHA-256 over the text in normal form C, each run of white space folded to one space, none at the ends. Case
     counts, because "us" and "US" mean different things.
     """
-    normalised = " ".join(unicodedata.normalize("NFC", content).split())
-    return hashlib.sha256(normalised.encode()).digest()
+    normalized = " ".join(unicodedata.normalize("NFC", content).split())
+    return hashlib.sha256(normalized.encode()).digest()

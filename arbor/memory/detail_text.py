@@ -22,7 +22,7 @@ INDEXED_FIELDS = (
     "evidence",
     "applicability",
 )
-#: Fields that are shown unchanged, with their labels. `context` and `pattern` are shown for all types: an agent may add them.
+#: Fields that are shown unchanged, with their labels, for memories of all types: an agent may add `context` or `pattern` to any.
 _SHOWN = {
     "context": "context",
     "action": "done",
@@ -32,7 +32,7 @@ _SHOWN = {
     "applicability": "applies to",
     "prerequisites": "needs first",
 }
-#: Fields of a memory's row that no prompt shows.
+#: Fields of a memory's detail that no prompt shows.
 HIDDEN_FIELDS = ("sources", "wordings", "wordings_more", "alignment", "source_id", "mode")
 #: The field under which a recall reads the successes and failures of a procedure.
 PRACTICE_FIELD = "practice"

@@ -28,7 +28,7 @@ DEFAULT_CONFIDENCE = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Emotion:
-    """Valence and arousal of an event. Raises Invalid."""
+    """A feeling about an event: valence, name and strength. Raises Invalid."""
 
     #: From -1, bad, to 1, good.
     valence: float = 0.0

@@ -54,8 +54,6 @@ class Segmentation:
     places: tuple[tuple[UUID, int], ...]
     #: The segments that are new or have changed. At most one of them is open: the latest of all segments.
     changed: tuple[EpisodeSegment, ...]
-    #: The ids of the changed segments with new members.
-    joined: frozenset[UUID]
 
 
 def segment_session(
@@ -100,7 +98,6 @@ def segment_session(
     return Segmentation(
         places=tuple(places[number] for number in range(len(moments))),
         changed=tuple(segment for segment in known.values() if before.get(segment.id) != segment),
-        joined=frozenset(joined),
     )
 
 
@@ -156,7 +153,7 @@ class EpisodeTerms:
 
     def as_dict(self) -> dict[str, float]:
         """Return the components by name, in the order of this class."""
-        return {term.name: getattr(self, term.name) for term in fields(self)}
+        return {component.name: getattr(self, component.name) for component in fields(self)}
 
 
 class EpisodeCandidate(NamedTuple):

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 
-type Vectors = npt.NDArray[np.float32]
+from arbor.embedding.ports import Vectors
 
 # All figures are those of seed 004.
 #: The weight of a relation by the number of edges on the path.
@@ -19,11 +18,11 @@ NEAREST = 10
 SIMILARITY_SHARE = 0.5
 HIGHEST_BY_MEANING = 1.5
 #: The weight of nearness in the same episode, and the largest distance in turns that counts.
-BESIDE = 0.3
+BESIDE_WEIGHT = 0.3
 BESIDE_REACH = 3
 #: The size of a neighborhood, and its highest possible weight.
 NEIGHBORHOOD_SIZE = 20
-HIGHEST_WEIGHT = HIGHEST_BY_MEANING + BESIDE
+HIGHEST_WEIGHT = HIGHEST_BY_MEANING + BESIDE_WEIGHT
 
 #: Cosines are rounded to this many decimals, because their last bits depend on the size of a block.
 _DECIMALS = 4
@@ -40,7 +39,7 @@ def neighbor_weight(
     relation_weight = HOP_WEIGHTS.get(hops, 0.0) if hops is not None else 0.0
     if similarity is not None:
         relation_weight = min(relation_weight + similarity * SIMILARITY_SHARE, HIGHEST_BY_MEANING)
-    return round(relation_weight + (BESIDE if beside else 0.0), _DECIMALS)
+    return round(relation_weight + (BESIDE_WEIGHT if beside else 0.0), _DECIMALS)
 
 
 def neighborhood(

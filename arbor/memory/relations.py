@@ -13,10 +13,10 @@ from arbor.errors import Invalid
 from arbor.memory.content import check_line
 from arbor.quotations import shorten
 
-#: The most edges of a path, the most nodes of a traversal, and its longest time in the database.
+#: The most edges of a path, the most nodes of a traversal, and the longest time of its statement.
 MAX_HOPS = 6
 MAX_NODES = 1_000
-LONGEST_S = 2.0
+TRAVERSAL_TIMEOUT_S = 2.0
 #: The characters of a node's text that are shown, and the longest note of an edge.
 LABEL_LENGTH = 200
 NOTE_LENGTH = 2_000
@@ -162,7 +162,7 @@ class Contradiction:
 
 
 def both_directions(relations: Iterable[Relation] | None) -> FollowedRelations:
-    """Follow these relations in both directions; None: all relations."""
+    """Return the rule that follows these relations in both directions; None: all relations."""
     if relations is None:
         return ALL_RELATIONS
     followed = frozenset(relations)

@@ -174,12 +174,12 @@ class ScoreTerms:
 
     def as_dict(self) -> dict[str, float]:
         """Return the components by name, in the order of this class."""
-        return dict(zip(TERM_NAMES, _terms(self), strict=True))
+        return dict(zip(COMPONENT_NAMES, _terms(self), strict=True))
 
 
 #: The names of the components, in the order of summation.
-TERM_NAMES = tuple(term.name for term in fields(ScoreTerms))
-_terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*TERM_NAMES)
+COMPONENT_NAMES = tuple(component.name for component in fields(ScoreTerms))
+_terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*COMPONENT_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +194,9 @@ class Recalled:
     occurred_at: datetime
     importance: float
     terms: ScoreTerms
-    #: How far it is believed, 0 to 1.
+    #: How far the memory is believed, 0 to 1.
     trust: float = DEFAULT_TRUST
-    #: What its detail says: steps, outcome, confidence… (`arbor.memory.detail_text`).
+    #: The lines of the memory's detail: steps, outcome, confidence… (`arbor.memory.detail_text`).
     details: tuple[str, ...] = ()
 
     @property

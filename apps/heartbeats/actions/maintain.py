@@ -23,7 +23,7 @@ from arbor.heartbeat.results import QUOTE_LENGTH, ActionOutcome, ActionResult, a
 from arbor.heartbeat.steps.new_memories import vectors_of, with_source_of_conclusion
 from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
-from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.memory.values import NewMemory
 from arbor.quotations import shorten
 from arbor.selves.values import BeliefRevision, BeliefStatus
 
@@ -44,19 +44,17 @@ def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
     memory_id = id_of(decision.params["id"])
     memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
     sources = [
-        source.get("reference", "")
-        for source in memory["detail"].get("sources", [])
-        if isinstance(source, dict)
+        source.get("reference", "") for source in memory.detail.get("sources", []) if isinstance(source, dict)
     ]
     lines = [
-        f"memory {memory_id}, {memory['type']}, of {memory['occurred_at']:%Y-%m-%d}",
-        f"importance {memory['importance']:.2f}, trust {memory['trust']:.2f}"
+        f"memory {memory_id}, {memory.type}, of {memory.occurred_at:%Y-%m-%d}",
+        f"importance {memory.importance:.2f}, trust {memory.trust:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
-        memory["content"][:MAX_SHOWN_LENGTH],
-        *detail_lines(MemoryType(memory["type"]), memory["detail"] | {PRACTICE_FIELD: memory["practice"]}),
+        memory.content[:MAX_SHOWN_LENGTH],
+        *detail_lines(memory.type, memory.detail | {PRACTICE_FIELD: memory.practice}),
         *_neighbor_lines(context, GraphNode(GraphNodeKind.MEMORY, memory_id)),
     ]
-    return _shown(decision, lines, memory["content"], [memory_id])
+    return _shown(decision, lines, memory.content, [memory_id])
 
 
 def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
@@ -87,7 +85,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     memory_id = id_of(params["id"])
     # Checks that the memory is the agent's: archiving checks only the tenant.
     memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
-    text = shorten(memory["content"], QUOTE_LENGTH)
+    text = shorten(memory.content, QUOTE_LENGTH)
     change: dict[str, Any] = {
         "agent_id": context.agent_id,
         "memory_id": memory_id,
@@ -98,7 +96,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
         case Judgement.KEEP:
             revision.confirm(**change)
             summary = f"kept as it is: {text}"
-        case Judgement.RETIRE if memory["pinned"]:
+        case Judgement.RETIRE if memory.pinned_at:
             raise Invalid(f"memory {memory_id} is pinned: a person decides when it goes")
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=context.actor)
@@ -119,18 +117,20 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     return _done(decision, summary, [memory_id])
 
 
-def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
+def _revised(
+    context: ActionContext, memory: revision.RevisableMemory, params: Mapping[str, Any]
+) -> NewMemory:
     """Return a memory's revision: the same kind, time, retention and detail, in the agent's own words."""
     importance = params["importance"]
     revised = NewMemory(
         content=params["content"],
-        type=MemoryType(memory["type"]),
-        importance=memory["importance"] if importance is None else importance,
-        emotional_valence=memory["emotional_valence"],
-        occurred_at=memory["occurred_at"],
+        type=memory.type,
+        importance=memory.importance if importance is None else importance,
+        emotional_valence=memory.emotional_valence,
+        occurred_at=memory.occurred_at,
         source=context.source,
-        retention=Retention(memory["retention"]),
-        detail={name: value for name, value in memory["detail"].items() if name not in _WORDING_FIELDS},
+        retention=memory.retention,
+        detail={name: value for name, value in memory.detail.items() if name not in _WORDING_FIELDS},
     )
     earlier = require_evidence(agent_id=context.agent_id, named=[params["id"]])
     return with_source_of_conclusion(revised, situation=context.situation, materials=earlier.values())
@@ -176,14 +176,14 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
             clusters.rename_cluster(
                 agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the cluster {cluster[1]!r} is called {name!r} now")
+            return _done(decision, f"the cluster {cluster.name!r} is called {name!r} now")
         case Judgement.DOUBT:
             clusters.mark_for_reclustering(
                 agent_id=context.agent_id, cluster=cluster, reason=reason, actor=context.actor
             )
-            return _done(decision, f"the cluster {cluster[1]!r} will be reclustered")
+            return _done(decision, f"the cluster {cluster.name!r} will be reclustered")
         case _:
-            return _done(decision, f"the cluster {cluster[1]!r} is kept as it is")
+            return _done(decision, f"the cluster {cluster.name!r} is kept as it is")
 
 
 type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]

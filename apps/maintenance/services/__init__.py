@@ -1,1 +1,1 @@
-"""Create, settle, recover and clean up maintenance calls."""
+"""Create, settle, recover and clean up maintenance calls, and expire approvals."""

@@ -50,11 +50,12 @@ from arbor.memory.text.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX_HANDLE, is_reflex
 from arbor.models.ports import CallPurpose, ModelRequest
 
-#: Episodes of one step, memories of one maintenance call (seed 004, 6.1), and memories of one step by rule.
+#: The most episodes of one step; the most memories of one maintenance call, for concepts (seed 004, 6.1) and for appraisals; and the
+#: most memories of one step by rule.
 SUMMARY_BATCH = 5
 EXTRACT_BATCH = 10
-RULE_BATCH = 50
 WEIGH_BATCH = 20
+RULE_BATCH = 50
 #: Memories up to which an episode needs no model for its summary.
 SHORT_EPISODE = 2
 #: Open maintenance calls of one agent and purpose at most.
@@ -75,7 +76,7 @@ SELECT count(*) FILTER (WHERE tenant_id = %(tenant)s),
 FROM calls_externalcall
 WHERE errand_status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= now())
 """
-# No model is asked on behalf of a suspended tenant.
+# Agents of suspended tenants get no calls, nor do agents whose call of the purpose has failed within PAUSE_AFTER_FAILURE.
 _MAY_ENQUEUE = """
 AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 AND NOT EXISTS (
@@ -89,7 +90,7 @@ AND NOT EXISTS (
 def maintain_episodes() -> JobRunResult:
     """Close the episodes that are over, summarize closed ones after a delay, and store summaries as memories."""
     result = close_episodes()
-    waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
+    waiting = _select_allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
     result += run_job("summaries", waiting=waiting, step=_summarize, max_duration=_JOB_RUN_DURATION)
     return result + remember_summaries()
 
@@ -99,10 +100,10 @@ def consolidate() -> JobRunResult:
     result = recover_maintenance_calls()
     extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
-        extracting = _allowed(extracting, CallPurpose.EXTRACT)
+        extracting = _select_allowed(extracting, CallPurpose.EXTRACT)
     result += run_job("concepts", waiting=extracting, step=_extract, max_duration=_JOB_RUN_DURATION)
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
-        waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
+        waiting = _select_allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
         result += run_job("weights", waiting=waiting, step=_appraise, max_duration=_JOB_RUN_DURATION)
     return result
 
@@ -112,7 +113,8 @@ def maintenance_model() -> str:
     return settings.ARBOR_MAINTENANCE_MODEL or str(REFLEX_HANDLE)
 
 
-def _allowed(waiting: str, purpose: CallPurpose) -> str:
+def _select_allowed(waiting: str, purpose: CallPurpose) -> str:
+    """Return SQL for `run_job`: the agents that `waiting` selects and that may get calls of a purpose."""
     rule = _MAY_ENQUEUE.format(purpose=purpose.value, pause=PAUSE_AFTER_FAILURE.total_seconds())
     return f"SELECT waits.agent_id FROM ({waiting}) waits WHERE true {rule}"  # noqa: S608 (no external input)
 
@@ -217,14 +219,14 @@ def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
 def _enqueue_call(
     tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, flag: MaintenanceFlag, batch: int
 ) -> int:
-    """Enqueue a maintenance call about a batch of waiting memories that have none; return their number."""
+    """Enqueue a maintenance call about a batch of waiting memories without a call; return the number of memories."""
     with tenant_transaction(tenant_id):
         # One worker at a time selects memories of an agent, so no memory is in two calls.
         lock_minds([agent_id])
         unfinished = _unfinished(agent_id, purpose)
         if not _free_calls(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
-        # With the memories of failed calls, which wait for a person.
+        # Memories of failed calls are excluded too: they wait for a person.
         with_calls = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
         waiting = waiting_memories(agent_id, flag, limit=batch, without=with_calls)
         if flag is MaintenanceFlag.EXTRACT:

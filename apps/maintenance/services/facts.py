@@ -26,14 +26,14 @@ from arbor.selves.proposals import (
 )
 
 ACTOR = "system:maintenance"
-#: The source of these proposals, and the session of the turns, are this prefix and the conversation's id.
-_SOURCE = "chat:"
+#: The prefix of a conversation's id in the source of these proposals, and in the session of the turns.
+_SOURCE_PREFIX = "chat:"
 #: The most of these proposals that wait for a decision, so that a talkative person leaves half of the queue to others.
 MAX_PENDING = 10
 #: Added to the confidence of a pending fact when it is stated again (the origin of seed 000).
 RESTATEMENT_CONFIDENCE = 0.05
-#: The latest proposals of facts that a new one is compared with.
-_COMPARED = 200
+#: The most proposals that a new one is compared with: the latest.
+_MAX_COMPARED = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class _NewFact:
 
 
 def with_people(waiting: Sequence[tuple[UUID, Excerpt]]) -> list[tuple[UUID, Excerpt]]:
-    """Name the person in each excerpt that is a person's turn. One statement; none without such excerpts."""
+    """Return the excerpts, each turn of a person with that person's name. One statement; none without such turns."""
     conversations = [_conversation_id(excerpt.role, excerpt.session) for _, excerpt in waiting]
     people = people_of({conversation_id for conversation_id in conversations if conversation_id is not None})
     return [
@@ -76,10 +76,10 @@ def turns_of_people(agent_id: UUID, memory_ids: Collection[UUID]) -> Mapping[UUI
 
 
 def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Sequence[str]:
-    """Propose facts in the open transaction; return why some were left out.
+    """Propose facts in the open transaction; return the reason for each new fact beyond MAX_PENDING, which is not proposed.
 
-    The caller has locked the agent's schedule. A fact that is proposed already gets the turn as further evidence; a fact that
-    was decided, or that the agent remembers in the same words, is passed over.
+    The caller has locked the agent's schedule. A pending proposal of the same fact gets the turn as further evidence, and a higher
+    confidence. A fact whose proposal was decided, or that the agent remembers in the same words, is ignored.
     """
     if not facts:
         return ()
@@ -87,7 +87,7 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
     earlier = list(
         Proposal.objects.filter(agent_id=agent_id, kind=ProposalKind.FACT)
         .exclude(status=ProposalStatus.EXPIRED)
-        .order_by("-created_at")[:_COMPARED]
+        .order_by("-created_at")[:_MAX_COMPARED]
     )
     new: list[_NewFact] = []
     for fact in facts:
@@ -106,7 +106,7 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
         if str(fact.memory_id) not in found.evidence:
             found.evidence.append(str(fact.memory_id))
     waiting = sum(
-        proposal.status == ProposalStatus.PENDING and proposal.source.startswith(_SOURCE)
+        proposal.status == ProposalStatus.PENDING and proposal.source.startswith(_SOURCE_PREFIX)
         for proposal in earlier
     )
     room = max(0, MAX_PENDING - waiting)
@@ -116,12 +116,12 @@ def propose_facts(*, agent_id: UUID, facts: Sequence[ConversationFact]) -> Seque
 
 def conversation_of(session: str) -> str:
     """Return the id of the conversation whose turns are in a session."""
-    return session.removeprefix(_SOURCE)
+    return session.removeprefix(_SOURCE_PREFIX)
 
 
 def _conversation_id(role: str, session: str) -> UUID | None:
     """Return the id of the conversation that a person's turn belongs to; None for any other memory."""
-    return read_id(conversation_of(session)) if role == USER and session.startswith(_SOURCE) else None
+    return read_id(conversation_of(session)) if role == USER and session.startswith(_SOURCE_PREFIX) else None
 
 
 def _remembered(agent_id: UUID, texts: Sequence[str]) -> set[bytes]:
@@ -133,7 +133,7 @@ def _remembered(agent_id: UUID, texts: Sequence[str]) -> set[bytes]:
 
 
 def _support(proposal: Proposal, fact: ConversationFact) -> None:
-    """Add a turn to the evidence of a pending proposal; a decided proposal is not changed."""
+    """Add a turn to the evidence of a pending proposal, and raise its confidence; a decided proposal is not changed."""
     if proposal.status != ProposalStatus.PENDING or str(fact.memory_id) in proposal.evidence:
         return
     if len(proposal.evidence) >= MAX_EVIDENCE:
@@ -150,7 +150,7 @@ def _proposal(found: _NewFact) -> NewProposal:
         kind=ProposalKind.FACT,
         content=fact.text,
         confidence=min(1.0, fact.confidence + further * RESTATEMENT_CONFIDENCE),
-        source=f"{_SOURCE}{fact.conversation}",
+        source=f"{_SOURCE_PREFIX}{fact.conversation}",
         evidence=found.evidence[:MAX_EVIDENCE],
     )
 

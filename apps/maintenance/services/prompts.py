@@ -14,7 +14,7 @@ from apps.tenants.statements import change
 #: Prompts emptied in one step for one agent.
 STEP = 500
 
-# Uses the partial index of prompts not yet emptied.
+# The condition of the partial index of prompts that are not emptied yet, and the age.
 _OLD = f"""errand_status = 'complete' AND request <> {sql_literal({})}
     AND requested_at < now() - %(age)s::interval AND ended_at < now() - %(age)s::interval"""
 _WAITING = f"""

@@ -1,4 +1,4 @@
-"""Read, prepare and apply the replies of maintenance calls and conversation turns, by purpose."""
+"""Read, prepare and apply the replies to maintenance calls, turns of conversations and steps of workflows, by purpose."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ type Subject = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Purpose:
-    """The functions for calls of one purpose."""
+    """The functions that handle calls of one purpose, and the rules of their retries."""
 
     #: Parses the reply, given the subject and the text. Raises ReplyInvalid.
     read: Callable[[Subject, str], Any]

@@ -28,8 +28,8 @@ from arbor.models.ports import ModelRequest
 
 #: The longest time after which the message of a call that no worker took is published again.
 _MAX_MESSAGE_LEASE = timedelta(hours=1)
-#: Maintenance calls of one agent recovered in one step.
-_RECOVERED = 100
+#: The most maintenance calls that one step recovers.
+_MAX_RECOVERED = 100
 
 # Suspended tenants are skipped.
 _LOST = """
@@ -65,7 +65,7 @@ def recover_maintenance_calls() -> JobRunResult:
 
 def _recover(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
-        rows = fetch(_LOCK_LOST, agent=agent_id, limit=_RECOVERED)
+        rows = fetch(_LOCK_LOST, agent=agent_id, limit=_MAX_RECOVERED)
         pending = [row for row in rows if row[1] == CallStatus.PENDING]
         lost = [row for row in rows if row[1] == CallStatus.RUNNING]
         if pending and not budget_status_of(agent_id).level.may_maintain:

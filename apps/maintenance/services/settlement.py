@@ -1,7 +1,7 @@
 """Settle maintenance calls: apply their replies, and schedule their retries.
 
-A reply is applied in the transaction that stores it: once or not at all. A lost message is published again, the try of a
-lost worker counts as failed, and failed tries are repeated with growing delays until the call is marked as failed.
+A reply is applied in the transaction that stores it: once or not at all. Failed tries, those of lost workers (`recovery`) among
+them, are repeated with growing delays until the call is marked as failed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SET status = 'complete', reply = %(reply)s, error = '', error_kind = '', ended_a
     due_at = NULL
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
 """
-_NOTE = """
+_ADD_NOTES = """
 UPDATE calls_externalcall SET dropped = dropped || %(notes)s
 WHERE tenant_id = %(tenant)s AND id = %(call)s
 """
@@ -78,7 +78,7 @@ def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
             if stored:
                 notes = purpose.apply(call.agent_id, call.subject, prepared, call.model)
                 if notes:
-                    change(_NOTE, call=call.call_id, notes=Jsonb([storable(note) for note in notes]))
+                    change(_ADD_NOTES, call=call.call_id, notes=Jsonb([storable(note) for note in notes]))
             # The cost is charged even if the reply is too late to count. Last, as in heartbeats: the agent's schedule is
             # locked before its daily usage.
             charge_reply(call, reply)

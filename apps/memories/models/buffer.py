@@ -87,7 +87,7 @@ class CodeSnippet(TenantModel):
     agent = TenantForeignKey(Agent, related_name="code")
     #: The language named after the opening fence; empty: none.
     language = models.CharField(max_length=40, blank=True)
-    #: The subject: the words around the code.
+    #: The last line of prose before the code.
     title = models.CharField(max_length=300, blank=True)
     code = models.TextField()
     #: SHA-256 of the code, which an agent stores only once.

@@ -31,7 +31,7 @@ class Cluster(TenantModel):
     size = models.PositiveIntegerField(default=0)
     #: Whether members have changed since center and keywords were computed.
     stale = models.BooleanField(default=True)
-    #: The number of recalls of members, and the time of the last one.
+    #: The number of recalls that found members, and the time of the last one.
     activations = models.PositiveIntegerField(default=0)
     activated_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -30,7 +30,7 @@ class Edge(TenantModel):
     weight = models.FloatField(default=1.0)
     #: The reason, in the words of whoever created the relation.
     note = models.TextField(blank=True)
-    #: Who created the relation: `heartbeat:ID`, `operator`, `maintenance`.
+    #: The author of the relation, or the source of the memory that it was created with: `heartbeat:ID`, `cli:NAME`, `proposal:ID`.
     origin = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,6 +1,6 @@
-"""Memories, and the data of a memory that changes often: accesses, practice, neighborhood, activation.
+"""Memories, with the data of a memory that change often: accesses, practice, neighborhood, activation; term counts and cached vectors.
 
-These data have their own tables, so that the wide row of the memory is seldom written.
+Data that change often have their own tables, so that the wide row of the memory is seldom written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Memory(TenantModel):
     position = models.IntegerField(default=0)
     #: The speaker: `user`, `assistant`, `system`, `tool_result`, or a name; empty for the agent's own thoughts.
     role = models.CharField(max_length=100, blank=True)
-    #: The origin: `heartbeat:ID`, `ingest:FILE`, `operator`.
+    #: The origin, such as `heartbeat:ID`, `chat:ID`, `proposal:ID`, `ingest:FILE` or `operator`; `episode:ID` for a summary.
     source = models.CharField(max_length=200, blank=True)
     #: Further values of the memory's type (`arbor.memory.details`).
     detail = models.JSONField(default=dict)

@@ -22,7 +22,7 @@ class Mind(TenantModel):
     #: The embedder of this agent's vectors, as in `ARBOR_EMBEDDING_MODEL`, and their length.
     embedding_model = models.CharField(max_length=100)
     embedding_dimension = models.PositiveSmallIntegerField()
-    #: The start of the first period of each kind of maintenance.
+    #: The time from which forgetting that never ran counts as late.
     created_at = models.DateTimeField(db_default=Now())
     #: The last runs of forgetting: of faded memories, of trivial ones, and for the quotas; empty: due now.
     forgot_at = models.DateTimeField(null=True)

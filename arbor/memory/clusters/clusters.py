@@ -15,10 +15,9 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.memory.values import ScoreTerms
-
-type Vectors = npt.NDArray[np.float32]
 
 #: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MAX_CLUSTERS_OF_MEMORY = 3
@@ -149,13 +148,14 @@ def assign(
 
 
 def find_new_centers(
-    vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
+    vectors: Vectors, beside: Vectors, *, sketched: float, least: float, merged: float, most: int
 ) -> list[Vectors]:
     """Return the centers of new clusters among memories without a cluster, at most `most`, the densest clusters first.
 
     A leader algorithm: the memory with the most others at a cosine of `sketched` or more begins a cluster with them. The
-    memories at `least` or more from the center are its members, and are removed from the search. Fewer than MIN_MEMBERS
-    form no cluster, nor do memories whose center is at `apart` or more from another one, new or in `beside`.
+    memories at a cosine of `least` or more with the center are its members, and are removed from the search. Fewer than
+    MIN_MEMBERS form no cluster, nor do memories whose center has a cosine of `merged` or more with another one, new or in `beside`:
+    the two would be merged.
     """
     free = np.ones(len(vectors), dtype=bool)
     near_counts = _count_near(vectors, sketched)
@@ -174,7 +174,7 @@ def find_new_centers(
             fruitless += 1
             continue
         free[rows[members]] = False
-        if not (centers @ center >= apart).any():
+        if not (centers @ center >= merged).any():
             centers = np.vstack([centers, center])
             new_centers.append(center)
         fruitless = 0

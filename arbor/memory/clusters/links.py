@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.memory.clusters.clusters import Vectors
+from arbor.embedding.ports import Vectors
 from arbor.memory.relations import Relation
 
 #: Two clusters overlap from this share of the smaller one's members on.

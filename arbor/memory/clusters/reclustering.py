@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.memory.clusters.clusters import (
     BELONGS_AT,
@@ -17,7 +18,6 @@ from arbor.memory.clusters.clusters import (
     MIN_MEMBERS,
     SKETCHED_BELOW,
     ClusterValue,
-    Vectors,
     assign,
     centroid_of,
     cosines_among,
@@ -102,7 +102,7 @@ class _Assignment:
             self._centers,
             sketched=self._sketched,
             least=self._least,
-            apart=self._merged,
+            merged=self._merged,
             most=room,
         )
         if new_centers:

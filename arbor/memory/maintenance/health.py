@@ -66,7 +66,7 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRule:
-    """The unit of a metric, the count that its limits apply to, and the remedy when it is too high."""
+    """The title of a metric, its limits, the value that they apply to, and the remedy when it is too high."""
 
     title: str
     limit: Limit
@@ -201,7 +201,7 @@ def judge(value: float, limit: Limit) -> HealthState:
     return HealthState.WARN if value >= limit.warn else HealthState.OK
 
 
-def figure(
+def judge_metric(
     metric: Metric, *, count: int, most: int = 0, age_s: float = 0.0, limits: Mapping[Metric, Limit]
 ) -> Figure:
     """Judge a metric by its count, by the `most` of one agent, or by the age of the oldest row, `age_s`, as the metric's rule says."""

@@ -14,8 +14,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from arbor.embedding.ports import Vectors
 from arbor.memory.mind.lookup import IdLookup, Postings, TurnLookup
-from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Names, Vectors
+from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Names
 from arbor.memory.recall.candidates import Flags, Numbers, Places
 
 #: One memory without its vector and its words; session, role and type are numbers of `Names`.

@@ -10,14 +10,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from arbor.embedding.ports import Vectors
 from arbor.memory.recall.candidates import Flags, Numbers, Places
 
 #: The number of the empty name: no session, no role.
 UNNAMED = 0
 
-
+#: Ids in two halves, as (n, 2).
 type Halves = npt.NDArray[np.uint64]
-type Vectors = npt.NDArray[np.float32]
 #: Array columns with one value for each memory.
 _ROW_COLUMNS = (
     "ids",

@@ -29,7 +29,7 @@ from arbor.memory.recall.recall_request import ReadQuery
 from arbor.memory.recall.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from arbor.memory.text.lexical import speaker_words
-from arbor.memory.values import TERM_NAMES, ScoreTerms
+from arbor.memory.values import COMPONENT_NAMES, ScoreTerms
 
 #: The numbers of seeds from the scan: the nearest by meaning, and the best by words.
 SEEDS = 50
@@ -48,7 +48,7 @@ MAX_ASSOCIATED_MEMORIES = 20
 DEVIATIONS = 6.0
 #: Below this deviation, cosines differ by rounding only, and meaning counts for nothing.
 MIN_DEVIATION = 1e-6
-#: More than the error of a sum of thirteen terms.
+#: More than the error of a sum of thirteen components.
 _ROUNDING = 1e-9
 _DAY = 86_400 * 1_000_000
 #: The offsets of the turns beside a turn, as a column: 1, -1, 2, -2 for a REACH of 2.
@@ -93,15 +93,19 @@ def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[RankedCandid
     """Return the `limit` best candidates, the best first; equal scores in the order of their ids."""
     if not len(inputs.candidates) or limit < 1:
         return []
-    terms = all_terms(lasting_terms(inputs), inputs.candidates, now=now, weights=inputs.weights)
-    return select_best(inputs.candidates, terms, limit)
+    components = all_components(
+        lasting_components(inputs), inputs.candidates, now=now, weights=inputs.weights
+    )
+    return select_best(inputs.candidates, components, limit)
 
 
-def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int) -> list[RankedCandidate]:
-    """Return the `limit` candidates with the highest sum of terms, as `rank` does."""
+def select_best(
+    candidates: Candidates, components: Mapping[str, Numbers], limit: int
+) -> list[RankedCandidate]:
+    """Return the `limit` candidates with the highest sum of score components, as `rank` does."""
     if not len(candidates) or limit < 1:
         return []
-    columns = np.array(list(terms.values()))
+    columns = np.array(list(components.values()))
     totals = columns.sum(axis=0)
     best = np.arange(len(totals))
     if limit < len(totals):
@@ -110,7 +114,10 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     values_of_best = columns[:, best].T.tolist()
     return [
         RankedCandidate(
-            index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, values, strict=True)))
+            index=index,
+            id=memory_id,
+            score=total,
+            terms=ScoreTerms(**dict(zip(components, values, strict=True))),
         )
         for index, memory_id, total, values in zip(
             best.tolist(),
@@ -122,18 +129,18 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     ]
 
 
-def all_terms(
+def all_components(
     lasting: Mapping[str, Numbers], candidates: Candidates, *, now: datetime, weights: Weights
 ) -> dict[str, Numbers]:
-    """Return all terms of the candidates' scores as columns by name; `lasting` are the terms that use does not change."""
+    """Return all score components of the candidates as columns by name; `lasting` are those that use does not change."""
     importance = _effective_importance(candidates)
     used = {
         "recency": weights.recency * importance * _retained(candidates, now),
         "importance": weights.importance * importance,
         "activation": weights.activation * candidates.level,
     }
-    terms = {**lasting, **used}
-    return {name: terms[name] for name in TERM_NAMES}
+    components = {**lasting, **used}
+    return {name: components[name] for name in COMPONENT_NAMES}
 
 
 def contenders(
@@ -141,7 +148,7 @@ def contenders(
 ) -> Places:
     """Return the positions of the candidates that can be among the `limit` best, however often they were used.
 
-    Use changes three terms, all bounded: importance is at least as stored, recency and activation are at least 0, and none
+    Use changes three components, all bounded: importance is at least as stored, recency and activation are at least 0, and none
     of the three exceeds its weight.
     """
     if len(candidates) <= limit:
@@ -153,8 +160,8 @@ def contenders(
     return np.flatnonzero(most >= np.partition(least, -limit)[-limit] - _ROUNDING)
 
 
-def lasting_terms(inputs: ScoreInputs) -> dict[str, Numbers]:
-    """Return the terms that do not depend on the use of a memory."""
+def lasting_components(inputs: ScoreInputs) -> dict[str, Numbers]:
+    """Return the score components that do not depend on the use of a memory, as columns by name."""
     candidates, weights = inputs.candidates, inputs.weights
     words = weights.words * candidates.words
     meaning = weights.meaning * deviations(candidates.similarity, inputs.background)
@@ -210,14 +217,14 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
 
 
 def _association(links: Links, fit: Numbers) -> Numbers:
-    """Return for each memory the highest contribution of one neighborhood: a share of the fit of the neighborhood's owner."""
+    """Return for each memory the highest contribution of one neighborhood: a share of the fit of the memory that has the neighborhood."""
     shares = np.zeros(len(fit))
     np.maximum.at(shares, links.target, links.share * fit[links.source])
     return shares
 
 
 def _best_of(group: Places, fit: Numbers) -> Numbers:
-    """Return the best fit in each candidate's session or episode; its own fit where it has none."""
+    """Return the best fit in each candidate's session or episode; the candidate's own fit where it has none."""
     best = np.zeros(group.max(initial=-1) + 2)
     np.maximum.at(best, group, fit)
     return np.where(group >= 0, best[group], fit)

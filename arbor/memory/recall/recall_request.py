@@ -95,14 +95,19 @@ class RecallRequest:
 
 def check_query(text: str, limit: int, mood: float | None = None) -> None:
     """Raise Invalid for a query that cannot be answered."""
-    if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
-        raise Invalid(
-            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
-        )
+    check_query_text(text)
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} memories, asked for {limit}")
     if mood is not None and not -1 <= mood <= 1:
         raise Invalid(f"a mood is a number from -1 to 1, got {mood}")
+
+
+def check_query_text(text: str) -> None:
+    """Raise Invalid for the text of a query that cannot be answered."""
+    if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
+        raise Invalid(
+            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,17 +130,17 @@ def _find_dated(text: str) -> tuple[list[dict[str, str | None]], str]:
 
 
 def _read_dated(parts: dict[str, str | None], year: int | None, now: datetime) -> TimeSpan | None:
-    """Return the span of one date; without a year of its own, `year` from elsewhere in the text applies."""
-    own_year = int(parts.get("year") or 0) or year
-    yearly = own_year is None
-    starts = own_year or now.year
+    """Return the span of one date; `year`, from elsewhere in the text, applies to a date without a year."""
+    known_year = int(parts.get("year") or 0) or year
+    yearly = known_year is None
+    first_year = known_year or now.year
     if number := parts.get("number"):
         month, months = int(number), 1
     elif name := parts.get("month"):
         month, months = _MONTHS.index(name[:3].lower()) + 1, 1
     elif season := parts.get("season"):
         month, months = _SEASONS[season.lower()], 3
-    elif starts > now.year + 1:
+    elif first_year > now.year + 1:
         return None  # "Cyberpunk 2077"
     else:
         month, months = 1, 12
@@ -148,10 +148,10 @@ def _read_dated(parts: dict[str, str | None], year: int | None, now: datetime) -
         return None  # 2023-19-01
     if yearly and parts.get("last"):
         yearly = False
-        starts -= _utc(starts, month + months) > now
+        first_year -= _utc(first_year, month + months) > now
     if day := int(parts.get("day") or 0):
-        return _read_day(starts, month, day, yearly=yearly)
-    return TimeSpan(start=_utc(starts, month), end=_utc(starts, month + months), yearly=yearly)
+        return _read_day(first_year, month, day, yearly=yearly)
+    return TimeSpan(start=_utc(first_year, month), end=_utc(first_year, month + months), yearly=yearly)
 
 
 def _read_day(year: int, month: int, day: int, *, yearly: bool) -> TimeSpan | None:

@@ -1,4 +1,4 @@
-"""Extract fenced code blocks from a text, with their language and the words around them."""
+"""Extract fenced code blocks from a text, with their language and the line of prose before them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def left_out_code(text: str) -> list[str]:
 
 
 def code_blocks(text: str) -> list[CodeBlock]:
-    """Return the fenced blocks of a text, in order, without empty ones and ones longer than a snippet."""
+    """Return the first MAX_BLOCKS fenced blocks of a text, in order, without empty blocks and blocks longer than a snippet."""
     if "```" not in text and "~~~" not in text:
         return []
     blocks: list[CodeBlock] = []

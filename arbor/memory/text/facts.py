@@ -157,6 +157,7 @@ def _ours(sentence: str, speaker: str) -> str:
     return _quoted(sentence, speaker) if _OURS.fullmatch(sentence) else ""
 
 
+#: The rules for sentences of one form each: a rule returns the fact in words about the speaker, empty for a sentence of another form.
 _RULES: tuple[Callable[[str, str], str], ...] = (_my, _am, _do, _is_my, _ours)
 
 

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 from arbor.memory.text.lexical import STOP_WORDS, term_of, words_of
 
-#: Characters of a text that are compared, so that a long message costs no more.
-COMPARED = 2_000
-#: From this overlap on, two texts are about the same matter.
-LIKE_FROM = 0.4
-#: One shared word of a longer text is an accident.
+#: The characters of a text that are compared, so that a long message costs no more.
+_COMPARED_CHARACTERS = 2_000
+#: The least overlap of two texts about the same matter.
+MIN_LIKENESS = 0.4
+#: The least number of terms that texts of several terms must share: one shared term is an accident.
 _MIN_SHARED = 2
 
 
@@ -18,7 +18,9 @@ _MIN_SHARED = 2
 @lru_cache(maxsize=4_000)
 def terms_of(text: str) -> frozenset[str]:
     """Return the terms of the beginning of a text, without stop words."""
-    return frozenset(term_of(word) for word in words_of(text[:COMPARED]) if word not in STOP_WORDS)
+    return frozenset(
+        term_of(word) for word in words_of(text[:_COMPARED_CHARACTERS]) if word not in STOP_WORDS
+    )
 
 
 def overlap(terms: frozenset[str], others: frozenset[str]) -> float:

@@ -1,4 +1,4 @@
-"""Lists of words and phrases, built in or of an operator, and their search in a text in one pass."""
+"""Lists of words and phrases, Arbor's or an operator's, and their search in a text in one pass."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _filter(
     """Build the filter from the options. Raises Invalid, and NotFound for a concept, a cluster or an episode."""
     with tenant_transaction(agent.tenant_id):
         concept_id = find_concept(agent, concept) if concept is not None else None
-        cluster_id = find_cluster(agent_id=agent.id, named=cluster)[0] if cluster is not None else None
+        cluster_id = find_cluster(agent_id=agent.id, named=cluster).id if cluster is not None else None
         episode_id = find_id(agent, Episode, episode) if episode is not None else None
     return RecallFilter(
         types=frozenset(MemoryType(name) for name in types),

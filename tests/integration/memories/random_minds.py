@@ -19,7 +19,7 @@ from apps.memories.services.store.placement import StoreResult
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.clusters.clusters import Vectors
+from arbor.embedding.ports import Vectors
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import NOON, a_memory, term_counts
 

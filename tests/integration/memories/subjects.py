@@ -15,7 +15,7 @@ from apps.memories.services.clusters.job import (
 )
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.clusters.clusters import Vectors
+from arbor.embedding.ports import Vectors
 from tests.integration.memories.conftest import NOON, a_memory
 
 #: Texts about each subject; the words differ from subject to subject.

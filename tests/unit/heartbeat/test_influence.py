@@ -29,7 +29,7 @@ from arbor.heartbeat.influence import (
 )
 from arbor.heartbeat.situation import ApprovalRequestView
 from arbor.heartbeat.views import AttemptView, ExperienceView, PublicationView
-from arbor.memory.text.overlap import LIKE_FROM, likeness
+from arbor.memory.text.overlap import MIN_LIKENESS, likeness
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, situation
 
 TASK = "Please chart the south reef with the boat"
@@ -69,7 +69,7 @@ def precedent(number: int, about: str = "", *, action: str = "rest", approved: b
     ],
 )
 def test_texts_about_one_matter_are_alike(text: str, other: str, is_like: bool) -> None:
-    assert (likeness(text, other) >= LIKE_FROM) is is_like
+    assert (likeness(text, other) >= MIN_LIKENESS) is is_like
     assert likeness(text, other) == likeness(other, text)
 
 

@@ -25,7 +25,7 @@ from apps.heartbeats.services.legs.members import LeasedHeartbeat
 from apps.heartbeats.services.legs.signals import effect_signals
 from apps.knowledge.services.signal_reading import advance_positions
 from apps.memories.services.recall.activation import record_recalls
-from apps.memories.services.retention.buffer import buffer_for_agents
+from apps.memories.services.retention.buffer import add_to_buffers
 from apps.memories.services.store.provenance import ProvenanceRelation, count_outcomes, store_provenance
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import Experience
@@ -173,7 +173,7 @@ def _write_references(heartbeats: Sequence[HeartbeatState]) -> set[UUID]:
     advance_positions(
         [position for heartbeat in heartbeats for position in heartbeat.effects.signal_positions]
     )
-    buffer_for_agents(
+    add_to_buffers(
         {heartbeat.agent_id: heartbeat.effects.held for heartbeat in heartbeats if heartbeat.effects.held}
     )
     for heartbeat in heartbeats:

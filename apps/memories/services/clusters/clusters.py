@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Q, When
@@ -54,6 +55,13 @@ class ClusterMembership:
     strength: float
 
 
+class NamedCluster(NamedTuple):
+    """A cluster of an agent, found by its id or its name."""
+
+    id: UUID
+    name: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class RelatedCluster:
     """A cluster related to the queried one, with the strength of the relation, 0 to 1."""
@@ -63,8 +71,8 @@ class RelatedCluster:
     keywords: tuple[str, ...]
     relation: ClusterLink
     strength: float
-    #: True if the relation points from the queried cluster to this one.
-    leads: bool
+    #: Whether the relation points from the queried cluster to this one.
+    is_outgoing: bool
 
 
 def assign_memory_to_clusters(
@@ -170,7 +178,7 @@ def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembers
 
 
 def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedCluster]:
-    """Return the clusters related to a cluster in either direction, the strongest first. Two statements.
+    """Return the clusters related to a cluster in either direction, the strongest first. Three statements.
 
     Raises NotFound if the tenant has no such cluster, Invalid for a limit outside 1 to 200.
     """
@@ -189,7 +197,7 @@ def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedC
             keywords=tuple(others[row.other].keywords),
             relation=ClusterLink(row.relation),
             strength=row.strength,
-            leads=row.source_id == cluster_id,
+            is_outgoing=row.source_id == cluster_id,
         )
         for row in listed
     ]
@@ -213,8 +221,8 @@ def _check_limit(limit: int) -> None:
         raise Invalid(f"limit must be 1 to {MAX_LIMIT}, got {limit}")
 
 
-def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
-    """Return the id and name of an agent's cluster by its id or its name. Raises NotFound."""
+def find_cluster(*, agent_id: UUID, named: str) -> NamedCluster:
+    """Return an agent's cluster by its id or its name. Raises NotFound."""
     try:
         wanted = id_of(named)
     except NotFound:
@@ -223,29 +231,30 @@ def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
     rows = sorted(matches.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
     if not rows:
         raise NotFound(f"there is no cluster {named!r} of this agent")
-    first: tuple[UUID, str] = rows[0]
-    return first
+    return NamedCluster(*rows[0])
 
 
-def rename_cluster(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
+def rename_cluster(*, agent_id: UUID, cluster: NamedCluster, name: str, reason: str, actor: str) -> None:
     """Name a cluster for good, and record that in the audit log. Raises Invalid for a name that is empty or too long."""
-    name_cluster(cluster_id=cluster[0], name=name)
-    _record(agent_id, cluster, actor, f"named a cluster {name!r}: {reason}", {"from": cluster[1], "to": name})
+    name_cluster(cluster_id=cluster.id, name=name)
+    _record(
+        agent_id, cluster, actor, f"named a cluster {name!r}: {reason}", {"from": cluster.name, "to": name}
+    )
 
 
-def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
+def mark_for_reclustering(*, agent_id: UUID, cluster: NamedCluster, reason: str, actor: str) -> None:
     """Mark a cluster stale, so that maintenance recomputes it from its memories, and record the request in the audit log."""
-    Cluster.objects.filter(id=cluster[0]).update(stale=True)
-    _record(agent_id, cluster, actor, f"marked the cluster {cluster[1]!r} for reclustering: {reason}", {})
+    Cluster.objects.filter(id=cluster.id).update(stale=True)
+    _record(agent_id, cluster, actor, f"marked the cluster {cluster.name!r} for reclustering: {reason}", {})
 
 
 def _record(
-    agent_id: UUID, cluster: tuple[UUID, str], actor: str, message: str, name_change: dict[str, str]
+    agent_id: UUID, cluster: NamedCluster, actor: str, message: str, name_change: dict[str, str]
 ) -> None:
     record(
         action=AuditAction.MEMORIES_REVISED,
         actor=actor,
         agent_id=agent_id,
         message=message,
-        detail={"cluster_id": str(cluster[0]), "changes": {"name": name_change} if name_change else {}},
+        detail={"cluster_id": str(cluster.id), "changes": {"name": name_change} if name_change else {}},
     )

@@ -19,8 +19,9 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.clusters.clusters import Vectors, assign, check_vectors, cosines_among
+from arbor.memory.clusters.clusters import assign, check_vectors, cosines_among
 
 #: The number of latest memories whose spread decides how near a cluster must be to a new memory, until the mind is reclustered.
 LATEST = 1_000
@@ -57,7 +58,7 @@ def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
         mind = MindClusters.read(agent_id)
     if mind is None:
         return 0
-    plan = plan_clusters(mind, deviations=deviations())
+    plan = plan_clusters(mind, deviations=read_deviations())
     with tenant_transaction(tenant_id):
         plan.read_words()
     plan.describe()
@@ -69,7 +70,7 @@ def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
     """Assign an agent's latest memories without a cluster to clusters; return the number assigned.
 
-    Seven statements. A memory that fits no cluster waits for the next reclustering, which may create one.
+    Six statements. A memory that fits no cluster waits for the next reclustering, which may create one.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
@@ -90,10 +91,10 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
 
 def nearness(vectors: Vectors) -> float:
     """Return the least cosine of a memory and the center of its cluster, by the spread of these vectors."""
-    return cosines_among(vectors).at(deviations())
+    return cosines_among(vectors).at(read_deviations())
 
 
-def deviations() -> float:
+def read_deviations() -> float:
     """Return the setting ARBOR_CLUSTER_DEVIATIONS. Raises ConfigurationInvalid outside its range."""
     wanted: float = settings.ARBOR_CLUSTER_DEVIATIONS
     if not MIN_DEVIATIONS <= wanted <= MAX_DEVIATIONS:
@@ -115,7 +116,7 @@ def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vec
 
 
 def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
-    """Return the ids and the normalized vectors of rows with an id and a `halfvec` in binary."""
+    """Return the ids and the normalized vectors of rows of an id and a `halfvec` in binary."""
     if not rows:
         return [], check_vectors([[1.0] * model.dimension])[:0]
     ids, vectors = decode_vectors(rows, len(rows[0][1]))

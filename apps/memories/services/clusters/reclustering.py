@@ -20,11 +20,11 @@ from apps.memories.services.store.term_counts import read_frequencies
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.ids import uuid7
 from arbor.memory.clusters.clusters import (
     ClusterValue,
     MemberFeeling,
-    Vectors,
     check_vectors,
     cosines_among,
     emotional_signature,

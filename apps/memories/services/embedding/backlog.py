@@ -25,7 +25,7 @@ from apps.memories.services.embedding.embedders import (
     record_embedder_failure,
     record_embedder_recovery,
 )
-from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
+from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.graph.neighborhoods import mark_stale
@@ -33,6 +33,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import REFUSED, EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import EmbeddingFailed
 
 log = structlog.get_logger(__name__)

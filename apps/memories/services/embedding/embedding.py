@@ -12,7 +12,6 @@ from functools import lru_cache
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connections
@@ -33,13 +32,11 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
 from arbor.embedding.backoff import FIRST_RETRY_DELAY
 from arbor.embedding.models import EmbedAtStorage, EmbeddingModel
-from arbor.embedding.ports import Embedder, unit_rows
+from arbor.embedding.ports import Embedder, Vectors, unit_rows
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.content import content_hash
 
 log = structlog.get_logger(__name__)
-
-type Vectors = npt.NDArray[np.float32]
 
 #: The most vectors that a process caches: for repeated queries, and for texts that are first recalled with and then stored.
 _CACHE_SIZE = 4096

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.neighborhood import Vectors
+from arbor.embedding.ports import Vectors
 from arbor.memory.text.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
 
 #: PostgreSQL's size limit of a B-tree tuple on pages of 8 KB.
@@ -22,8 +22,8 @@ MAX_DIMENSION = 1024
 
 #: The number of vectors in memory at once (20 MB at 256 dimensions), and of vectors compared with them at once (20 MB of cosines).
 BLOCK = 20_000
-AT_ONCE = 256
-#: Bytes before the numbers of a `halfvec` on the wire: its dimension and two unused bytes.
+COMPARED_AT_ONCE = 256
+#: Bytes of the header of a `halfvec` on the wire: its dimension and two unused bytes.
 _HEAD_BYTES = 4
 _NUMBER_BYTES = 2
 
@@ -72,6 +72,11 @@ def sparsevec_text(weights: Mapping[int, float]) -> str:
     numbers = {weight: _digits(weight) for weight in set(weights.values())}
     pairs = ",".join([f"{place}:{numbers[weights[place]]}" for place in sorted(weights)])
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"
+
+
+def halfvec_length(dimension: int) -> int:
+    """Return the bytes of a `halfvec` on the wire, with its header."""
+    return _HEAD_BYTES + _NUMBER_BYTES * dimension
 
 
 def decode_vectors(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:

@@ -109,7 +109,7 @@ ON CONFLICT (embedding_model) DO UPDATE SET failures = f.failures + 1, error = E
 RETURNING failures, retry_at
 """
 
-# Count agents by model across tenants, which no scope of the ORM may read.
+# Count agents by model, of all tenants, except those with the given model. The ORM reads one tenant at a time.
 OTHER_MODELS = """
 SELECT embedding_model, embedding_dimension, count(*) FROM memories_mind
 WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2

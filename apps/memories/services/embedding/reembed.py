@@ -23,7 +23,7 @@ from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
 from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import can_embed, check_embedder, name_of
-from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
+from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fit_terms, halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import check_dimension, model_of
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
@@ -31,6 +31,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
 from arbor.embedding.backoff import embedder_retry_delay
 from arbor.embedding.models import REFUSED, EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import AlreadyExists, EmbeddingFailed
 from arbor.memory.detail_text import indexed_terms
 from arbor.memory.values import MemoryStatus
@@ -193,12 +194,12 @@ class Reembedding:
 
     def _next_terms(self, text: _Text) -> str | None:
         """Return the terms that fit into the index beside the next vector; None if they are the present ones."""
-        words = fit_terms(
+        terms = fit_terms(
             indexed_terms(text.content, speaker=text.role, detail=text.detail),
             session=text.session,
             dimension=self.model.dimension,
         )
-        return None if words.keys() == text.places else sparsevec_text(words)
+        return None if terms.keys() == text.places else sparsevec_text(terms)
 
 
 def find_moves(
@@ -206,8 +207,8 @@ def find_moves(
 ) -> list[Move]:
     """Return the agents with another model than the given one: one agent, those of a tenant, or all.
 
-    Agents of that model which still have next vectors of an interrupted run are among them. A view of all tenants is recorded in
-    the audit log.
+    Agents of the given model that still have next vectors of an interrupted run are among them. A view of all tenants is recorded
+    in the audit log.
     """
     values = {
         "tenant": tenant_id,
@@ -282,7 +283,7 @@ def switch_model(
     missing = _missing(agent_id, model).count()
     if missing and not leave_missing:
         return None
-    _recount_words(agent_id)
+    _recount_terms(agent_id)
     refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
     made_by = embedder_for(model).model
     memories = change(
@@ -319,7 +320,7 @@ def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
     Upkeep.objects.filter(agent_id=agent_id).update(stale=True)
 
 
-def _recount_words(agent_id: UUID) -> None:
+def _recount_terms(agent_id: UUID) -> None:
     """Update the term counts for the memories whose indexed terms change with the switch."""
     changed = list(
         NextEmbedding.objects.filter(

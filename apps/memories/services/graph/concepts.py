@@ -58,7 +58,7 @@ class ConceptCase:
 
 @dataclass(frozen=True, kw_only=True)
 class ConceptNode:
-    """A concept with its narrower concepts, sorted by name, and the number of memories linked to the concept itself."""
+    """A concept with its narrower concepts, sorted by name, and the number of active memories linked to the concept itself."""
 
     id: UUID
     name: str

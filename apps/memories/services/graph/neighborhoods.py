@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
-from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, VectorBlock, decode_vectors
+from apps.memories.services.embedding.literals import BLOCK, COMPARED_AT_ONCE, VectorBlock, decode_vectors
 from apps.memories.services.graph import queries
 from apps.memories.services.jobs.job_runs import JobRunResult, run_job
 from apps.tenants.scope import current_tenant, tenant_transaction
@@ -36,9 +36,6 @@ BATCH = 256
 MAX_EDGES = 50
 #: The namespace of this advisory lock on an agent.
 _LOCK = 0x6E656967
-
-
-type _Pairs = dict[UUID, dict[UUID, int]]
 
 
 class _Waiting(NamedTuple):
@@ -137,7 +134,7 @@ class AgentVectors:
             return {}
         length = Counter(len(vector) for _, vector in embedded).most_common(1)[0][0]
         nearest: dict[UUID, dict[UUID, float]] = {}
-        for chunk in batched(embedded, AT_ONCE, strict=False):
+        for chunk in batched(embedded, COMPARED_AT_ONCE, strict=False):
             search = NearestSearch(*decode_vectors(chunk, length))
             for ids, vectors in self._blocks(length):
                 search.compare_block(ids, vectors)
@@ -171,9 +168,9 @@ class _Surroundings:
         self._similar = {
             memory_id: similar_enough(nearest.get(memory_id, {}), threshold) for memory_id in ids
         }
-        self._hops: _Pairs = {memory_id: {} for memory_id in ids}
+        self._hops: dict[UUID, dict[UUID, int]] = {memory_id: {} for memory_id in ids}
         for root, other, hops in fetch(
-            queries.NODES_WITHIN_TWO_HOPS, agent=agent_id, ids=ids, most=MAX_EDGES
+            queries.MEMORIES_WITHIN_TWO_HOPS, agent=agent_id, ids=ids, most=MAX_EDGES
         ):
             self._hops[root][other] = hops
         self._beside: dict[UUID, set[UUID]] = {memory_id: set() for memory_id in ids}
@@ -244,7 +241,7 @@ def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, floa
     for row in batch:
         neighbors = computed.get(row.id)
         stored = (
-            row.before if neighbors is None else {str(other): share for other, share in neighbors.items()}
+            row.before if neighbors is None else {str(other): weight for other, weight in neighbors.items()}
         )
         rows.append({"id": str(row.id), "version": row.version, "neighbors": stored})
     return change(queries.WRITE_NEIGHBORHOODS, rows=json.dumps(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arbor.memory.neighborhood import BESIDE
+from arbor.memory.neighborhood import BESIDE_WEIGHT
 
 # Insert links in bulk; existing links that are weaker get the new strength.
 LINK_CONCEPTS = """
@@ -41,7 +41,7 @@ WHERE e.tenant_id = %(tenant)s AND e.id = moved.id AND NOT EXISTS (
 )
 """
 
-# The most agents that one query returns; the next query returns others.
+# The most agents of a tenant that one query returns, those with the lowest ids; the next query returns others once these are done.
 _MAX_AGENTS = 2_000
 
 # Find agents for a job run, by a loose index scan, so that the number of waiting memories does not matter. In random order, so
@@ -86,7 +86,7 @@ SELECT e.kind, e.id FROM (
 """
 
 # Find the memories within two edges of each memory. A bounded number of edges of each node is followed, the weightiest.
-NODES_WITHIN_TWO_HOPS = f"""
+MEMORIES_WITHIN_TWO_HOPS = f"""
 WITH one AS MATERIALIZED (
     SELECT start.id AS root, near.kind, near.id
     FROM unnest(%(ids)s::uuid[]) start (id) CROSS JOIN LATERAL ({_AROUND.format(start="start.id")}) near
@@ -109,7 +109,7 @@ JOIN memories_memory o ON o.tenant_id = %(tenant)s AND o.episode_id = m.episode_
 WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])
 """
 
-# Read thousands of neighborhoods without a model instance for each.
+# Read the neighborhoods of active memories that are not stale: thousands, without a model instance for each.
 FRESH_NEIGHBORHOODS = """
 SELECT u.memory_id, u.neighbors::json FROM memories_upkeep u
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = u.memory_id AND m.status = 'active'
@@ -144,8 +144,9 @@ UPDATE memories_upkeep u SET neighbors = locked.neighbors, computed_at = now(), 
 FROM locked WHERE u.tenant_id = %(tenant)s AND u.memory_id = locked.memory_id
 """
 
-# Mark memories and their neighbors in one statement, because heartbeats wait for it. Stale rows are written too: their new
-# version prevents a running step from storing a result of old inputs.
+# Mark the neighborhoods of memories stale, with those of their neighbors and of the memories at edges of `ends` where requested: in
+# one statement, because heartbeats wait for it. Stale rows are written too: their new version prevents a running step from storing
+# a result of old inputs.
 MARK_NEIGHBORHOODS = """
 WITH touched AS (
     SELECT unnest(%(ids)s::uuid[]) AS id
@@ -226,17 +227,17 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) A
 # Traverse the graph recursively. One row for each distance: the nodes first reached there, and the edges to them. Visited nodes
 # are not visited again, so a cycle ends the traversal; of more nodes than the limit, those with the weightiest edges are visited.
 TRAVERSE = f"""
-WITH RECURSIVE walk AS (
+WITH RECURSIVE traversal AS (
     SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
     UNION ALL
     SELECT w.hops + 1, met.ids, w.visited || met.ids, met.steps
-    FROM walk w CROSS JOIN LATERAL (
+    FROM traversal w CROSS JOIN LATERAL (
         SELECT array_agg(step.id) AS ids, json_agg(step) AS steps FROM (
             SELECT * FROM (
                 SELECT DISTINCT ON (id) * FROM (
                     {_LINKS}
-                    {_NEXT.format(weight=BESIDE, forward="true", beyond=">", order="ASC", followed="forward")}
-                    {_NEXT.format(weight=BESIDE, forward="false", beyond="<", order="DESC", followed="backward")}
+                    {_NEXT.format(weight=BESIDE_WEIGHT, forward="true", beyond=">", order="ASC", followed="forward")}
+                    {_NEXT.format(weight=BESIDE_WEIGHT, forward="false", beyond="<", order="DESC", followed="backward")}
                     {_PARENTS.format(kind="concept", table="memories_concept")}
                     {_PARENTS.format(kind="goal", table="goals_goal")}
                 ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, forward
@@ -245,12 +246,13 @@ WITH RECURSIVE walk AS (
     ) met
     WHERE w.hops < %(hops)s AND met.ids IS NOT NULL AND (%(end)s::uuid IS NULL OR %(end)s <> ALL(w.visited))
 )
-SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
+SELECT steps FROM traversal WHERE hops > 0 ORDER BY hops
 """  # noqa: S608 (no external input)
 
-# Bound the time of a traversal within its transaction.
+# Read the present limit of a statement's time.
 READ_TIMEOUT = "SELECT current_setting('statement_timeout')"
 
+# Limit the time of statements until the transaction ends, to bound a traversal.
 SET_TIMEOUT = "SELECT set_config('statement_timeout', %(value)s, true)"
 
 # Part: the labels of nodes of one kind. A union of these reads nodes of several kinds, in tables of several apps.

@@ -35,7 +35,7 @@ class _NodeTable(NamedTuple):
     label: str
 
 
-#: Tables by name, because beliefs and aspects belong to an app that this one must not import.
+#: Tables by name, because beliefs, aspects and goals belong to apps that this one must not import.
 _TABLES: Mapping[GraphNodeKind, _NodeTable] = MappingProxyType(
     {
         GraphNodeKind.MEMORY: _NodeTable("memories_memory", "content"),
@@ -52,7 +52,7 @@ def id_of(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise NotFound(f"{text!r} is no id") from error
+        raise NotFound(f"nothing has the id {text!r}: an id is a UUID") from error
 
 
 def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, GraphNode]:
@@ -113,7 +113,7 @@ def _label_statement(kinds: frozenset[GraphNodeKind], condition: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class NewRelation:
-    """A relation to create between two nodes of one agent. Raises Invalid if both are the same."""
+    """A relation to create between two nodes of one agent. Raises Invalid for an edge that `check_edge` refuses."""
 
     source: GraphNode
     target: GraphNode

@@ -24,11 +24,11 @@ from arbor.errors import LimitReached, NotFound
 from arbor.memory.relations import (
     ALL_RELATIONS,
     FORWARD_ONLY,
-    LONGEST_S,
     MAX_HOPS,
     MAX_NODES,
     TO_CAUSES,
     TO_EVIDENCE,
+    TRAVERSAL_TIMEOUT_S,
     Contradiction,
     FollowedRelations,
     GraphNode,
@@ -189,17 +189,17 @@ def _end(node: GraphNode, labels: dict[GraphNode, str], reached: ReachedNode | N
 
 @contextmanager
 def _statement_timeout() -> Iterator[None]:
-    """Cancel a statement after LONGEST_S; a savepoint preserves the caller's transaction."""
+    """Cancel a statement after TRAVERSAL_TIMEOUT_S; a savepoint preserves the caller's transaction."""
     try:
         with transaction.atomic():
             ((previous,),) = fetch(queries.READ_TIMEOUT)
-            _set_timeout(f"{LONGEST_S * 1000:.0f}ms")
+            _set_timeout(f"{TRAVERSAL_TIMEOUT_S * 1000:.0f}ms")
             yield
             _set_timeout(previous)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise LimitReached(
-                f"the graph was not traversed within {LONGEST_S:g} s: ask for fewer hops or relations"
+                f"the graph was not traversed within {TRAVERSAL_TIMEOUT_S:g} s: ask for fewer hops or relations"
             ) from error
         raise
 

@@ -25,15 +25,14 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
-from arbor.memory.recall.recall_request import ReadQuery, meaning_text, read_query
+from arbor.memory.recall.recall_request import ReadQuery, check_query_text, meaning_text, read_query
 from arbor.memory.text.lexical import counted_indices, query_terms
 from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
-#: The most episodes that a recall returns, characters of a query, and memories of an episode that are read at once.
+#: The most episodes that a recall returns, and the most memories of an episode that are read at once.
 MAX_LIMIT = 100
-QUERY_LENGTH = 4_000
 MAX_MEMORIES = 1_000
 #: The number of latest episodes without a summary that are scored by their memories.
 _SCORED_BY_MEMORIES = 100
@@ -94,10 +93,7 @@ def recall_episodes(
     An episode is scored by its summary, or, without one, by its best memories. If the embedder fails, only words count.
     Changes nothing. Four statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100.
     """
-    if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
-        raise Invalid(
-            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
-        )
+    check_query_text(text)
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} episodes, asked for {limit}")
     now = now or datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The health of maintenance in the whole installation, from counts over all tenants, read every minute at a bounded cost."""
+"""The health of maintenance in the whole installation, from counts over all tenants, read every minute."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.maintenance.health import Figure, HealthState, Metric, figure, judge_job, worst
+from arbor.memory.maintenance.health import Figure, HealthState, Metric, judge_job, judge_metric, worst
 
 #: The count at which counting stops; higher counts would be judged in the same way.
 MAX_COUNTED = 20_000
 
-
 log = structlog.get_logger(__name__)
 ACTOR = "system:health"
 #: The most findings that one audit record lists, the worst first.
-_NAMED = 20
+_MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +138,7 @@ class Health:
 
 
 def read_health() -> Health:
-    """Read the health from the rows of all tenants. Four queries, each of which counts up to MAX_COUNTED rows."""
+    """Read the health from the rows of all tenants. Four queries; counts of memories, episodes and calls stop at MAX_COUNTED rows."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
         cursor.execute(queries.COUNT_BY_AGENT, {"counted": MAX_COUNTED})
@@ -162,7 +161,9 @@ def read_health() -> Health:
     for metric in Metric:
         count, most = of_agents.get(metric.value, (0, 0))
         count, age_s = of_age.get(metric.value, (count, 0.0))
-        figures.append(figure(metric, count=counts.get(metric, count), most=most, age_s=age_s, limits=limits))
+        figures.append(
+            judge_metric(metric, count=counts.get(metric, count), most=most, age_s=age_s, limits=limits)
+        )
     return Health(figures=tuple(figures), jobs=jobs)
 
 
@@ -237,7 +238,7 @@ def _last_state() -> HealthState | None:
 def _record_change(health: Health, last: HealthState | None) -> None:
     findings = [
         {"state": state.value, "what": what, "remedy": remedy}
-        for state, what, remedy in health.findings[:_NAMED]
+        for state, what, remedy in health.findings[:_MAX_FINDINGS]
     ]
     write = log.info if health.state is HealthState.OK else log.warning
     write("health_changed", state=health.state.value, was=last and last.value, findings=findings)

@@ -27,7 +27,6 @@ _MAX_AGENTS_OF_TENANT = 20
 #: The most agents that a process remembers as visited between two runs of a job.
 _MAX_REMEMBERED = 10_000
 
-
 #: The agents that this process has visited in the current pass over all waiting agents, by job.
 _visited_before: dict[str, set[UUID]] = {}
 
@@ -39,7 +38,7 @@ class JobRunResult:
     #: The number of steps, and the units of work done in all of them: rows changed, neighborhoods computed…
     steps: int = 0
     done: int = 0
-    #: The number of failed steps; the next run visits their agents again.
+    #: The number of failed steps; a later run visits their agents again.
     failed: int = 0
 
     def __add__(self, other: JobRunResult) -> JobRunResult:

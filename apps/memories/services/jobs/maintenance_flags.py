@@ -31,7 +31,7 @@ class MaintenanceFlag(StrEnum):
     WEIGH = "unweighed"
 
 
-_TRIES = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weigh_tries"}
+_TRIES_COLUMNS = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weigh_tries"}
 
 
 def agents_with(flag: MaintenanceFlag) -> str:
@@ -51,7 +51,7 @@ def waiting_memories(
         without=list(without),
     )
     return [
-        (memory_id, Excerpt(text=text, role=role, type=type_, at=time_text(at), session=session))
+        (memory_id, Excerpt(text=text, role=role, type=type_, at=format_time(at), session=session))
         for memory_id, text, role, type_, at, session in rows
     ]
 
@@ -82,11 +82,11 @@ def count_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID])
         return {}
     lock_minds([agent_id])
     waiting = Upkeep.objects.filter(agent_id=agent_id, memory_id__in=list(ids), **{flag.value: True})
-    waiting.update(**{_TRIES[flag]: F(_TRIES[flag]) + 1})
-    return dict(waiting.values_list("memory_id", _TRIES[flag]))
+    waiting.update(**{_TRIES_COLUMNS[flag]: F(_TRIES_COLUMNS[flag]) + 1})
+    return dict(waiting.values_list("memory_id", _TRIES_COLUMNS[flag]))
 
 
-def time_text(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """Format a time for prompts."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 

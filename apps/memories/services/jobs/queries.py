@@ -51,7 +51,8 @@ SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
 ) waiting GROUP BY kind
 """
 
-# Count overdue rows up to a bound, and find the oldest one: the first entry of each tenant's part of the index.
+# Count overdue memories and buffer items up to a bound, and find the oldest of each: the first entry of each tenant's part of the
+# index. Minds, one for each agent, are all read.
 COUNT_BY_AGE = """
 SELECT 'unembedded', (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''

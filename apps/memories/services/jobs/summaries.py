@@ -16,7 +16,7 @@ from apps.memories.services.embedding.embedding import EmbeddedTexts, embedder_f
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs import queries
-from apps.memories.services.jobs.maintenance_flags import time_text
+from apps.memories.services.jobs.maintenance_flags import format_time
 from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
@@ -80,7 +80,7 @@ def unsummarized_episodes(
         else []
     )
     for episode_id, text, role, type_, at in rows:
-        members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=time_text(at)))
+        members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=format_time(at)))
     return [
         UnsummarizedEpisode(episode_id=episode_id, size=size, excerpts=members[episode_id])
         for episode_id, size in sizes.items()

@@ -41,7 +41,7 @@ from arbor.memory.mind.search import (
     complete_candidates,
 )
 from arbor.memory.recall.candidates import Candidates, Places, microseconds
-from arbor.memory.recall.fusion import ScoreInputs, contenders, lasting_terms
+from arbor.memory.recall.fusion import ScoreInputs, contenders, lasting_components
 
 _ASSOCIATION = np.dtype([("source", *ID), ("target", *ID), ("share", FLOAT)])
 _USE = np.dtype(
@@ -234,7 +234,7 @@ def _complete(
 ) -> tuple[Places, Places, ScanResult]:
     """Return the rows of all candidates, the places of the contenders among them, and the result without uses and texts."""
     rows, candidates, links = complete_candidates(search, choice, associations)
-    lasting = lasting_terms(
+    lasting = lasting_components(
         ScoreInputs(
             candidates=candidates,
             reading=search.reading,

@@ -15,10 +15,10 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_query, embeds_here
 from apps.memories.services.recall import queries
 from apps.memories.services.recall.recaller import Meaning, Recaller, read_best
-from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan
+from apps.memories.services.recall.scan import Query, ScanResult, filter_conditions, scan, score_inputs
 from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed
-from arbor.memory.recall.fusion import Background, RankedCandidate, ScoreInputs, rank
+from arbor.memory.recall.fusion import Background, RankedCandidate, rank
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled, ScoreTerms
 
@@ -91,7 +91,7 @@ def _explain_absence(
         *_filtered_out(memory, request.only),
         *_outside_groups(memory, request.only),
     ]
-    ranking = _rank(query, found, found.background)
+    ranking = _rank_all(query, found)
     place, ranked = next(
         ((position, other) for position, other in enumerate(ranking) if other.id == memory_id), (-1, None)
     )
@@ -163,19 +163,8 @@ def _outranked(
     ]
 
 
-def _rank(query: Query, found: ScanResult, background: Background) -> list[RankedCandidate]:
-    return rank(
-        ScoreInputs(
-            candidates=found.candidates,
-            reading=query.reading,
-            background=background,
-            weights=query.weights,
-            links=found.links,
-            mood=query.request.mood,
-        ),
-        now=query.request.now,
-        limit=len(found.candidates),
-    )
+def _rank_all(query: Query, found: ScanResult) -> list[RankedCandidate]:
+    return rank(score_inputs(query, found), now=query.request.now, limit=len(found.candidates))
 
 
 def _score_alone(query: Query, background: Background, memory: Memory) -> RankedCandidate | None:
@@ -183,5 +172,5 @@ def _score_alone(query: Query, background: Background, memory: Memory) -> Ranked
     moment = memory.occurred_at
     only = RecallFilter(since=moment, until=moment + timedelta(microseconds=1))
     alone = replace(query, request=replace(query.request, only=only))
-    ranking = _rank(alone, scan(alone), background)
+    ranking = _rank_all(alone, replace(scan(alone), background=background))
     return next((ranked for ranked in ranking if ranked.id == memory.id), None)

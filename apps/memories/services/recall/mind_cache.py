@@ -157,7 +157,7 @@ class MindCache:
             return entries
 
     def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> CachedMind | None:
-        """Return the mind with its changes; None if this transaction, or any, cannot use the image."""
+        """Return the mind with its changes; None if the image cannot be used, by this transaction or by any."""
         key = (tenant_id, reading.agent_id)
         if reading.own is not None and reading.revision == reading.own:
             # This transaction deleted or moved the mind, and may still be rolled back: others continue with the image.
@@ -190,7 +190,7 @@ class MindCache:
         return wanted
 
     def _count(self, key: _Key, now: float) -> int:
-        """Count a recall of a mind; return the number of its recalls within the last seconds."""
+        """Count a recall of a mind; return the number of its recalls that are counted together, within _COUNTING_S."""
         recalls = self._recalls.pop(key, None)
         if recalls is None or now - recalls.since > _COUNTING_S:
             recalls = _Recalls(since=now, count=0)

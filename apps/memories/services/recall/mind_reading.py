@@ -28,7 +28,8 @@ from apps.memories.services.recall.packed_rows import (
 from apps.memories.services.store.term_counts import TermStatistics, term_statistics, terms_to_count
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot, Vectors
+from arbor.embedding.ports import Vectors
+from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot
 from arbor.memory.recall.candidates import Places
 
 _LAYOUT = np.dtype(

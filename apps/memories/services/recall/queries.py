@@ -124,8 +124,8 @@ JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id 
 ORDER BY present.level DESC, m.id LIMIT %(limit)s
 """  # noqa: S608
 
-# An agent's activated clusters, the most activated first: a statement, and a part of the statement that reads situations. Its
-# values are `cluster_values()`, and `agent`.
+# Read an agent's activated clusters, the most activated first; also a part of the statement that reads situations. The values are
+# `cluster_values()`, and `agent`.
 ACTIVE_CLUSTERS = f"""
 SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, active.activation,
     active.members, ARRAY(
@@ -208,10 +208,10 @@ FROM (
 ) texts
 """  # noqa: S608 (no external input)
 
-# Minds, packed. There is no row for an agent of a suspended tenant, or a deleted one: its cached mind is not used then. Rows
-# restored from another PostgreSQL cluster may have transaction numbers beyond those of this cluster; they count as unchanged.
-# LIMIT 1 makes the planner read one row by its key instead of all rows of the tenant.
-_READ = """
+# Part: minds, packed, with their memories on a condition. There is no row for an agent of a suspended tenant, or a deleted one: its
+# cached mind is not used then. Rows restored from another PostgreSQL cluster may have transaction numbers beyond those of this
+# cluster; they count as unchanged. LIMIT 1 makes the planner read one row by its key instead of all rows of the tenant.
+_READ_MINDS = """
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
         greatest(
@@ -255,12 +255,13 @@ CROSS JOIN LATERAL (
 ) packed
 """
 
-# Read all active memories of minds, packed.
 _TERM_COUNTS = TERM_COUNTS.format(agent="mind.agent_id", terms="request.terms")
-WHOLE_MINDS = _READ.format(condition="status = 'active'", term_counts=_TERM_COUNTS)
+
+# Read all active memories of minds, packed.
+WHOLE_MINDS = _READ_MINDS.format(condition="status = 'active'", term_counts=_TERM_COUNTS)
 
 # Read the changes of minds since a snapshot, packed.
-CHANGED_MINDS = _READ.format(
+CHANGED_MINDS = _READ_MINDS.format(
     condition="revision >= request.since AND revision < moment.ends"
     " AND (revision >= request.until OR revision = ANY(request.running))",
     term_counts=_TERM_COUNTS,

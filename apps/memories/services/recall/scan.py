@@ -43,7 +43,15 @@ from arbor.memory.recall.candidates import (
     microseconds,
     session_numbers,
 )
-from arbor.memory.recall.fusion import MAX_BESIDE, MEANING_BESIDE_WORDS, REACH, SEEDS, SPAN_SEEDS, Background
+from arbor.memory.recall.fusion import (
+    MAX_BESIDE,
+    MEANING_BESIDE_WORDS,
+    REACH,
+    SEEDS,
+    SPAN_SEEDS,
+    Background,
+    ScoreInputs,
+)
 from arbor.memory.recall.recall_request import EVERYTHING, ReadQuery, RecallFilter, RecallRequest
 from arbor.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
@@ -112,6 +120,18 @@ class ScanResult:
     lasting: Mapping[str, Numbers] | None = None
     #: The texts that were read already, by the places of their candidates.
     texts: Mapping[int, StoredText] = field(default_factory=dict)
+
+
+def score_inputs(query: Query, found: ScanResult) -> ScoreInputs:
+    """Return the inputs from which the candidates of a query are ranked."""
+    return ScoreInputs(
+        candidates=found.candidates,
+        reading=query.reading,
+        background=found.background,
+        weights=query.weights,
+        links=found.links,
+        mood=query.request.mood,
+    )
 
 
 def scan(query: Query) -> ScanResult:

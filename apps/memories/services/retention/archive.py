@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, Q, When
@@ -44,7 +44,17 @@ _SIGNALS: Mapping[AuditAction, SignalName] = {
 }
 
 
-type _Locked = dict[UUID, list[UUID]]
+class LockedMemory(NamedTuple):
+    """A memory whose row and mind are locked."""
+
+    id: UUID
+    agent_id: UUID
+    status: MemoryStatus
+    content_hash: bytes
+
+
+#: Ids of memories by their agent.
+type _IdsByAgent = dict[UUID, list[UUID]]
 
 
 def archive(
@@ -57,8 +67,8 @@ def archive(
     """Archive memories in the open transaction; return how many were active.
 
     `restore` makes them active again. Writes one audit record for each agent, with the ids.
-    Raises NotFound for unknown ids, LimitReached for more than MAX_AT_ONCE, Invalid for a reason that is empty or too
-    long; nothing is written then.
+    Raises NotFound for unknown ids, LimitReached for more than MAX_AT_ONCE, Invalid for no actor, or for a reason that is empty
+    or too long; nothing is written then.
     """
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ACTIVE)
     ids = _all_ids(by_agent)
@@ -69,7 +79,7 @@ def archive(
         Upkeep.objects.filter(memory_id__in=ids).update(
             stale=False, unclustered=False, unextracted=False, unweighed=False
         )
-        count_words(ids, sign=-1)
+        count_terms_of_memories(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
 
@@ -88,7 +98,7 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
         # A restoration shows that the memories matter, so it counts as a reinforcement.
         reinforce(dict.fromkeys(ids, 1))
         set_flags(ids)
-        count_words(ids, sign=1)
+        count_terms_of_memories(ids, sign=1)
         _mark_derived_stale(ids)
         verb = "restored for good" if for_good else "restored"
         _record(AuditAction.MEMORIES_RESTORED, by_agent, verb=verb, reason=reason, actor=actor)
@@ -99,8 +109,8 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     """Delete archived memories and all data that belongs to them for good, in the open transaction; return how many were deleted.
 
     Only persons may (actors `user:…` or `cli:…`). The audit record has ids and content hashes, but no content. Prompts and
-    replies of model calls about the memories are emptied. Texts derived earlier, such as an episode's summary or a
-    heartbeat's trace, stay unchanged.
+    replies of model calls about the memories are emptied, and so are the turns of conversations that the memories were stored from.
+    Texts derived earlier, such as an episode's summary or a heartbeat's trace, stay unchanged.
     Raises PermissionDenied for other actors, Invalid for a memory that is not archived, and the errors of `archive`.
     """
     if not actor.startswith(_PERSONS):
@@ -108,23 +118,23 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     _check(memory_ids, reason=reason, actor=actor)
     ids = sorted(set(memory_ids))
     fetch(queries.LOCK_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
-    rows = lock_memories(memory_ids)
-    if active := [row[0] for row in rows if row[2] != MemoryStatus.ARCHIVED]:
+    memories = lock_memories(memory_ids)
+    if active := [memory.id for memory in memories if memory.status != MemoryStatus.ARCHIVED]:
         raise Invalid(f"archive memories before you remove them for good; not archived: {first_ids(active)}")
-    ids = [row[0] for row in rows]
+    ids = [memory.id for memory in memories]
     if not ids:
         return 0
-    by_agent: _Locked = defaultdict(list)
+    by_agent: _IdsByAgent = defaultdict(list)
     hashes: dict[UUID, str] = {}
-    for memory_id, agent_id, _, digest in rows:
-        by_agent[agent_id].append(memory_id)
-        hashes[memory_id] = bytes(digest).hex()
+    for memory in memories:
+        by_agent[memory.agent_id].append(memory.id)
+        hashes[memory.id] = memory.content_hash.hex()
     _mark_derived_stale(ids)
     change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids])
     change(queries.EMPTY_TURNS, ids=ids)
-    digests = {bytes(row[3]) for row in rows}
-    memory = GraphNodeKind.MEMORY.value
-    ends = Q(source_kind=memory, source_id__in=ids) | Q(target_kind=memory, target_id__in=ids)
+    digests = {memory.content_hash for memory in memories}
+    kind = GraphNodeKind.MEMORY.value
+    ends = Q(source_kind=kind, source_id__in=ids) | Q(target_kind=kind, target_id__in=ids)
     Edge.objects.filter(ends, agent_id__in=list(by_agent)).delete()
     # Delete equal buffer items too, which would be promoted to memories again.
     repeated = Q(promoted_to_id__in=ids) | Q(content_hash__in=digests)
@@ -143,13 +153,13 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     return len(ids)
 
 
-def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStatus) -> _Locked:
+def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStatus) -> _IdsByAgent:
     """Lock memories, and return those with the status `of`, by agent."""
     _check(memory_ids, reason=reason, actor=actor)
-    by_agent: _Locked = defaultdict(list)
-    for memory_id, agent_id, status, _ in lock_memories(memory_ids):
-        if status == of:
-            by_agent[agent_id].append(memory_id)
+    by_agent: _IdsByAgent = defaultdict(list)
+    for memory in lock_memories(memory_ids):
+        if memory.status == of:
+            by_agent[memory.agent_id].append(memory.id)
     return by_agent
 
 
@@ -162,8 +172,8 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
         raise Invalid(f"the actor is `user:NAME`, `cli:NAME` or `system:PART`, got {actor!r}")
 
 
-def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
-    """Lock memories and their minds; return (id, agent, status, content hash) of each, in the order of ids. Raises NotFound."""
+def lock_memories(memory_ids: Sequence[UUID]) -> list[LockedMemory]:
+    """Lock memories and their minds; return the memories in the order of ids. Raises NotFound."""
     ids = sorted(set(memory_ids))
     memories = Memory.objects.filter(id__in=ids)
     owners: dict[UUID, UUID] = dict(memories.values_list("id", "agent_id"))
@@ -175,14 +185,19 @@ def lock_memories(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     # In the order of ids, as everywhere, to avoid deadlocks. FOR NO KEY UPDATE, because a concurrent recall may insert
     # references to these memories.
     locked = memories.order_by("id").select_for_update(no_key=True)
-    rows: list[tuple[Any, ...]] = list(locked.values_list("id", "agent_id", "status", "content_hash"))
-    if len(rows) != len(ids):
-        deleted = set(ids) - {row[0] for row in rows}
+    found = [
+        LockedMemory(memory_id, agent_id, MemoryStatus(status), bytes(digest))
+        for memory_id, agent_id, status, digest in locked.values_list(
+            "id", "agent_id", "status", "content_hash"
+        )
+    ]
+    if len(found) != len(ids):
+        deleted = set(ids) - {memory.id for memory in found}
         raise NotFound(f"this tenant no longer has memory {first_ids(sorted(deleted))}")
-    return rows
+    return found
 
 
-def _all_ids(by_agent: _Locked) -> list[UUID]:
+def _all_ids(by_agent: _IdsByAgent) -> list[UUID]:
     return sorted(memory_id for ids in by_agent.values() for memory_id in ids)
 
 
@@ -204,12 +219,12 @@ def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
     memories.update(status=MemoryStatus.ACTIVE, archived_at=None, **changes)
 
 
-def count_words(ids: Sequence[UUID], *, sign: int) -> None:
+def count_terms_of_memories(ids: Sequence[UUID], *, sign: int) -> None:
     """Add (`sign` 1) or subtract (-1) the terms of memories in the counts of their agents. Two statements."""
-    words: dict[UUID, list[list[int]]] = defaultdict(list)
+    terms: dict[UUID, list[list[int]]] = defaultdict(list)
     for agent_id, lexical in Memory.objects.filter(id__in=ids).values_list("agent_id", "lexical"):
-        words[agent_id].append(terms_of(lexical))
-    count_terms_of(words, sign=sign)
+        terms[agent_id].append(terms_of(lexical))
+    count_terms_of(terms, sign=sign)
 
 
 def _mark_derived_stale(ids: Sequence[UUID]) -> None:
@@ -219,7 +234,7 @@ def _mark_derived_stale(ids: Sequence[UUID]) -> None:
 
 
 def _record(
-    action: AuditAction, by_agent: _Locked, *, verb: str, reason: str, actor: str, **detail: Any
+    action: AuditAction, by_agent: _IdsByAgent, *, verb: str, reason: str, actor: str, **detail: Any
 ) -> None:
     for agent_id, ids in sorted(by_agent.items()):
         of_agent: dict[str, Any] = {

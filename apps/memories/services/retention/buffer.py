@@ -60,7 +60,7 @@ class FoundBufferItem:
     role: str
     source: str
     importance: float
-    #: The number of the agent's searches that found the item, including this one.
+    #: The number of the agent's own searches that found the item, including this one if it counts.
     accesses: int
     created_at: datetime
     expires_at: datetime
@@ -71,11 +71,11 @@ class FoundBufferItem:
 
 
 def add_buffer_items(*, agent_id: UUID, items: Sequence[NewBufferItem]) -> list[UUID]:
-    """Add items to one agent's buffer, like `buffer_for_agents`, and return their ids in order."""
-    return buffer_for_agents({agent_id: items})[agent_id]
+    """Add items to one agent's buffer, like `add_to_buffers`, and return their ids in order."""
+    return add_to_buffers({agent_id: items})[agent_id]
 
 
-def buffer_for_agents(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
+def add_to_buffers(items: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
     """Add items to the buffers of several agents in the open transaction, and return their ids in order. One statement.
 
     An item that is added again expires later. Each agent's buffer has at most CAPACITY items: the least important ones are

@@ -40,7 +40,7 @@ ACTOR = "system:maintenance"
 STEP = MAX_AT_ONCE
 #: The most memories that a plan reads, and the characters that it shows of each.
 _MAX_PLANNED = 50_000
-_GLIMPSE = 160
+_EXCERPT_LENGTH = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def plan_forgetting(*, agent_id: UUID, limits: ForgettingPolicy | None = None) -
     Applies the rules in Python to all active memories, which is for requests of people, not for jobs.
     """
     limits = limits or forgetting_policy()
-    rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MAX_PLANNED)
+    rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, excerpt_length=_EXCERPT_LENGTH, most=_MAX_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     forgotten: dict[UUID, ForgettingReason] = {}
     retained: defaultdict[MemoryType, list[tuple[UUID, ForgettableMemory]]] = defaultdict(list)
@@ -241,7 +241,7 @@ def _find_least(
     while excess > 0:
         reads_all = candidates >= active
         ids = _find(
-            queries.MIN_IMPORTANT,
+            queries.LEAST_IMPORTANT,
             agent_id,
             limits,
             type=kind.value,

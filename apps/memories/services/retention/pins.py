@@ -33,11 +33,11 @@ def pin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
     MAX_PINS; nothing is written then.
     """
     check_line("a reason", reason, REASON_LENGTH)
-    rows = lock_memories(memory_ids)
-    if archived := [row[0] for row in rows if row[2] != MemoryStatus.ACTIVE]:
+    locked = lock_memories(memory_ids)
+    if archived := [memory.id for memory in locked if memory.status != MemoryStatus.ACTIVE]:
         raise Invalid(f"restore memories before you pin them; archived: {first_ids(archived)}")
     memories = list(
-        Memory.objects.filter(id__in=[row[0] for row in rows], pin__isnull=True)
+        Memory.objects.filter(id__in=[memory.id for memory in locked], pin__isnull=True)
         .only("tenant_id", "agent_id", "decay_rate", "retention", "expires_at")
         .order_by("id")
     )
@@ -61,7 +61,7 @@ def unpin(*, memory_ids: Sequence[UUID], actor: str, reason: str = "") -> int:
     because they did not decay while they were pinned. Raises NotFound for unknown ids, and Invalid for a reason that is too long.
     """
     check_line("a reason", reason, REASON_LENGTH)
-    ids = [row[0] for row in lock_memories(memory_ids)]
+    ids = [memory.id for memory in lock_memories(memory_ids)]
     pins = list(Pin.objects.filter(memory_id__in=ids).order_by("memory_id"))
     now = timezone.now()
     by_agent: defaultdict[UUID, list[UUID]] = defaultdict(list)

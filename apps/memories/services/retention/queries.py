@@ -68,7 +68,7 @@ ORDER BY importance, created_at, id LIMIT %(step)s
 # Find the least important memories of a type, reading only the first `candidates` by stored importance. Use only raises importance,
 # so a memory whose raised importance is at most the stored importance of the last candidate ranks before all memories that were not
 # read.
-MIN_IMPORTANT = f"""
+LEAST_IMPORTANT = f"""
 WITH least AS MATERIALIZED (
     SELECT tenant_id, id, type, importance, created_at FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND retention <> 'permanent'
@@ -97,7 +97,7 @@ WITH needed AS MATERIALIZED (
 )
 SELECT m.id, m.type, m.importance, m.retention, m.created_at, m.expires_at, greatest(a.last_at, a.reinforced_at),
     greatest(0, coalesce(a.count, 0) + coalesce(a.reinforced, 0)), m.id IN (SELECT id FROM needed),
-    left(m.content, %(glimpse)s), now()
+    left(m.content, %(excerpt_length)s), now()
 FROM memories_memory m LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
 WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active'
 ORDER BY m.importance, m.created_at, m.id LIMIT %(most)s
@@ -167,7 +167,7 @@ UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = {sql_litera
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
     ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
 {_CALLS_ABOUT}
-"""  # noqa: S608 (our own words)
+"""  # noqa: S608 (no external input)
 
 # Empty the turns of conversations from which purged memories were stored: they have the same text.
 EMPTY_TURNS = """

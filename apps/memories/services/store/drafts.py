@@ -11,10 +11,10 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store.duplicates import UnwrittenMemories
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.memory.content import content_hash
 from arbor.memory.values import NewMemory
@@ -52,7 +52,7 @@ class Insertion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evolution:
-    """An existing memory that evolved into a new memory with the same words; `origin` is the source of the new one."""
+    """An existing memory that evolved into a new one with the same words or meaning; `origin` is the source of the new one."""
 
     old_id: UUID
     new_id: UUID

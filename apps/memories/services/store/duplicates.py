@@ -13,22 +13,24 @@ import numpy as np
 from django.conf import settings
 from django.db import connection
 
-from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decode_vectors
+from apps.memories.services.embedding.literals import (
+    BLOCK,
+    COMPARED_AT_ONCE,
+    decode_vectors,
+    halfvec_length,
+)
 from apps.memories.services.store import queries
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
+from arbor.embedding.ports import Vectors
 from arbor.memory.duplicates import says_the_same
 from arbor.memory.values import NewMemory
 
 #: The number of new memories from which on an agent's vectors are read once, instead of scanned for each memory.
-_IN_BULK = 8
-#: A `halfvec` on the wire has a header of four bytes, and two bytes for each number.
-_HEAD_BYTES, _NUMBER_BYTES = 4, 2
-
+_MIN_BULK = 8
 
 #: A near memory: its cosine, and its row, whose columns are `queries.PLACED_COLUMNS`.
 type Hit = tuple[float, Sequence[Any]]
@@ -53,7 +55,7 @@ def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
     One statement for all searches of a few memories. A search of many takes two: one reads the agent's vectors, one the
     rows of the near memories.
     """
-    few = {place: search for place, search in enumerate(searches) if len(search.numbers) < _IN_BULK}
+    few = {place: search for place, search in enumerate(searches) if len(search.numbers) < _MIN_BULK}
     found = _scan(few) if few else {}
     return [
         found.get(place, {}) if place in few else _compare(search) for place, search in enumerate(searches)
@@ -98,12 +100,12 @@ def _scan(searches: Mapping[int, NearSearch]) -> Mapping[int, Hits]:
 
 def _compare(search: NearSearch) -> Hits:
     hits: dict[int, list[tuple[float, UUID]]] = defaultdict(list)
-    length = _HEAD_BYTES + _NUMBER_BYTES * search.vectors.shape[1]
+    length = halfvec_length(search.vectors.shape[1])
     with connection.chunked_cursor() as cursor:
         cursor.execute(queries.VECTORS_ALONE, {"tenant": current_tenant(), "agent": search.agent_id})
         while rows := cursor.fetchmany(BLOCK):
             ids, block = decode_vectors(rows, length)
-            for numbers in batched(search.numbers, AT_ONCE, strict=False):
+            for numbers in batched(search.numbers, COMPARED_AT_ONCE, strict=False):
                 _add_near(hits, numbers, search.vectors[list(numbers)] @ block.T, ids)
     nearest = {number: sorted(near, key=_hit_order)[: queries.MAX_COMPARED] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}

@@ -23,7 +23,7 @@ from arbor.memory.values import SOURCE_LENGTH, NewMemory
 BATCH = 500
 _BATCH_CHARACTERS = 1_000_000
 #: The most unreadable lines that a result lists.
-BAD_LISTED = 1_000
+MAX_BAD_LINES = 1_000
 
 #: Called with the number of the line that was read, as `Turn.line` counts, and of the last line.
 type OnProgress = Callable[[int, int], None]
@@ -67,7 +67,7 @@ class _Tally:
             return
         self.line = item.number
         self.bad += 1
-        if len(self.bad_lines) < BAD_LISTED:
+        if len(self.bad_lines) < MAX_BAD_LINES:
             self.bad_lines.append(item)
 
 

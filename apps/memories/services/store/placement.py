@@ -9,7 +9,6 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.store import queries
 from apps.memories.services.store.appraisal import appraise_memory
 from apps.memories.services.store.drafts import Evolution, Insertion, MemoryKey, MindDraft
@@ -24,6 +23,7 @@ from apps.memories.services.store.duplicates import (
 )
 from apps.memories.services.store.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.ids import uuid7
 from arbor.memory.values import MemoryType, NewMemory
@@ -162,7 +162,7 @@ class PlacementStep:
         return placed
 
     def _record_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Record that the latest existing memory with the same words evolved into the new one. Events do not evolve."""
+        """Record that the latest of `same`, active memories with the same words or meaning, evolved into the new one. Events do not evolve."""
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())

@@ -189,7 +189,7 @@ def count_outcomes(outcomes: Sequence[tuple[UUID, UUID, bool]]) -> None:
 
 
 def inherit_practice(*, old_id: UUID, new_id: UUID) -> None:
-    """Copy a procedure's outcomes to the procedure it evolved into, unless the new one has outcomes. At most two statements."""
+    """Copy a procedure's outcomes to the procedure it evolved into, unless the new one has outcomes. At most three statements."""
     practice = Practice.objects.filter(memory_id=old_id).first()
     if practice is not None:
         counts = {name: getattr(practice, name) for name in ("successes", "failures", "last_at")}

@@ -134,11 +134,9 @@ class PlacedMemory:
             return
         if self.archived or self.expired(now):
             self.is_restored = not self.is_new
-        longer = self.expires_at is not None and (
-            values.expires_at is None or values.expires_at > self.expires_at
-        )
-        if self.archived or longer:
-            self.expires_at = values.expires_at
+        if self.expires_at is not None and (values.expires_at is None or values.expires_at > self.expires_at):
+            self.expires_at, self.changed = values.expires_at, True
+        if self.archived:
             self.changed = True
         if not memory.session:
             self._reinforce(memory, values)

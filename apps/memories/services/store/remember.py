@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.services.embedding.embedding import Vectors, embed_agent_texts
+from apps.memories.services.embedding.embedding import embed_agent_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import MemoryKey, MindDraft
@@ -18,6 +18,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import NotFound
 from arbor.memory.values import NewMemory
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,6 @@ from django.db.models import F
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory
-from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.retention.archive import archive, reinforce
 from apps.memories.services.retention.pins import move_pin
@@ -21,45 +21,70 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.signals.services.emission import emit
 from arbor.audit.changes import change_of
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import DOUBTED
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import check_unit, max_trust
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 from arbor.signals import SignalName, signal
 
 #: The share of a memory's trust that remains after a doubt.
 DOUBTED_SHARE = 0.5
 _COLUMNS = (
-    "type", "content", "importance", "trust", "role", "occurred_at", "emotional_valence", "detail", "status",
-    "content_hash", "retention",
+    "type", "content", "content_hash", "importance", "trust", "occurred_at", "emotional_valence", "detail", "retention",
 )  # fmt: skip
 
 
-def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
-    """Return an active memory of the agent: type, content, importance, trust, role, occurred_at, detail… One statement.
+@dataclass(frozen=True, kw_only=True)
+class RevisableMemory:
+    """An active memory, with the values that a revision changes or copies."""
 
-    `practice` has the successes and failures of a procedure with outcomes, otherwise None; `pinned` is the time at which the memory
-    was pinned, or None. Raises NotFound for a memory of another agent, or an archived one.
-    """
+    type: MemoryType
+    content: str
+    content_hash: bytes
+    importance: float
+    trust: float
+    occurred_at: datetime
+    emotional_valence: float
+    #: The JSON of the memory's row.
+    detail: dict[str, Any]
+    retention: Retention
+    #: The successes and failures of a procedure; None without outcomes.
+    practice: tuple[int, int] | None
+    #: None for a memory that is not pinned.
+    pinned_at: datetime | None
+
+
+def memory_of(*, agent_id: UUID, memory_id: UUID) -> RevisableMemory:
+    """Return an active memory of the agent. One statement. Raises NotFound for a memory of another agent, or an archived one."""
     found: dict[str, Any] | None = (
         Memory.objects.filter(agent_id=agent_id, id=memory_id)
         .values(
             *_COLUMNS,
+            "status",
             successes=F("practice__successes"),
             failures=F("practice__failures"),
-            pinned=F("pin__pinned_at"),
+            pinned_at=F("pin__pinned_at"),
         )
         .first()
     )
     if found is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
-    if found["status"] != MemoryStatus.ACTIVE:
+    if found.pop("status") != MemoryStatus.ACTIVE:
         raise NotFound(f"memory {memory_id} is archived; a person can bring it back")
     successes, failures = found.pop("successes"), found.pop("failures")
-    return found | {"practice": None if successes is None else [successes, failures]}
+    return RevisableMemory(
+        **found
+        | {
+            "type": MemoryType(found["type"]),
+            "content_hash": bytes(found["content_hash"]),
+            "retention": Retention(found["retention"]),
+            "practice": None if successes is None else (successes, failures),
+        }
+    )
 
 
 def confirm(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
@@ -80,7 +105,7 @@ def change_importance(*, agent_id: UUID, memory_id: UUID, importance: float, rea
         memory_id,
         actor,
         f"weighed a memory anew: {reason}",
-        importance=(before["importance"], importance),
+        importance=(before.importance, importance),
     )
 
 
@@ -91,13 +116,13 @@ def halve_trust(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> 
     """
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
-    trust: float = before["trust"] * DOUBTED_SHARE
-    detail = before["detail"]
-    if before["type"] == MemoryType.SEMANTIC:
+    trust = before.trust * DOUBTED_SHARE
+    detail = before.detail
+    if before.type is MemoryType.SEMANTIC:
         # A fact's trust is at most its confidence. The confidence is lowered too, or its sources would raise the trust again.
         detail = _doubted(detail).to_json()
     Memory.objects.filter(id=memory_id).update(trust=trust, detail=detail)
-    _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before["trust"], trust))
+    _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before.trust, trust))
     return trust
 
 
@@ -125,7 +150,7 @@ def revise(
     that is the same.
     """
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
-    if bytes(before["content_hash"]) == content_hash(revised.content):
+    if before.content_hash == content_hash(revised.content):
         raise Invalid(f"memory {memory_id} has this text already; revise it to another text, or keep it")
     # Archive first: otherwise a revised memory with nearly the same words would be merged into this one.
     archive(memory_ids=[memory_id], reason=reason, actor=actor)
@@ -138,9 +163,9 @@ def revise(
         origin=revised.source,
     )
     relate(agent_id=agent_id, new=evolution)
-    if before["practice"] and revised.detail.get("steps") == before["detail"].get("steps"):
+    if before.practice and revised.detail.get("steps") == before.detail.get("steps"):
         inherit_practice(old_id=memory_id, new_id=new_id)
-    if before["pinned"]:
+    if before.pinned_at:
         move_pin(old_id=memory_id, new_id=new_id)
     _record(
         agent_id,
@@ -148,8 +173,8 @@ def revise(
         actor,
         f"revised a memory: {reason}",
         # The audit log has hashes instead of the texts, because a purge must delete every copy of a text.
-        content_hash=(bytes(before["content_hash"]).hex(), content_hash(revised.content).hex()),
-        importance=(before["importance"], revised.importance),
+        content_hash=(before.content_hash.hex(), content_hash(revised.content).hex()),
+        importance=(before.importance, revised.importance),
         kept_as=(str(memory_id), str(new_id)),
     )
     return new_id

@@ -15,7 +15,12 @@ from apps.audit.services import record
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fit_terms, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.archive import count_words, flag_for_reindexing, reinforce, set_flags
+from apps.memories.services.retention.archive import (
+    count_terms_of_memories,
+    flag_for_reindexing,
+    reinforce,
+    set_flags,
+)
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
@@ -35,14 +40,13 @@ from arbor.signals import Signal, SignalName, memory_data, signal
 #: the daily check: a day of heartbeats stores a hundredth of the quota.
 _MIN_GROWTH = 20
 
-
 _ACTOR = "system:memories"
 
 
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
     """Write all memories that were placed in the drafts of minds, which the caller has locked.
 
-    For any number of agents: two statements for new memories, one of them for their episodes; up to six for memories that
+    For any number of agents: two statements for new memories, one of them for their episodes; up to seven for memories that
     were remembered again, and one for each audit record of an agent; two for evolutions. None without changes.
     """
     touched = [draft for draft in drafts if draft.touched]
@@ -64,13 +68,13 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
     episodes = segment_memories({draft.agent_id: draft.steps for draft in drafts})
     rows: list[dict[str, Any]] = []
     vectors: list[Any] = []
-    words: defaultdict[UUID, list[Mapping[int, float]]] = defaultdict(list)
+    terms_of_agents: defaultdict[UUID, list[Mapping[int, float]]] = defaultdict(list)
     first = 1
     for draft in drafts:
         made_by = None
         for insertion in (insertion for step in draft.steps for insertion in step):
             terms = _terms(draft, insertion)
-            words[draft.agent_id].append(terms)
+            terms_of_agents[draft.agent_id].append(terms)
             row = _row(draft.agent_id, insertion, terms, episodes)
             if insertion.vector is not None:
                 made_by = made_by or embedder_for(draft.model).model
@@ -86,8 +90,8 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
         minds=to_json([_mind(draft) for draft in drafts if not draft.exists]),
         numbers=Reals(np.concatenate(vectors)) if vectors else None,
         unweighed=_ids_to_appraise(drafts),
-        **term_count_rows(words, sign=1),
-        **_growth({agent_id: len(vectors_of_agent) for agent_id, vectors_of_agent in words.items()}),
+        **term_count_rows(terms_of_agents, sign=1),
+        **_growth({agent_id: len(terms) for agent_id, terms in terms_of_agents.items()}),
     )
 
 
@@ -202,7 +206,7 @@ def _restore_to_recall(unarchived: Mapping[UUID, Sequence[UUID]]) -> None:
     set_flags(ids)
     # The neighborhoods of related memories must include the restored ones again.
     mark_stale(ids)
-    count_words(ids, sign=1)
+    count_terms_of_memories(ids, sign=1)
 
 
 def _write_evolved(drafts: Sequence[MindDraft]) -> None:

@@ -65,9 +65,9 @@ def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Epi
         segments = {segment.id: segment for segment in known.get(where, ())}
         changed: set[UUID] = set()
         for episodic in of_steps:
-            moments = [(step.memory.occurred_at, step.memory.position) for step in episodic]
+            moments = [(insertion.memory.occurred_at, insertion.memory.position) for insertion in episodic]
             found = segment_session(moments, list(segments.values()), gap=episode_gap())
-            places.update(zip((step.placed.id for step in episodic), found.places, strict=True))
+            places.update(zip((insertion.placed.id for insertion in episodic), found.places, strict=True))
             segments.update({segment.id: segment for segment in found.changed})
             changed.update(segment.id for segment in found.changed)
         rows += [_row(where, segment) for segment in segments.values() if segment.id in changed]

@@ -16,8 +16,8 @@ from arbor.embedding.models import EmbeddingModel
 #: The row of `memories_term` that counts the agent's memories.
 ALL_MEMORIES = 0
 
-
-type _Words = Iterable[Mapping[int, float] | Sequence[int]]
+#: The terms of each of some memories: a lexical vector, or the terms alone.
+type _TermsOfMemories = Iterable[Mapping[int, float] | Sequence[int]]
 
 
 def lock_minds(agent_ids: Iterable[UUID]) -> None:
@@ -29,26 +29,26 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
     fetch(queries.LOCK_MINDS, places=places)
 
 
-def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
+def count_terms(agent_id: UUID, terms: _TermsOfMemories, *, sign: int) -> None:
     """Add (`sign` 1) or subtract (-1) the terms of an agent's memories. One statement; the caller has locked the mind."""
-    count_terms_of({agent_id: words}, sign=sign)
+    count_terms_of({agent_id: terms}, sign=sign)
 
 
-def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
+def count_terms_of(terms: Mapping[UUID, _TermsOfMemories], *, sign: int) -> None:
     """Add or subtract the terms of several agents' memories. One statement; none without memories. The caller has locked the minds."""
-    values = term_count_rows(words, sign=sign)
+    values = term_count_rows(terms, sign=sign)
     if values["terms"]:
         fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
-def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, Any]:
+def term_count_rows(terms_of_agents: Mapping[UUID, _TermsOfMemories], *, sign: int) -> dict[str, Any]:
     """Return the values of COUNT_TERMS: the number of memories of each agent with each term, in the order of the locks."""
-    agents = sorted(words)
+    agents = sorted(terms_of_agents)
     numbers: list[int] = []
     terms: list[int] = []
     changes: list[int] = []
     for number, agent_id in enumerate(agents, start=1):
-        counts = _counts(words[agent_id])
+        counts = _counts(terms_of_agents[agent_id])
         in_order = sorted(counts)
         numbers += [number] * len(in_order)
         terms += in_order
@@ -62,10 +62,10 @@ def term_count_rows(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, Any
     }
 
 
-def _counts(words: _Words) -> Counter[int]:
+def _counts(terms_of_memories: _TermsOfMemories) -> Counter[int]:
     counts: Counter[int] = Counter()
     memories = 0
-    for terms in words:
+    for terms in terms_of_memories:
         counts.update(terms.keys() if isinstance(terms, Mapping) else set(terms))
         memories += 1
     if memories:

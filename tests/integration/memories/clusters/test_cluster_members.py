@@ -153,12 +153,12 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
     jazz, bread, chess = (cluster_of(mind, stored[subject]) for subject in ("jazz", "bread", "chess"))
     with tenant_transaction(mind.tenant_id):
         shown = {
-            (cluster.id, cluster.relation.value, cluster.leads)
+            (cluster.id, cluster.relation.value, cluster.is_outgoing)
             for cluster in find_related_clusters(cluster_id=jazz.id)
         }
         assert shown == {(bread.id, "contradicts", True), (chess.id, "causes", True)}
         (related,) = find_related_clusters(cluster_id=chess.id)
-        assert (related.id, related.leads, related.strength, related.keywords) == (
+        assert (related.id, related.is_outgoing, related.strength, related.keywords) == (
             jazz.id,
             False,
             0.5,

@@ -18,8 +18,8 @@ from apps.memories.services.recall.partial_recall import (
 )
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
-from arbor.memory.clusters.clusters import Vectors
 from tests.integration.memories.conftest import a_memory
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.support.embedders import RemoteEmbedder

@@ -267,7 +267,7 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = memories_in(mind, 1)
-    monkeypatch.setattr(traversal, "LONGEST_S", 0.05)
+    monkeypatch.setattr(traversal, "TRAVERSAL_TIMEOUT_S", 0.05)
     monkeypatch.setattr(
         queries,
         "TRAVERSE",

@@ -21,7 +21,7 @@ from apps.memories.services.retention.buffer import (
     BufferSearch,
     FoundBufferItem,
     add_buffer_items,
-    buffer_for_agents,
+    add_to_buffers,
     promote,
     promote_buffers,
     search_buffers,
@@ -278,7 +278,7 @@ def test_several_agents_share_one_buffer_statement(
     add_items(other_mind, "A parcel came.")
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        ids = buffer_for_agents({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
+        ids = add_to_buffers({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
         # The second statement audits the removed items.
         assert len(statements) == 2
         statements.clear()

@@ -204,7 +204,7 @@ def test_a_named_format_is_not_guessed(mind: Agent, talk: Path) -> None:
 def test_the_first_bad_lines_are_listed_and_all_are_counted(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingesting, "BAD_LISTED", 3)
+    monkeypatch.setattr(ingesting, "MAX_BAD_LINES", 3)
     path = tmp_path / "noise.txt"
     path.write_text("Nora: Hello.\n" + "noise\n" * 10, encoding="utf-8")
     result = read(mind, path)

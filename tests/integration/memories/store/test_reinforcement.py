@@ -169,6 +169,16 @@ def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
     assert (event.agent_id, event.detail) == (mind.id, {"memory_ids": [str(row.id)]})
 
 
+def test_a_restored_memory_keeps_the_later_of_two_expiries(mind: Agent) -> None:
+    old = store_memories(mind, a_memory("The ferry leaves at dawn.", retention=Retention.LASTING))
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=old.ids, reason="a test", actor="system:tests")
+    again = store_memories(mind, a_memory("The ferry leaves at dawn.", retention=Retention.ROUTINE))
+    (row,) = memories_of(mind)
+    assert (again.ids, again.stored) == (old.ids, 1)
+    assert (row.status, row.retention, row.expires_at) == (MemoryStatus.ACTIVE, Retention.LASTING, None)
+
+
 def test_a_memory_asked_for_for_good_becomes_permanent(mind: Agent) -> None:
     store_memories(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
     assert memories_of(mind)[0].expires_at is not None

@@ -14,9 +14,9 @@ from arbor.memory.maintenance.health import (
     HealthState,
     Limit,
     Metric,
-    figure,
     judge,
     judge_job,
+    judge_metric,
     parse_limits,
     worst,
 )
@@ -25,11 +25,11 @@ from arbor.memory.maintenance.health import (
 def test_every_metric_has_a_limit_and_an_advice() -> None:
     assert set(METRIC_RULES) == set(Metric)
     for metric in Metric:
-        bad = figure(metric, count=10**9, most=10**9, age_s=1e12, limits={})
+        bad = judge_metric(metric, count=10**9, most=10**9, age_s=1e12, limits={})
         assert bad.state is not HealthState.OK
         assert bad.title
         assert bad.remedy
-        fine = figure(metric, count=0, limits={})
+        fine = judge_metric(metric, count=0, limits={})
         assert (fine.state, fine.remedy) == (HealthState.OK, "")
 
 
@@ -49,10 +49,10 @@ def test_a_limit_applies_from_its_value_on(value: float, state: HealthState) -> 
 
 def test_the_limits_of_the_source_are_for_one_agents_memory() -> None:
     stale = Metric.STALE_NEIGHBORHOODS
-    assert figure(stale, count=5_000, most=99, limits={}).state is HealthState.OK
-    assert figure(stale, count=5_000, most=100, limits={}).state is HealthState.WARN
+    assert judge_metric(stale, count=5_000, most=99, limits={}).state is HealthState.OK
+    assert judge_metric(stale, count=5_000, most=100, limits={}).state is HealthState.WARN
     episodes = Metric.UNSUMMARIZED_EPISODES
-    assert [figure(episodes, count=10, most=most, limits={}).state for most in (9, 10)] == [
+    assert [judge_metric(episodes, count=10, most=most, limits={}).state for most in (9, 10)] == [
         HealthState.OK,
         HealthState.WARN,
     ]
@@ -71,7 +71,7 @@ def test_operators_configure_the_limits() -> None:
         Metric.EXPIRED: Limit(warn=60, critical=math.inf),
     }
     assert parse_limits("") == {}
-    assert figure(Metric.EXPIRED, count=1, age_s=1e9, limits=limits).state is HealthState.WARN
+    assert judge_metric(Metric.EXPIRED, count=1, age_s=1e9, limits=limits).state is HealthState.WARN
 
 
 @pytest.mark.parametrize(

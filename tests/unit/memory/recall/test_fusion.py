@@ -18,7 +18,7 @@ from arbor.memory.recall.fusion import (
     RankedCandidate,
     ScoreInputs,
     contenders,
-    lasting_terms,
+    lasting_components,
     rank,
 )
 from arbor.memory.recall.recall_request import ReadQuery
@@ -252,7 +252,7 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
         inputs = ScoreInputs(
             candidates=candidates, reading=EMPTY_QUERY, background=BACKGROUND, weights=DEFAULT_WEIGHTS
         )
-        places = contenders(candidates, lasting_terms(inputs), weights=DEFAULT_WEIGHTS, limit=limit)
+        places = contenders(candidates, lasting_components(inputs), weights=DEFAULT_WEIGHTS, limit=limit)
         assert limit <= len(places) < 199
         for _ in range(20):
             used = [
