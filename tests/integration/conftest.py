@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connections
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from apps.agents.services.templates import seed_builtin_templates
 from apps.memories.services.embedding import embedding
@@ -32,6 +33,22 @@ def _passwords_are_hashed_in_few_rounds() -> Iterator[None]:
     """Hash passwords by the algorithm in force, without the million rounds that slow down guessing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PBKDF2PasswordHasher, "iterations", 1000)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _static_files_are_found_once() -> Iterator[None]:
+    """Find the static files once: each of Django's test clients would find them again."""
+    find, found = WhiteNoiseMiddleware.add_files_from_finders, dict[str, Any]()
+
+    def find_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", find_once)
         yield
 
 
