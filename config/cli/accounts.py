@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import click
+from rich.markup import escape
 
 from apps.fleet import accounts
 from apps.fleet.accounts import account_by_name, create_account, open_sessions
@@ -168,5 +169,5 @@ def _file_value(path: Path | None) -> dict[str, str]:
 
 def _password_note(password: str, generate: bool, path: Path | None) -> str:
     if path is not None:
-        return f" Its password is in {path}."
+        return f" Its password is in {escape(str(path))}."
     return f" Password (shown only now): [bold green]{password}[/bold green]" if generate else ""

@@ -71,10 +71,10 @@ _POLL_S = 0.5
 _BROKEN_SHOWN = 50
 
 DOCUMENT_COLUMNS = (
-    OutputColumn("name", "name", cell=lambda name: escape(name)),
+    OutputColumn("name", "name"),
     OutputColumn("tenant", "tenant", value=lambda document: document.tenant.slug),
-    OutputColumn("title", "title", cell=lambda title: escape(title[:60])),
-    OutputColumn("category", "category", cell=lambda category: escape(category)),
+    OutputColumn("title", "title", cell=lambda title: title[:60]),
+    OutputColumn("category", "category"),
     OutputColumn("kind", "kind"),
     OutputColumn("status", "status"),
     OutputColumn("indexing", "indexing"),
@@ -83,7 +83,7 @@ DOCUMENT_COLUMNS = (
     OutputColumn("refused"),
     OutputColumn("version", "version"),
     OutputColumn("indexed_version"),
-    OutputColumn("error", "error", cell=lambda error: escape(error[:80])),
+    OutputColumn("error", "error", cell=lambda error: error[:80]),
     OutputColumn("updated_at", value=lambda document: document.updated_at.isoformat()),
     OutputColumn(head="changed", value=lambda document: format_relative_time(document.updated_at)),
     OutputColumn("id"),
@@ -101,13 +101,13 @@ VERSION_COLUMNS = (
         "indexed",
         value=lambda version: version.indexed_at.isoformat() if version.indexed_at else None,
     ),
-    OutputColumn("error", "error", cell=lambda error: escape(error[:80])),
+    OutputColumn("error", "error", cell=lambda error: error[:80]),
 )
 PASSAGE_COLUMNS = (
     OutputColumn("position", "no."),
-    OutputColumn("place", "place", cell=lambda place: escape(place)),
+    OutputColumn("place", "place"),
     OutputColumn("tokens", "tokens"),
-    OutputColumn("text", "text", cell=lambda text: escape(" ".join(text.split())[:100])),
+    OutputColumn("text", "text", cell=lambda text: " ".join(text.split())[:100]),
     OutputColumn("is_embedded"),
     OutputColumn("id"),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from apps.calls.models import ProviderKey
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
@@ -83,7 +84,7 @@ def default(model: str | None, tenant_slug: str | None) -> Output:
     shown = tenant.default_model or "the installation's model"
     return Output(
         {"tenant": tenant.slug, "default_model": tenant.default_model},
-        text=f"Agents of {tenant.slug} without a model of their own use {shown}.",
+        text=f"Agents of {tenant.slug} without a model of their own use {escape(shown)}.",
     )
 
 
@@ -92,7 +93,7 @@ def _line(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
 
 
 def _models_sentence(row: ProviderKey) -> str:
-    names = ", ".join(row.listed[:8])
+    names = escape(", ".join(row.listed[:8]))
     return f"It lists {len(row.listed)} models: {names}." if names else "It lists no models."
 
 

@@ -86,7 +86,7 @@ def search_documents(query: str, category: str | None, limit: int, tenant_slug: 
         "results": [_passage(passage) for passage in found.passages],
     }
     notes = [] if found.by_meaning else ["Words alone were compared: the embedder did not answer."]
-    notes += [f"{note}." for note in found.notes]
+    notes += [escape(f"{note}.") for note in found.notes]
     if not found.passages:
         return Output(value, text=Group("No published document has anything about that.", *notes))
     shown = table(

@@ -252,7 +252,9 @@ def _losses(report: SeedReport) -> str:
         f"\n  left out {count} {name}: what they refer to is missing"
         for name, count in report.dropped.items()
     ]
-    lines += [f"\n  left out of {name}: {', '.join(columns)}" for name, columns in report.unknown.items()]
+    lines += [
+        f"\n  left out of {name}: {escape(', '.join(columns))}" for name, columns in report.unknown.items()
+    ]
     return "".join(lines)
 
 

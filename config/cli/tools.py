@@ -49,7 +49,7 @@ TOOL_COLUMNS = (
     OutputColumn("status", "status"),
     OutputColumn("cost", "energy"),
     OutputColumn("for_all", "for", cell=lambda for_all: "all agents" if for_all else "chosen agents"),
-    OutputColumn("description", "description", cell=lambda text: escape(text[:60])),
+    OutputColumn("description", "description", cell=lambda text: text[:60]),
     OutputColumn("listed_at", value=lambda tool: tool.listed_at.isoformat()),
     OutputColumn(head="listed", value=lambda tool: format_relative_time(tool.listed_at)),
     OutputColumn("id"),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.lookup import own_model
@@ -158,6 +159,6 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
+        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {escape(cycle.ended)}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

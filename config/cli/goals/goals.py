@@ -104,9 +104,9 @@ def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -
     """Block a goal by something it waits for; the agent reads it."""
     if bool(by.strip()) == bool(by_goal):
         raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
-    what = find_goal(agent, by_goal) if by_goal else None
-    changed = _change(agent, goal_name, blocked_by=str(what.id) if what else by)
-    return _show(agent, changed, f"waits for {what or by}")
+    blocker = find_goal(agent, by_goal) if by_goal else None
+    changed = _change(agent, goal_name, blocked_by=str(blocker.id) if blocker else by)
+    return _show(agent, changed, f"waits for {escape(str(blocker or by))}")
 
 
 @in_agent_transaction
@@ -128,7 +128,7 @@ def _change(agent: ChosenAgent, goal_name: str, **changes: Any) -> Goal:
     return change_goal(agent_id=agent.id, goal_id=goal.id, change=GoalEdit(**changes), actor=actor())
 
 
-def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
+def _show(agent: ChosenAgent, changed: Goal, state: str) -> Output:
     return Output(
         {
             "id": changed.id,
@@ -137,5 +137,5 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
             "state": changed.state,
             "fraction": changed.fraction,
         },
-        text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
+        text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {state}.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from rich.markup import escape
 
 from apps.goals.models import Plan
 from apps.goals.services.acts import abandon_latest_plan, meet_dependency, plan_goal, start_drafted_plan
@@ -20,7 +21,7 @@ def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal's plans with their steps, the latest first."""
     goal = find_goal(agent, goal_name)
     plans = [plan_value(plan) for plan in plans_of(goal.id)]
-    empty = f'{goal.title} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
+    empty = f'{escape(goal.title)} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
     text = "\n".join(line for plan in plans for line in plan_lines(plan))
     return Output({"goal": goal.title, "plans": plans}, text=text or empty)
 

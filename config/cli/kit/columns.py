@@ -24,7 +24,7 @@ class OutputColumn:
     head: str | None = None
     #: Computes the value from the row. Default: the row's attribute or entry named `key`.
     value: Callable[[Any], Any] | None = None
-    #: Computes the cell of a table from the value. Default: the value itself.
+    #: Computes the cell of a table from the value, as plain text: the table escapes markup. Default: the value itself.
     cell: Callable[[Any], object] | None = None
 
     def value_of(self, row: Any) -> Any:

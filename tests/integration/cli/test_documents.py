@@ -104,6 +104,15 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     assert (missing.code, "'note-1.md'" in missing.err) == (1, True)
 
 
+def test_brackets_in_names_are_listed_as_they_are_written(
+    arbor: Arbor, one_tenant: str, tmp_path: Path
+) -> None:
+    (tmp_path / "[draft] rules.md").write_text("# [draft] Rules\n\nBoats have names.")
+    arbor("document", "add", str(tmp_path / "[draft] rules.md"))
+    listed = arbor("document", "list").out
+    assert ("[draft] rules.md" in listed, "[draft] Rules" in listed, "\\[" in listed) == (True, True, False)
+
+
 @pytest.mark.parametrize(
     ("state", "fault"),
     [
