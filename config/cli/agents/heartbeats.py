@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Max, Min
 from rich.console import Console
 from rich.markup import escape
 
@@ -52,18 +53,21 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
     """Print the trace of a heartbeat."""
     with tenant_transaction(agent.tenant_id):
         heartbeats = Heartbeat.objects.filter(agent_id=agent.id)
-        if number is None:
-            heartbeat = heartbeats.order_by("-started_at").first()
-            missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
-        else:
-            heartbeat = heartbeats.filter(number=number).order_by("-started_at").first()
-            missing = (
-                f"{agent.name} has no heartbeat {number}; it has {heartbeats.filter(number__gt=0).count()}"
-            )
-    if heartbeat is None:
-        raise NotFound(missing)
+        wanted = heartbeats if number is None else heartbeats.filter(number=number)
+        heartbeat = wanted.order_by("-started_at").first()
+        if heartbeat is None:
+            raise NotFound(_describe_missing(agent, number))
     trace = _read_trace(agent, heartbeat)
     return Output(trace, text=render(trace))
+
+
+def _describe_missing(agent: ChosenAgent, number: int | None) -> str:
+    """Describe a missing heartbeat, with the numbers of those that there are: the first ones may be deleted by age."""
+    numbered = Heartbeat.objects.filter(agent_id=agent.id, number__gt=0)
+    numbers = numbered.aggregate(first=Min("number"), last=Max("number"))
+    if number is None or numbers["first"] is None:
+        return f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
+    return f"{agent.name} has no heartbeat {number}; its heartbeats have the numbers {numbers['first']} to {numbers['last']}"
 
 
 def _audit_request(agent: ChosenAgent) -> None:
