@@ -91,4 +91,5 @@ def with_user(url: str, user: str, password: str) -> str:
     """Return the database URL with another role and password."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{quote(user)}:{quote(password)}@{host}"))
+    credentials = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{credentials}@{host}"))
