@@ -64,7 +64,7 @@ from config.cli.kit.tenancy import (
     tenant_or_all,
 )
 
-#: The most seconds that `add` waits for documents that workers index, and those between two queries.
+#: The most seconds that `add` waits for documents that workers index, and the seconds between two queries.
 _WAITS_S = 600.0
 _POLL_S = 0.5
 #: The most unreadable files that are shown.
@@ -265,7 +265,7 @@ def show(document: str, tenant_slug: str | None) -> Output:
 
 
 def read(document: str, start: int, length: int, tenant_slug: str | None) -> Output:
-    """Print a part of the text."""
+    """Print a part of the text of a document."""
     with _open_document(document, tenant_slug) as found:
         part = read_text(document=found, start=start, length=length)
     value = {
@@ -279,7 +279,7 @@ def read(document: str, start: int, length: int, tenant_slug: str | None) -> Out
 
 
 def list_passages(document: str, limit: int, tenant_slug: str | None) -> Output:
-    """List passages."""
+    """List the passages of a document."""
     with _open_document(document, tenant_slug) as found:
         passages: list[Passage] = list(passages_of(found.id)[:limit])
     empty = f"{escape(found.name)} has no passages: it is {found.indexing}."
@@ -287,7 +287,7 @@ def list_passages(document: str, limit: int, tenant_slug: str | None) -> Output:
 
 
 def download(document: str, file: Path, version: int | None, tenant_slug: str | None) -> Output:
-    """Write the file of a version."""
+    """Write the file of a version of a document."""
     with _open_document(document, tenant_slug) as found:
         chosen = version_of(found.id, version)
     file.write_bytes(bytes(chosen.content))

@@ -62,7 +62,7 @@ def format_size(size: int) -> str:
 
 
 @contextmanager
-def opened_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
+def open_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
     """Open and verify a seed: a file, or a saved seed of the tenant by its id. Raises NotFound, SeedInvalid."""
     with _file_of(text, tenant_id) as file:
         yield receive_seed(file, tenant_id=tenant_id, actor=actor())
@@ -116,7 +116,7 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
 def verify(seed: str, tenant_slug: str | None) -> Output:
     """Check a seed and show its manifest."""
     tenant = choose_tenant(tenant_slug)
-    with opened_seed(seed, tenant.id) as verified:
+    with open_seed(seed, tenant.id) as verified:
         manifest, is_own = verified.manifest, verified.is_own
     header = manifest.header
     value = {
@@ -145,7 +145,7 @@ def import_one(seed: str, name: str, trust_foreign: bool, dry_run: bool, tenant_
     """Create an agent from a seed."""
     tenant = choose_tenant(tenant_slug)
     options = ImportOptions(name=name, trust_foreign=trust_foreign, dry_run=dry_run)
-    with opened_seed(seed, tenant.id) as verified:
+    with open_seed(seed, tenant.id) as verified:
         report = import_seed(tenant_id=tenant.id, seed=verified, options=options, actor=actor())
     return _creation_output(report, "Imported")
 
@@ -154,7 +154,7 @@ def import_one(seed: str, name: str, trust_foreign: bool, dry_run: bool, tenant_
 def restore(agent: ChosenAgent, *, seed: str, skip: Sequence[str], dry_run: bool) -> Output:
     """Bring an agent back to the state of a seed."""
     options = RestoreOptions(skip=frozenset(map(SeedGroup, skip)), dry_run=dry_run)
-    with opened_seed(seed, agent.tenant_id) as verified:
+    with open_seed(seed, agent.tenant_id) as verified:
         report = restore_seed(
             tenant_id=agent.tenant_id, agent_id=agent.id, seed=verified, options=options, actor=actor()
         )
@@ -175,7 +175,7 @@ def fork(agent: ChosenAgent, *, name: str) -> Output:
 def diff(first: str, second: str, tenant_slug: str | None) -> Output:
     """Compare two seeds."""
     tenant = choose_tenant(tenant_slug)
-    with opened_seed(first, tenant.id) as before, opened_seed(second, tenant.id) as after:
+    with open_seed(first, tenant.id) as before, open_seed(second, tenant.id) as after:
         sections = compare_seeds(before, after)
         digests = [seed.manifest.trailer.digest for seed in (before, after)]
     changed = [section for section in sections if section.added or section.removed or section.changed]
@@ -187,7 +187,7 @@ def diff(first: str, second: str, tenant_slug: str | None) -> Output:
 def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) -> Output:
     """Merge what the agent of a seed learned into an agent."""
     options = MergeOptions(trust_foreign=trust_foreign, dry_run=dry_run)
-    with opened_seed(seed, agent.tenant_id) as verified:
+    with open_seed(seed, agent.tenant_id) as verified:
         report = merge_seed(
             tenant_id=agent.tenant_id, agent_id=agent.id, seed=verified, options=options, actor=actor()
         )

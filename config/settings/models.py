@@ -24,6 +24,7 @@ ARBOR_MODEL_ALLOW_PRIVATE = env.bool("ARBOR_MODEL_ALLOW_PRIVATE", default=False)
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
 ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
+#: The most tokens of a reply.
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 #: The context of an unknown model in tokens, prompt and reply together (`arbor.models.windows` has the known ones).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)

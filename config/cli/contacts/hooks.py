@@ -200,7 +200,7 @@ def list_webhook_deliveries(
 
 
 def resend(delivery_id: str, tenant_slug: str | None) -> Output:
-    """Have a delivery of a webhook sent again."""
+    """Send a delivery of a webhook again, with the same id and signals."""
     with tenant_transaction(tenant_of_row(HookDelivery, delivery_id, tenant_slug)):
         delivery = resend_delivery(delivery_id=find_in_tenant(HookDelivery, delivery_id), actor=actor())
         line = row_to_dict(delivery, DELIVERY_COLUMNS)

@@ -65,4 +65,4 @@ def cancel(message_id: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = row_to_dict(message, OUTBOX_COLUMNS)
-    return Output(line, text="The message is withdrawn.")
+    return Output(line, text="The message is cancelled.")

@@ -205,7 +205,7 @@ def _api_part(plan: InstallationPlan) -> ManagedProcess:
             f"--port={plan.api_port}",
             secrets=secrets_of("api"),
         ),
-        # The API starts last, two seconds after the rest, because agents and the console do not need it.
+        # The API starts last, and the installation is ready without it, because agents and the console do not need it.
         needs=("prepare", *(name for name in (*WORKERS, "scheduler", "web") if name in plan.only)),
         awaited=False,
         ready=_http_probe(reached_at(plan.api_host), plan.api_port, "/healthz"),

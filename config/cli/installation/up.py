@@ -118,10 +118,10 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         postgres=postgres,
         valkey=valkey,
         web_host=host,
-        web_port=_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        web_port=_choose_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
         api_host=api_host,
-        api_port=_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
-        flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        api_port=_choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
+        flower_port=_choose_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
@@ -139,7 +139,7 @@ def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | Non
     return urls
 
 
-def _port(title: str, wanted: int, host: str) -> int:
+def _choose_port(title: str, wanted: int, host: str) -> int:
     port = free_port(wanted, host=host)
     _print_moved_port(title, wanted, port)
     return port
