@@ -37,7 +37,10 @@ from bench.support.wal import current_lsn, own_wal_bytes, wal_by_relation
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")
+#: The beginning of the statement that claims agents.
 _CLAIM = "WITH tenants AS MATERIALIZED"
+#: The costliest statements that are printed, and the characters of each.
+_STATEMENTS_SHOWN, _TEXT_SHOWN = 45, 110
 
 _COUNTS = """
 SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 'failed'),
@@ -196,9 +199,9 @@ def _claim_ms(sent: Sequence[Statement]) -> float:
 
 
 def _print_costliest(sent: Sequence[Statement], beats: int) -> None:
-    for statement in sent[:45]:
+    for statement in sent[:_STATEMENTS_SHOWN]:
         print_progress(
-            f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}"
+            f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:_TEXT_SHOWN]}"
         )
 
 

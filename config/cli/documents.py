@@ -132,7 +132,7 @@ def add(
         progress(len(files), len(files))
     if not background:
         results = _wait_for_workers(tenant.id, results)
-    return _summary(results)
+    return _results_output(results)
 
 
 def _wait_for_workers(tenant_id: UUID, results: Sequence[FileResult]) -> list[FileResult]:
@@ -148,12 +148,12 @@ def _wait_for_workers(tenant_id: UUID, results: Sequence[FileResult]) -> list[Fi
     with tenant_transaction(tenant_id):
         rows = {row.id: row for row in Document.objects.filter(id__in=open_ids)}
     return [
-        _as_stored(result, rows[result.document_id]) if result.document_id in rows else result
+        _with_stored_state(result, rows[result.document_id]) if result.document_id in rows else result
         for result in results
     ]
 
 
-def _as_stored(result: FileResult, document: Document) -> FileResult:
+def _with_stored_state(result: FileResult, document: Document) -> FileResult:
     return FileResult(
         name=result.name,
         change=result.change,
@@ -164,7 +164,7 @@ def _as_stored(result: FileResult, document: Document) -> FileResult:
     )
 
 
-def _summary(results: Sequence[FileResult]) -> Output:
+def _results_output(results: Sequence[FileResult]) -> Output:
     changes = Counter(result.change.value for result in results)
     broken = [result for result in results if result.is_broken]
     value: dict[str, Any] = {change.value: changes[change.value] for change in FileChange}
@@ -209,7 +209,7 @@ def follow(
         allow_empty=allow_empty,
     )
     if once:
-        return _summary(list(synchronize_folder(folder, options)))
+        return _results_output(list(synchronize_folder(folder, options)))
     if not as_json:
         console(err=True).print(f"Following {escape(str(folder))}; Ctrl-C stops.")
     for result in watch_folder(folder, options, stop=threading.Event()):
@@ -297,29 +297,29 @@ def download(document: str, file: Path, version: int | None, tenant_slug: str | 
 
 def publish(document: str, tenant_slug: str | None) -> Output:
     """Publish a document."""
-    return _act(publish_document, document, tenant_slug, "is published")
+    return _change_document(publish_document, document, tenant_slug, "is published")
 
 
 def withdraw(document: str, tenant_slug: str | None) -> Output:
     """Withdraw a document."""
-    return _act(withdraw_document, document, tenant_slug, "is withdrawn")
+    return _change_document(withdraw_document, document, tenant_slug, "is withdrawn")
 
 
 def delete(document: str, tenant_slug: str | None) -> Output:
     """Delete a document."""
-    return _act(delete_document, document, tenant_slug, "is deleted with its versions")
+    return _change_document(delete_document, document, tenant_slug, "is deleted with its versions")
 
 
 def file(document: str, category: str, tenant_slug: str | None) -> Output:
     """Move a document to another category."""
-    word = f"is filed under {category}" if category.strip() else "has no category any more"
-    return _act(file_document, document, tenant_slug, word, category=category)
+    result = f"is filed under {category}" if category.strip() else "has no category any more"
+    return _change_document(file_document, document, tenant_slug, result, category=category)
 
 
 def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     """Index a document again."""
     if background:
-        return _act(reindex_document, document, tenant_slug, "is indexed again by the workers")
+        return _change_document(reindex_document, document, tenant_slug, "is indexed again by the workers")
     with _open_document(document, tenant_slug) as found:
         reindex_document(document_id=found.id, actor=actor())
     indexed = index_document(document_id=found.id, tenant_id=found.tenant_id)
@@ -331,13 +331,14 @@ def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     return Output(_as_dict(found), text=text, code=ExitCode.FAILED if failed else ExitCode.DONE)
 
 
-def _act(
-    act: Callable[..., Document], document: str, tenant_slug: str | None, word: str, **named: Any
+def _change_document(
+    change: Callable[..., Document], document: str, tenant_slug: str | None, result: str, **named: Any
 ) -> Output:
+    """Change a document by a service, and return the output, whose text says the result."""
     with _open_document(document, tenant_slug) as found:
-        done = act(document_id=found.id, actor=actor(), **named)
-        value = _as_dict(done)
-    return Output(value, text=f"[bold]{escape(done.name)}[/bold] {escape(word)}.")
+        changed = change(document_id=found.id, actor=actor(), **named)
+        value = _as_dict(changed)
+    return Output(value, text=f"[bold]{escape(changed.name)}[/bold] {escape(result)}.")
 
 
 @contextmanager

@@ -57,7 +57,8 @@ def add(
         tenant_id=tenant.id, provider=provider, key=key, base_url=base_url, model=model, actor=actor()
     )
     return Output(
-        _line(row, tenant), text=f"The key of {row.provider} works and is stored. {_models_sentence(row)}"
+        _provider_value(row, tenant),
+        text=f"The key of {row.provider} works and is stored. {_models_sentence(row)}",
     )
 
 
@@ -65,14 +66,14 @@ def test(provider: str, tenant_slug: str | None) -> Output:
     """Try a stored key, and list the models of the provider anew."""
     tenant = choose_tenant(tenant_slug)
     row = try_provider(tenant_id=tenant.id, provider=provider)
-    return Output(_line(row, tenant), text=f"{row.provider} answers. {_models_sentence(row)}")
+    return Output(_provider_value(row, tenant), text=f"{row.provider} answers. {_models_sentence(row)}")
 
 
 def remove(provider: str, tenant_slug: str | None) -> Output:
     """Remove a key."""
     tenant = choose_tenant(tenant_slug)
     row = disconnect_provider(tenant_id=tenant.id, provider=provider, actor=actor())
-    return Output({"removed": _line(row, tenant)}, text=f"The key of {row.provider} is removed.")
+    return Output({"removed": _provider_value(row, tenant)}, text=f"The key of {row.provider} is removed.")
 
 
 def default(model: str | None, tenant_slug: str | None) -> Output:
@@ -88,7 +89,7 @@ def default(model: str | None, tenant_slug: str | None) -> Output:
     )
 
 
-def _line(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
+def _provider_value(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
     return {**row_to_dict(row, _COLUMNS), "tenant": tenant.slug}
 
 

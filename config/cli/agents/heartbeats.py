@@ -21,7 +21,7 @@ from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
-from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
+from config.cli.agents.trace import model_line, render, render_step, step_value, trace_of
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import console, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
@@ -136,7 +136,7 @@ class _Follower:
             for step in new:
                 self._printed = step.sequence
                 if self._screen is not None:
-                    self._screen.print(render_step(step_line(step)))
+                    self._screen.print(render_step(step_value(step)))
         return heartbeat
 
     def describe_wait(self, heartbeat: Heartbeat | None) -> str:

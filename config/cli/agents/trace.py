@@ -55,7 +55,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
         "own_ms": round(heartbeat.own_ms, 2),
         "energy_start": heartbeat.energy_start,
         "energy_end": heartbeat.energy_end,
-        "steps": [step_line(step) for step in steps_of(heartbeat)],
+        "steps": [step_value(step) for step in steps_of(heartbeat)],
         "calls": [_call(call, entries.get(call.id)) for call in calls],
         "reasoning": heartbeat.reasoning,
         "actions": heartbeat.actions,
@@ -66,7 +66,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     }
 
 
-def step_line(step: RecordedStep) -> dict[str, Any]:
+def step_value(step: RecordedStep) -> dict[str, Any]:
     """Return one step of a trace."""
     return {
         "sequence": step.sequence,

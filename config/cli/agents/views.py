@@ -64,7 +64,7 @@ def _load_agents() -> list[Agent]:
     return agents
 
 
-def agent_line(agent: Agent) -> dict[str, Any]:
+def agent_value(agent: Agent) -> dict[str, Any]:
     """Return an agent as a row of a list, for JSON."""
     return row_to_dict(agent, AGENT_COLUMNS)
 
@@ -111,7 +111,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
     beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
     figures = day_figures(agent_id)
-    details = agent_line(agent) | {
+    details = agent_value(agent) | {
         "max_energy": energy_terms_of(agent).maximum,
         "role": agent.character.get("role", ""),
         "public_description": agent.public_description,

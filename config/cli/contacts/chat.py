@@ -64,7 +64,7 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "conversation": session.id,
-        **_line(answer),
+        **_turn_value(answer),
         "ended": ended is not None,
         "significance": ended.significance if ended else None,
         "beat_follows": ended.heartbeat_follows if ended else None,
@@ -202,7 +202,7 @@ def _ending(agent: ChosenAgent, ended: EndedSession) -> str:
     return f"the conversation is over; significance {ended.significance:.2f}: {follows}"
 
 
-def _line(turn: ChatMessage) -> dict[str, Any]:
+def _turn_value(turn: ChatMessage) -> dict[str, Any]:
     return {
         "speaker": turn.speaker,
         "content": turn.content,
@@ -220,7 +220,8 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
     value = {
         "agent": agent.name,
         "turns": [
-            {"person": turn.session.person, "conversation": turn.session_id, **_line(turn)} for turn in turns
+            {"person": turn.session.person, "conversation": turn.session_id, **_turn_value(turn)}
+            for turn in turns
         ],
     }
     lines = [

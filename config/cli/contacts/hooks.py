@@ -106,7 +106,7 @@ def create(
         agent_id=agent.id,
         kind=HookKind(kind),
         signature_header=header,
-        mapping=_mapping_of(mappings),
+        mapping=_parse_mappings(mappings),
         events=events,
         urgent_from=urgent_from,
         secret=_read_secret(secret_file),
@@ -131,7 +131,7 @@ def change(
         changed = change_hook(
             hook_id=hook.id,
             actor=actor(),
-            mapping={**hook.mapping, **_mapping_of(mappings)} if mappings else None,
+            mapping={**hook.mapping, **_parse_mappings(mappings)} if mappings else None,
             events=[] if all_events else events or None,
             urgent_from=None if never_urgent else hook.urgent_from if urgent_from is None else urgent_from,
         )
@@ -145,7 +145,7 @@ def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenan
     if name:
         with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
-    message = try_mapping(mapping={**known, **_mapping_of(mappings)}, sample=sample.read())
+    message = try_mapping(mapping={**known, **_parse_mappings(mappings)}, sample=sample.read())
     shown = {
         "content": message.content,
         "event": message.event,
@@ -241,7 +241,7 @@ def _secret_output(made: HookWithSecret, state: str) -> Output:
     return Output({**line, "secret": made.secret}, text=text)
 
 
-def _mapping_of(mappings: Sequence[str]) -> dict[str, str]:
+def _parse_mappings(mappings: Sequence[str]) -> dict[str, str]:
     """Parse NAME=TEMPLATE."""
     found = {}
     for mapping in mappings:

@@ -68,7 +68,7 @@ def list_webhooks(tenant_slug: str | None) -> Output:
 def create(
     agent: ChosenAgent | None, *, name: str, url: str, signals: Sequence[str], tenant_slug: str | None
 ) -> Output:
-    """Create a webhook. The secret that signs its requests is shown once."""
+    """Create a webhook for signals from now on. The secret that signs its requests is shown once."""
     with tenant_transaction(choose_tenant(tenant_slug).id):
         made = create_webhook(
             name=name, url=url, signals=signals, agent_id=agent.id if agent else None, actor=actor()

@@ -40,28 +40,32 @@ def add(
 ) -> Output:
     """Plan a goal, or add steps to its active plan; the next steps of an active goal become intents."""
     draft = PlanDraft(
-        steps=[_step(step) for step in steps],
+        steps=[_parse_step(step) for step in steps],
         risk=risk,
         estimated_ticks=ticks,
         estimated_cost=cost,
         dependencies=needs,
     )
     goal = find_goal(agent, goal_name)
-    return _show(plan_goal(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft, actor=actor()))
+    return _plan_output(
+        plan_goal(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft, actor=actor())
+    )
 
 
 @in_agent_transaction
 def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Activate the latest draft of a goal's plan."""
     goal = find_goal(agent, goal_name)
-    return _show(start_drafted_plan(agent_id=agent.id, goal_id=goal.id, actor=actor()))
+    return _plan_output(start_drafted_plan(agent_id=agent.id, goal_id=goal.id, actor=actor()))
 
 
 @in_agent_transaction
 def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
     """Record that a dependency of a goal's active plan is met; the plan's steps wait for all dependencies."""
     goal = find_goal(agent, goal_name)
-    return _show(meet_dependency(agent_id=agent.id, goal_id=goal.id, dependency=dependency, actor=actor()))
+    return _plan_output(
+        meet_dependency(agent_id=agent.id, goal_id=goal.id, dependency=dependency, actor=actor())
+    )
 
 
 @in_agent_transaction
@@ -69,12 +73,12 @@ def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -
     """Abandon a goal's active plan and its open steps."""
     goal = find_goal(agent, goal_name)
     status = PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE
-    return _show(
+    return _plan_output(
         abandon_latest_plan(agent_id=agent.id, goal_id=goal.id, reason=reason, status=status, actor=actor())
     )
 
 
-def _step(written: str) -> StepDraft:
+def _parse_step(written: str) -> StepDraft:
     name, colon, description = written.partition(":")
     action = name.strip().lower()
     if not colon or not description.strip() or action not in ACTIONS:
@@ -83,6 +87,6 @@ def _step(written: str) -> StepDraft:
     return StepDraft(action=action, description=description.strip())
 
 
-def _show(plan: Plan) -> Output:
+def _plan_output(plan: Plan) -> Output:
     value = plan_value(plan)
     return Output(value, text="\n".join(plan_lines(value)))
