@@ -96,9 +96,12 @@ def _fleet_model(own: str) -> str:
 
 
 def check_embedder() -> Finding:
-    """Check that the embedder of new minds gives vectors of the right dimension."""
+    """Check that the embedder of new minds gives vectors of the right dimension, and that its settings are valid."""
     try:
         EmbedAtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
+    except ConfigurationInvalid as error:
+        return fail("embedder", str(error), "correct ARBOR_EMBED_AT_STORAGE")
+    try:
         check = embedders.check_embedder()
     except ConfigurationInvalid as error:
         return fail("embedder", str(error), _EMBEDDER_REMEDY)
