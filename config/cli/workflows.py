@@ -24,8 +24,6 @@ from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import actor, in_tenant_transaction
 from config.cli.kit.values import json_or_text
 
-#: The most runs that are shown, the latest first; the console shows all.
-SHOWN = 100
 _COLUMNS = (
     OutputColumn("id"),
     OutputColumn("name", "workflow"),
@@ -169,7 +167,6 @@ def list_runs(tenant: Tenant, *, workflow: str | None, status: str | None) -> Ou
         "runs",
         rows,
         _RUN_COLUMNS,
-        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="No run. [bold]arbor workflow start NAME[/bold]",
     )
@@ -212,7 +209,6 @@ def list_waiting(tenant: Tenant) -> Output:
         "steps",
         answers.waiting_approvals(),
         _WAITING_COLUMNS,
-        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="No step waits for a person.",
     )

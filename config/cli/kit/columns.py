@@ -67,19 +67,22 @@ def listing(
     return Output(value, text=table_of(rows, columns, title=title) if rows else empty)
 
 
+#: The most rows that a bounded listing shows; the console shows all.
+MAX_ROWS = 100
+
+
 def bounded_listing(
     name: str,
     rows: QuerySet[Any],
     columns: Sequence[OutputColumn],
     *,
-    most: int,
     empty: str,
     about: Mapping[str, Any] | None = None,
 ) -> Output:
-    """Return the first `most` rows as the output of a command, with the number of all rows as `total`."""
-    shown = list(rows[:most])
-    total = rows.count() if len(shown) == most else len(shown)
-    title = f"{most:,} of {total:,}" if total > most else None
+    """Return the first rows as the output of a command, with the number of all rows as `total`."""
+    shown = list(rows[:MAX_ROWS])
+    total = rows.count() if len(shown) == MAX_ROWS else len(shown)
+    title = f"{MAX_ROWS:,} of {total:,}" if total > MAX_ROWS else None
     return listing(name, shown, columns, empty=empty, about={**(about or {}), "total": total}, title=title)
 
 
