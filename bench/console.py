@@ -118,7 +118,7 @@ def _run_rounds(agents: Sequence[BenchAgent], rounds: int) -> list[datetime]:
 
 
 def _tenants_of_copies(tenants: int, copies: int) -> Iterator[UUID]:
-    """Yield the tenant of each copy: the first tenant gets half of the copies, and each other one fewer than the one before."""
+    """Yield the tenant of each copy: the first tenant gets half of the copies, and each further tenant fewer than the tenant before."""
     ids = [create_tenant(slug=f"tenant-{number}", name=f"Tenant {number}").id for number in range(tenants)]
     weights = [1 / rank for rank in range(1, tenants)]
     shares = [0.5, *(weight / sum(weights) / 2 for weight in weights)] if tenants > 1 else [1.0]

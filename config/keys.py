@@ -1,4 +1,4 @@
-"""The source of the master keys: the environment, or a file with the other key's file beside it."""
+"""The source of the master keys: the environment, or two files beside each other."""
 
 from __future__ import annotations
 

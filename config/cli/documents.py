@@ -51,7 +51,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict, table_of
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict, table_of
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import console, format_relative_time, json_of, progress_bar, table
 from config.cli.kit.tenancy import (
@@ -243,7 +243,7 @@ def list_documents(
     return listing(
         "documents",
         shown,
-        of_tenants(DOCUMENT_COLUMNS, one=tenant is not None),
+        columns_for(DOCUMENT_COLUMNS, one_tenant=tenant is not None),
         empty="No documents. [bold]arbor document add PATH --help[/bold]",
     )
 

@@ -262,7 +262,7 @@ def _build_schedule(
 
 
 def _parse_values(written: Sequence[str]) -> dict[str, Any]:
-    """Parse the values of an input: JSON where it is valid JSON, else text."""
+    """Parse the values of an input, NAME=VALUE: a value is JSON if it is valid JSON, else text."""
     values: dict[str, Any] = {}
     for item in written:
         name, separator, text = item.partition("=")

@@ -62,7 +62,7 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
 
 
 def _describe_missing(agent: ChosenAgent, number: int | None) -> str:
-    """Describe a missing heartbeat, with the numbers of those that there are: the first ones may be deleted by age."""
+    """Describe a missing heartbeat, with the first and the last number: earlier heartbeats may be deleted by age."""
     numbered = Heartbeat.objects.filter(agent_id=agent.id, number__gt=0)
     numbers = numbered.aggregate(first=Min("number"), last=Max("number"))
     if number is None or numbers["first"] is None:

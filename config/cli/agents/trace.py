@@ -67,7 +67,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
 
 
 def step_value(step: RecordedStep) -> dict[str, Any]:
-    """Return one step of a trace."""
+    """Return one step of a trace, for JSON."""
     return {
         "sequence": step.sequence,
         "node": step.node,

@@ -59,7 +59,7 @@ def check_model() -> Finding:
 
 
 def check_token_ratios() -> Finding:
-    """Check that the estimate of tokens, corrected by what providers reported, can be right."""
+    """Check that the correction of token estimates, learnt from the counts of providers, is below its limit."""
     ratios = read_token_ratios()
     if not ratios:
         return ok("token estimate", "no model has reported its counts yet")

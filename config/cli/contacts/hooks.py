@@ -24,7 +24,7 @@ from apps.contacts.services.hooks import (
 from apps.contacts.services.webhook_deliveries import resend_delivery
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH, HookKind
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_name, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
@@ -81,7 +81,7 @@ def list_hooks(tenant_slug: str | None) -> Output:
     return listing(
         "hooks",
         shown,
-        of_tenants(HOOK_COLUMNS, one=tenant is not None),
+        columns_for(HOOK_COLUMNS, one_tenant=tenant is not None),
         empty="No hooks. [bold]arbor contact hook create NAME --help[/bold]",
     )
 
@@ -220,7 +220,10 @@ def _deliveries(
             filters[f"{parent}__name"] = name.strip()
         shown = list(rows.filter(**filters)[:limit])
     return listing(
-        "deliveries", shown, of_tenants(DELIVERY_COLUMNS, one=tenant is not None), empty="No deliveries."
+        "deliveries",
+        shown,
+        columns_for(DELIVERY_COLUMNS, one_tenant=tenant is not None),
+        empty="No deliveries.",
     )
 
 

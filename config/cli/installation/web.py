@@ -80,7 +80,7 @@ BLOCKS_AT_MAX_S = 10
 MAX_HEAD_BYTES = 65_536
 #: Above Django's limit of a form, whose answer explains itself.
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: All requests that are arriving. Beyond either limit, the oldest one ends.
+#: The bytes and the number of all requests that are arriving. Above either limit, the oldest request ends.
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 MAX_ARRIVING = 500
 _CHUNK = 65_536

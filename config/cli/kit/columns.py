@@ -86,9 +86,11 @@ def bounded_listing(
     return listing(name, shown, columns, empty=empty, about={**(about or {}), "total": total}, title=title)
 
 
-def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:
-    """Return the columns for rows of several tenants; with `one`, the table has no column for the tenant."""
-    return [replace(column, head=None) if one and column.key == "tenant" else column for column in columns]
+def columns_for(columns: Sequence[OutputColumn], *, one_tenant: bool) -> Sequence[OutputColumn]:
+    """Return the columns for rows of one tenant or of several; of one, the table has no column for the tenant."""
+    return [
+        replace(column, head=None) if one_tenant and column.key == "tenant" else column for column in columns
+    ]
 
 
 def number(value: float) -> str:

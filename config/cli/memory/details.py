@@ -1,4 +1,4 @@
-"""Show one memory with its details, receipt, neighborhood and relations."""
+"""Show one memory with its details, importance, neighborhood and relations."""
 
 from __future__ import annotations
 
