@@ -60,13 +60,13 @@ class ServerUrls(TypedDict, total=False):
     flower_url: str
 
 
-def secret(name: str, default: str = "") -> str:
-    """Return a secret from `NAME`, or from the file that `NAME_FILE` points to, or the default."""
+def secret(name: str) -> str:
+    """Return a secret from `NAME`, or from the file that `NAME_FILE` points to; empty: neither is set."""
     value: str = env.str(name, default="")
     if value:
         return value
     path = secret_file(name)
-    return default if path is None else read_secret(path)
+    return "" if path is None else read_secret(path)
 
 
 def secret_file(name: str) -> Path | None:

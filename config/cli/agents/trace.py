@@ -23,6 +23,8 @@ from arbor.models.handles import is_reflex
 from arbor.telemetry import RecordedStep
 from config.cli.kit.output import short, stamp
 
+#: The longest text of a step, action or dropped item that is shown; the JSON has the full text.
+_MAX_LENGTH = 100
 _COLORS = {
     HeartbeatStatus.DONE: "green",
     HeartbeatStatus.FAILED: "red",
@@ -239,5 +241,5 @@ def _dropped_line(item: dict[str, Any]) -> str:
     return f"{escape(item['path'])} = {escape(_cut(value))}: {escape(item['reason'])}"
 
 
-def _cut(text: str, longest: int = 100) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
