@@ -290,7 +290,10 @@ def download(document: str, file: Path, version: int | None, tenant_slug: str | 
     """Write the file of a version of a document."""
     with _open_document(document, tenant_slug) as found:
         chosen = version_of(found.id, version)
-    file.write_bytes(bytes(chosen.content))
+    try:
+        file.write_bytes(bytes(chosen.content))
+    except OSError as error:
+        raise Invalid(f"{file} cannot be written: {error.strerror}") from error
     value = {"id": found.id, "version": chosen.number, "file": str(file), "bytes": chosen.size}
     return Output(value, text=f"{escape(str(file))} has version {chosen.number}, {chosen.size:,} bytes.")
 

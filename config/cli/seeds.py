@@ -25,9 +25,10 @@ from apps.fleet.seeds.saving import delete_saved_seed, open_saved_seed, save_see
 from apps.fleet.seeds.sections import SeedGroup
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
 from arbor.seeds.diff import SectionDifference
+from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.saving import SeedReason
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
@@ -87,6 +88,25 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
     if not path.parent.is_dir():
         raise NotFound(f"there is no folder {str(path.parent)!r} to write {path.name} to")
     options = CaptureOptions(reason="export", with_vectors=not without_vectors)
+    try:
+        manifest = _write_seed(agent, path, options)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}") from error
+    value = {
+        "file": str(path),
+        "digest": manifest.trailer.digest,
+        "bytes": manifest.bytes,
+        "rows": manifest.rows,
+    }
+    text = (
+        f"Exported [bold]{escape(agent.name)}[/bold] to {escape(str(path))}: {format_size(manifest.bytes)},"
+        f" {manifest.rows['memories']} memories.\n  digest {manifest.trailer.digest}"
+    )
+    return Output(value, text=text)
+
+
+def _write_seed(agent: ChosenAgent, path: Path, options: CaptureOptions) -> SeedManifest:
+    """Write a seed of the agent to a hidden file beside the path, and rename the file when it is complete."""
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as unfinished:
         try:
             manifest = export_seed(
@@ -100,17 +120,7 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
             Path(unfinished.name).unlink()
             raise
     os.replace(unfinished.name, path)
-    value = {
-        "file": str(path),
-        "digest": manifest.trailer.digest,
-        "bytes": manifest.bytes,
-        "rows": manifest.rows,
-    }
-    text = (
-        f"Exported [bold]{escape(agent.name)}[/bold] to {escape(str(path))}: {format_size(manifest.bytes)},"
-        f" {manifest.rows['memories']} memories.\n  digest {manifest.trailer.digest}"
-    )
-    return Output(value, text=text)
+    return manifest
 
 
 def verify(seed: str, tenant_slug: str | None) -> Output:

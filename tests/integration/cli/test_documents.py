@@ -89,6 +89,8 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     old = folder / "old.md"
     arbor("document", "download", "note-1.md", str(old), "--version", "1")
     assert "topic 1" in old.read_text()
+    nowhere = arbor("document", "download", "note-1.md", str(folder / "nowhere" / "old.md"))
+    assert (nowhere.code, "cannot be written: No such file" in nowhere.err) == (1, True)
     assert arbor("document", "file", "note-1.md", "notes", "--json").json["category"] == "notes"
     assert (
         arbor("document", "list", "--status", "draft", "--category", "notes", "--json").json["documents"]
