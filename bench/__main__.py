@@ -43,7 +43,7 @@ def number(name: str, default: float, *, least: float = 0, help: str = "") -> Ca
 @integer("--tenants", 5)
 @number("--seconds", 30.0, least=1, help="Least measured time, after the warm-up, in whole rounds.")
 @click.option(
-    "--beats", type=click.IntRange(min=1), help="Measure until this number of heartbeats is done, instead."
+    "--beats", type=click.IntRange(min=1), help="Measure until this number of heartbeats has ended, instead."
 )
 @number("--latency-ms", 0.0, help="Latency of the stub model.")
 @integer("--memories", 0, least=0, help="Memories of each agent at the start.")

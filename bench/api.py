@@ -69,7 +69,7 @@ def measure(
     """Return the overhead of HTTP, requests per second, and the memory and delay of the streams."""
     population = populate(agents=agents, tenants=max(1, agents // 10))
     turns = minds.make_turns(memories)
-    asked = minds.make_questions(turns, queries)
+    questions = minds.make_questions(turns, queries)
     with connect_as_superuser(installation) as database:
         minds.load(database, turns, population)
     tokens = {tenant_id: _create_token(tenant_id) for tenant_id in {agent.tenant_id for agent in population}}
@@ -78,8 +78,8 @@ def measure(
     part.start()
     part.wait_ready()
     served = _Served(url=part.url, tokens=tokens)
-    figures = {"agents": agents, "memories": memories, **_overhead(served, population, asked, memories)}
-    figures |= _rate(served, population, asked, clients, seconds)
+    figures = {"agents": agents, "memories": memories, **_overhead(served, population, questions, memories)}
+    figures |= _rate(served, population, questions, clients, seconds)
     print_progress(f"opening {streams} streams")
     rss_before = _rss_mb(part)
     agent = population[0]
@@ -108,17 +108,17 @@ def _create_token(tenant_id: UUID) -> str:
 
 
 def _overhead(
-    served: _Served, population: Sequence[BenchAgent], asked: Sequence[str], memories: int
+    served: _Served, population: Sequence[BenchAgent], questions: Sequence[str], memories: int
 ) -> dict[str, Any]:
     print_progress("recalling, over HTTP and in this process in turns")
     connection = served.connect()
     # Both processes cache minds that have been recalled often enough.
     for agent in population:
         for number in range(_WARM_UP + memories // MEMORIES_PER_RECALL):
-            _recall_here(agent, asked[number % len(asked)])
-            _recall_over_http(connection, served, agent, asked[number % len(asked)])
+            _recall_here(agent, questions[number % len(questions)])
+            _recall_over_http(connection, served, agent, questions[number % len(questions)])
     over_http, here = [], []
-    for part in batched(enumerate(asked), _TURN, strict=False):
+    for part in batched(enumerate(questions), _TURN, strict=False):
         for number, text in part:
             agent = population[number % len(population)]
             over_http.append(_duration_ms(partial(_recall_over_http, connection, served, agent, text)))
@@ -168,7 +168,7 @@ def _recall_over_http(
 
 
 def _rate(
-    served: _Served, population: Sequence[BenchAgent], asked: Sequence[str], clients: int, seconds: float
+    served: _Served, population: Sequence[BenchAgent], questions: Sequence[str], clients: int, seconds: float
 ) -> dict[str, Any]:
     """Return the recalls per second of concurrent clients, which ask again as soon as they have the answer."""
     print_progress(f"recalling over HTTP, {clients} at once")
@@ -177,14 +177,14 @@ def _rate(
 
     def client(number: int, wait_for_all: Callable[[], object]) -> list[float]:
         connection = served.connect()
-        _recall_over_http(connection, served, population[number % len(population)], asked[0])
+        _recall_over_http(connection, served, population[number % len(population)], questions[0])
         wait_for_all()
         ms: list[float] = []
         ends_at = time.monotonic() + seconds
         for turn in count(number * 7919):
             if time.monotonic() >= ends_at:
                 break
-            agent, text = population[turn % len(population)], asked[turn % len(asked)]
+            agent, text = population[turn % len(population)], questions[turn % len(questions)]
             ms.append(_duration_ms(partial(_recall_over_http, connection, served, agent, text)))
         connection.close()
         return ms

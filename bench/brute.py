@@ -27,18 +27,18 @@ from bench.support.population import BenchAgent
 LIMIT = 10
 
 
-def share_exact(database: psycopg.Connection[Any], agent: BenchAgent, asked: Sequence[str]) -> float:
+def share_exact(database: psycopg.Connection[Any], agent: BenchAgent, questions: Sequence[str]) -> float:
     """Return the share of queries for which recall and brute force find the same memories in the same order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
     equal = 0
-    for text in asked:
+    for text in questions:
         answer = recall(
             tenant_id=agent.tenant_id,
             request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now),
         )
         equal += [memory.id for memory in answer] == mind.recall(text, now)
-    return equal / len(asked)
+    return equal / len(questions)
 
 
 class _Mind:

@@ -82,7 +82,7 @@ def measure(
             execution_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
-        part, idle_rss, peaks = _execute_calls(installation, database)
+        part, rss_at_start, peaks = _execute_calls(installation, database)
         cpu_s = sum(psutil.Process(part.pid).cpu_times()[:2])
         row = database.execute(_RESULT).fetchone()
     assert row is not None
@@ -95,7 +95,7 @@ def measure(
         "latency_s": latency_s,
         "waiting_at_once": int(stub.stats()["most_waiting"]),
         "rss_mb": round(peaks.rss_bytes / 1e6, 1),
-        "idle_rss_mb": round(idle_rss / 1e6, 1),
+        "idle_rss_mb": round(rss_at_start / 1e6, 1),
         "os_threads": peaks.threads,
         "connections": peaks.connections,
         "calls_per_s": round(complete / seconds, 1),
@@ -132,16 +132,16 @@ def _copy_calls(database: psycopg.Connection[Any], calls: int) -> list[tuple[Any
 def _execute_calls(
     installation: Installation, database: psycopg.Connection[Any]
 ) -> tuple[PartProcess, int, _Peaks]:
-    """Start the model worker and sample it until no call is open; return the worker, its memory when idle, and the peaks."""
+    """Start the model worker and sample it until no call is open; return the worker, its memory at the start, and the peaks."""
     (part,) = start_parts(installation, ("model",))
-    idle_rss = sum(process.memory_info().rss for process in part.processes())
-    peaks, last, moved = _Peaks(), -1, time.monotonic()
+    rss_at_start = sum(process.memory_info().rss for process in part.processes())
+    peaks, last, progressed_at = _Peaks(), -1, time.monotonic()
     print_progress("waiting for the model")
     while still_open := fetch_value(database, _OPEN):
         peaks.sample(part, database)
         if still_open != last:
-            last, moved = still_open, time.monotonic()
-        if time.monotonic() - moved > _GIVE_UP_AFTER_S:
+            last, progressed_at = still_open, time.monotonic()
+        if time.monotonic() - progressed_at > _GIVE_UP_AFTER_S:
             raise RuntimeError(f"{still_open} calls do not end:\n{part.log_end()}")
         time.sleep(_SAMPLE_EVERY_S)
-    return part, idle_rss, peaks
+    return part, rss_at_start, peaks

@@ -118,7 +118,7 @@ def _run_rounds(agents: Sequence[BenchAgent], rounds: int) -> list[datetime]:
 
 
 def _tenants_of_copies(tenants: int, copies: int) -> Iterator[UUID]:
-    """Yield the tenant of each copy: the first tenant gets half of the copies, and each other one fewer than the one before."""
+    """Yield the tenant of each copy: the first tenant gets half of the copies, and each further tenant fewer than the tenant before."""
     ids = [create_tenant(slug=f"tenant-{number}", name=f"Tenant {number}").id for number in range(tenants)]
     weights = [1 / rank for rank in range(1, tenants)]
     shares = [0.5, *(weight / sum(weights) / 2 for weight in weights)] if tenants > 1 else [1.0]
@@ -209,7 +209,7 @@ def measure_pages(busy: BenchAgent, addresses: Sequence[Address], *, rounds: int
     operations = [address for address in addresses if address.caller == "program"]
     times: dict[Address, _Times] = defaultdict(_Times)
     watch = _Watch()
-    alone = []
+    select_one_ms = []
     for number in range(rounds + 1):
         print_progress(f"requesting {len(pages)} pages and {len(operations)} operations, round {number}")
         if number < 2:  # the first round fills caches
@@ -217,12 +217,12 @@ def measure_pages(busy: BenchAgent, addresses: Sequence[Address], *, rounds: int
             watch.slowest.clear()
         with _watched(watch):
             for address in pages:
-                alone.append(_select_one())
+                select_one_ms.append(_select_one())
                 _open(callers[address.caller], address, times[address], watch)
             with override_settings(**_API):
                 for address in operations:
                     _open(callers[address.caller], address, times[address], watch)
-    return {"select_1_ms_p95": quantile(alone, 0.95), **_figures(times, watch)}
+    return {"select_1_ms_p95": quantile(select_one_ms, 0.95), **_figures(times, watch)}
 
 
 def _callers(busy: BenchAgent) -> Mapping[str, Client]:

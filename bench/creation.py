@@ -14,7 +14,7 @@ from bench.support.installation import Installation
 from bench.support.population import ACTOR, TEMPLATES
 
 
-def measure(_place: Installation, *, agents: int, batch: int) -> dict[str, Any]:
+def measure(_installation: Installation, *, agents: int, batch: int) -> dict[str, Any]:
     """Return agents created per second, batch after batch of one tenant."""
     seed_builtin_templates()
     tenant_id = create_tenant(slug="bench", name="Bench").id

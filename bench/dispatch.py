@@ -14,7 +14,7 @@ from bench.support.figures import print_progress, quantile
 from bench.support.installation import Installation
 from bench.support.population import BenchAgent, populate
 
-_IDLE_TICKS = 200
+_IDLE_RUNS = 200
 
 # Only agents and their schedules, which are the rows that a dispatcher uses.
 _MORE_AGENTS = """
@@ -29,16 +29,16 @@ ON CONFLICT DO NOTHING
 
 
 def measure(installation: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
-    """Return the time of an idle tick, and claims per second with all agents due."""
+    """Return the time of an idle run, and claims per second with all agents due."""
     population = populate(agents=tenants, tenants=tenants)
     with connect_as_superuser(installation) as database:
         print_progress(f"creating {agents} agents")
         _create_agents(database, population, agents // tenants)
-        idle = _idle_ticks()
-        print_progress("claiming all agents")
+        idle = _time_idle_runs()
+        print_progress("claim_ms all agents")
         database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
         database.execute("VACUUM (ANALYZE) heartbeats_heartbeatschedule")
-        claimed, took_s, ticks = _claim_all(database)
+        claimed, took_s, claim_ms = _claim_all(database)
     return {
         "agents": agents,
         "tenants": tenants,
@@ -47,7 +47,7 @@ def measure(installation: Installation, *, agents: int, tenants: int) -> dict[st
         "claimed": claimed,
         "claims_per_s": round(claimed / took_s),
         "claim_ms_per_agent": round(took_s * 1000 / max(claimed, 1), 4),
-        "claim_tick_ms_p95": quantile(ticks, 0.95),
+        "claim_tick_ms_p95": quantile(claim_ms, 0.95),
     }
 
 
@@ -73,10 +73,10 @@ def _create_agents(database: psycopg.Connection[Any], population: list[BenchAgen
     database.execute("VACUUM (ANALYZE) agents_agent, heartbeats_heartbeatschedule")
 
 
-def _idle_ticks() -> list[float]:
-    """Run the dispatcher with no agent due; the first run opens the connection and does not count."""
+def _time_idle_runs() -> list[float]:
+    """Return the durations of runs with no agent due, in ms; the first run opens the connection and does not count."""
     ms = []
-    for _ in range(_IDLE_TICKS + 1):
+    for _ in range(_IDLE_RUNS + 1):
         started = time.perf_counter()
         claimed = dispatch()
         ms.append((time.perf_counter() - started) * 1000)
@@ -85,19 +85,22 @@ def _idle_ticks() -> list[float]:
 
 
 def _claim_all(database: psycopg.Connection[Any]) -> tuple[int, float, list[float]]:
-    """Claim until no agent is due; claimed agents are set to idle, so that no limit of work under way is reached."""
+    """Claim until no agent is due; return the number of claims, the seconds in all, and the duration of each run in ms.
+
+    Claimed agents are set to idle, so that the limit of running heartbeats is never reached.
+    """
     claimed, took_s = 0, 0.0
-    ticks: list[float] = []
+    ms: list[float] = []
     while True:
         with captured() as messages:
             started = time.perf_counter()
             due = dispatch().due
             took = time.perf_counter() - started
         if not due:
-            return claimed, took_s, ticks
+            return claimed, took_s, ms
         assert len(messages) == due
         claimed, took_s = claimed + due, took_s + took
-        ticks.append(took * 1000)
+        ms.append(took * 1000)
         database.execute(
             "UPDATE heartbeats_heartbeatschedule SET state = 'idle', lease_until = NULL WHERE state = 'queued'"
         )

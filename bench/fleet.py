@@ -74,15 +74,15 @@ class Fleet:
 
     def run_until(self, *, ended: int) -> None:
         """Make all agents due repeatedly until `ended` heartbeats have ended."""
-        last, moved = -1, time.monotonic()
+        last, progressed_at = -1, time.monotonic()
         while True:
             self.database.execute(DUE_NOW)
             now_ended = self.ended()
             if now_ended >= ended:
                 return
             if now_ended != last:
-                last, moved = now_ended, time.monotonic()
-            if time.monotonic() - moved > _GIVE_UP_AFTER_S:
+                last, progressed_at = now_ended, time.monotonic()
+            if time.monotonic() - progressed_at > _GIVE_UP_AFTER_S:
                 raise RuntimeError(f"no heartbeat has ended for {_GIVE_UP_AFTER_S:.0f} s:\n{self.log_ends()}")
             time.sleep(POLL_INTERVAL_S)
 

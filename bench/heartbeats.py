@@ -33,11 +33,14 @@ from bench.support.figures import print_progress, quantile
 from bench.support.installation import Installation
 from bench.support.population import BenchAgent, populate
 from bench.support.stub_process import RunningStub
-from bench.support.wal import own_wal_bytes, wal_by_relation, wal_place
+from bench.support.wal import current_lsn, own_wal_bytes, wal_by_relation
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")
+#: The beginning of the statement that claims agents.
 _CLAIM = "WITH tenants AS MATERIALIZED"
+#: The costliest statements that are printed, and the characters of each.
+_STATEMENTS_SHOWN, _TEXT_SHOWN = 45, 110
 
 _COUNTS = """
 SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 'failed'),
@@ -51,9 +54,6 @@ WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
 """
 #: Columns: the elapsed time of a heartbeat's legs in Arbor's own code, and the heartbeat's share of it within its batches.
 _ELAPSED, _SHARE = "elapsed_ms", "own_ms"
-_HAS_COLUMN = """
-SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'heartbeats_heartbeat' AND column_name = %(name)s)
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,7 @@ def measure(
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
         fleet.drain()
         fleet.wait_for_rest()
-        clock = _ELAPSED if fetch_value(database, _HAS_COLUMN, {"name": _ELAPSED}) else _SHARE
-        alone = run_lone_heartbeats(database, population, beats=lone, column=clock)
+        alone = run_lone_heartbeats(database, population, beats=lone)
         doubled = fetch_value(database, DOUBLED)
     return {
         "agents": agents,
@@ -116,7 +115,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     print_progress(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
     reset_statements(database)
-    cpu_before, wal_before, place = fleet.cpu_s(), wal_bytes(database), wal_place(database)
+    cpu_before, wal_before, start_lsn = fleet.cpu_s(), wal_bytes(database), current_lsn(database)
     since, started = fetch_value(database, "SELECT now()"), time.monotonic()
     target = fleet.ended() + (beats or agents)
     fleet.run_until(ended=target)
@@ -129,7 +128,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     counts = _counts(database, window)
     done = max(counts["completed"], 1)
     _print_costliest(sent, done)
-    own_wal, written_by = own_wal_bytes(database), wal_by_relation(database, since=place, beats=done)
+    own_wal, written_by = own_wal_bytes(database), wal_by_relation(database, since_lsn=start_lsn, beats=done)
     return {
         "seconds": round(took_s, 1),
         "beats_per_s": round(counts["completed"] / took_s, 1),
@@ -167,16 +166,15 @@ def _counts(database: psycopg.Connection[Any], window: _Window) -> dict[str, int
 
 
 def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, float]:
-    """Return the own times of the completed heartbeats: the share and, if the rows have it, the elapsed time."""
-    names = [_SHARE, _ELAPSED] if fetch_value(database, _HAS_COLUMN, {"name": _ELAPSED}) else [_SHARE]
+    """Return the own times of the completed heartbeats: the share, and the elapsed time."""
     figures: dict[str, float] = {}
     sums: dict[str, float] = {}
-    for name in names:
+    for name in (_SHARE, _ELAPSED):
         query = f"SELECT {name} FROM heartbeats_heartbeat WHERE status = 'done' AND ended_at > %s AND ended_at <= %s"
         times = [ms for (ms,) in database.execute(query, [window.since, window.until])]
         figures |= {f"{name}_p50": quantile(times, 0.5), f"{name}_p95": quantile(times, 0.95)}
         sums[name] = sum(times)
-    if sums.get(_ELAPSED) and sums[_SHARE]:
+    if sums[_SHARE]:
         # A share is the elapsed time divided by the size of the batch, so the quotient of the sums is the effective size.
         figures["beats_per_batch"] = round(sums[_ELAPSED] / sums[_SHARE], 2)
     return figures
@@ -201,9 +199,9 @@ def _claim_ms(sent: Sequence[Statement]) -> float:
 
 
 def _print_costliest(sent: Sequence[Statement], beats: int) -> None:
-    for statement in sent[:45]:
+    for statement in sent[:_STATEMENTS_SHOWN]:
         print_progress(
-            f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}"
+            f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:_TEXT_SHOWN]}"
         )
 
 
@@ -223,9 +221,9 @@ SELECT status FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s AND
 
 
 def run_lone_heartbeats(
-    database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, beats: int, column: str
+    database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, beats: int
 ) -> list[float]:
-    """Run heartbeats one at a time until `beats` of them are done; return their own times in ms, from a column of the row.
+    """Run heartbeats one at a time until `beats` of them are done; return their elapsed own times in ms.
 
     The dispatcher is called at once, so that no heartbeat waits for its period.
     """
@@ -239,7 +237,7 @@ def run_lone_heartbeats(
             raise RuntimeError(f"the agent {agent_id} is not idle, and nothing else runs")
         current_app.send_task(Task.DISPATCH.value, queue=QUEUE_OF[Task.DISPATCH].value)
         if _wait(database, agent_id, slot_at[0]) == "done":
-            query = f"SELECT {column} FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s"
+            query = f"SELECT {_ELAPSED} FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s"
             times.extend(ms for (ms,) in database.execute(query, [agent_id, slot_at[0]]))
         if len(times) >= beats:
             break

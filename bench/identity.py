@@ -8,10 +8,12 @@ from bench import authorization, creation, seeds
 from bench.support.installation import Installation
 
 
-def measure(place: Installation, *, agents: int, batch: int, rounds: int, memories: int) -> dict[str, Any]:
-    """Return the figures of the three, one after another."""
+def measure(
+    installation: Installation, *, agents: int, batch: int, rounds: int, memories: int
+) -> dict[str, Any]:
+    """Return the figures of the three benchmarks, run one after another."""
     return {
-        **creation.measure(place, agents=agents, batch=batch),
+        **creation.measure(installation, agents=agents, batch=batch),
         **authorization.measure(rounds=rounds),
-        **seeds.measure(place, memories=memories),
+        **seeds.measure(installation, memories=memories),
     }

@@ -33,7 +33,6 @@ _WITHOUT_PROGRESS = 5
 _STUCK_AFTER_S = 120.0
 _REPORT_EVERY_S = 15.0
 
-
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE ended_at IS NOT NULL"
 _COUNTS = """
 SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 'skipped'),
@@ -119,13 +118,13 @@ class _RestartedFleet:
 
     def drain(self) -> None:
         """Wait until no heartbeat is under way, or none has ended for long: the audit then reports the open ones."""
-        last, moved = -1, time.monotonic()
+        last, progressed_at = -1, time.monotonic()
         with self.connect() as database:
-            while fetch_value(database, UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
+            while fetch_value(database, UNDER_WAY) and time.monotonic() < progressed_at + _STUCK_AFTER_S:
                 self.restart_ended()
                 ended = fetch_value(database, _ENDED)
                 if ended != last:
-                    last, moved = ended, time.monotonic()
+                    last, progressed_at = ended, time.monotonic()
                 time.sleep(POLL_INTERVAL_S)
 
     def log_ends(self) -> str:

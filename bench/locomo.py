@@ -62,7 +62,7 @@ def measure(
     shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
     ms: list[float] = []
     turns, ingest_s = 0, 0.0
-    considered: list[JudgedQuestion] = []
+    judged: list[JudgedQuestion] = []
     for dialog, agent in zip(dialogs, agents, strict=True):
         started = time.perf_counter()
         turns += ingest(
@@ -81,13 +81,13 @@ def measure(
             pass
         print_progress(f"{dialog['sample_id']}: asking {len(dialog_questions)} questions")
         for question in dialog_questions:
-            found, took = _recalled(agent, question.text, names)
+            found, took = _time_recall(agent, question.text, names)
             ms.append(took)
             for depth in DEPTHS:
                 hits = len(question.evidence.intersection(found[:depth]))
                 shares[depth].append(hits / len(question.evidence))
         if tuned:
-            considered += [_considered(agent, question, names) for question in dialog_questions]
+            judged += [_judge_question(agent, question, names) for question in dialog_questions]
     if tuned:
         print_progress("ranking with every weight changed")
     return {
@@ -102,11 +102,7 @@ def measure(
         "ms_p95": quantile(ms, 0.95),
         "turns_per_s": round(turns / ingest_s),
         "index_bytes_per_memory": round(_index_bytes(installation) / max(turns, 1)),
-        **(
-            {"tuning": tune(considered, depths=DEPTHS, weights=settings.ARBOR_RECALL_WEIGHTS)}
-            if tuned
-            else {}
-        ),
+        **({"tuning": tune(judged, depths=DEPTHS, weights=settings.ARBOR_RECALL_WEIGHTS)} if tuned else {}),
     }
 
 
@@ -142,7 +138,8 @@ def _relate(agent: BenchAgent, asked: Sequence[Question], names: dict[Any, str])
                 )
 
 
-def _recalled(agent: BenchAgent, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
+def _time_recall(agent: BenchAgent, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
+    """Return the names of the recalled turns, the best first, and the duration in ms."""
     started = time.perf_counter()
     recalled = recall(
         tenant_id=agent.tenant_id,
@@ -151,8 +148,8 @@ def _recalled(agent: BenchAgent, text: str, names: dict[Any, str]) -> tuple[list
     return [names[memory.id] for memory in recalled], (time.perf_counter() - started) * 1000
 
 
-def _considered(agent: BenchAgent, question: Question, names: dict[Any, str]) -> JudgedQuestion:
-    """Return all candidates of a question, as recall ranks them."""
+def _judge_question(agent: BenchAgent, question: Question, names: dict[Any, str]) -> JudgedQuestion:
+    """Return a question with all candidates that recall ranks, and which of them are evidence."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
         (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)])

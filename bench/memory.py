@@ -33,8 +33,8 @@ class Bar:
     sign: str
     limit: float | bool
 
-    def judged(self, figures: Mapping[str, Figures]) -> dict[str, Any]:
-        """Return the bar, the figure, and whether the bar is reached; a missing figure does not reach it."""
+    def judge(self, figures: Mapping[str, Figures]) -> dict[str, Any]:
+        """Compare the bar with its figure and return both; a missing figure does not reach the bar."""
         figure = figures.get(self.benchmark, {}).get(self.key)
         return {
             "what": self.what,
@@ -84,12 +84,12 @@ def measure(
         "neighborhoods": (),
         "locomo": ("--data", str(data)),
     }
-    figures = {name: (run or _command)(name, command) for name, command in options.items()}
-    bars = [bar.judged(figures) for bar in BARS]
+    figures = {name: (run or _run_benchmark)(name, arguments) for name, arguments in options.items()}
+    bars = [bar.judge(figures) for bar in BARS]
     return {"reached": all(bar["reached"] for bar in bars), "bars": bars, "figures": figures}
 
 
-def _command(name: str, options: Sequence[str]) -> Figures:
+def _run_benchmark(name: str, options: Sequence[str]) -> Figures:
     """Run a benchmark in a process of its own, because a process reads the addresses of its servers only once."""
     print_progress(f"bench {name}")
     command = [sys.executable, "-m", "bench", name, *options, "--json"]

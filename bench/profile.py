@@ -40,7 +40,7 @@ from bench.support.database import connect_as_superuser, is_control, reset_state
 from bench.support.figures import print_progress
 from bench.support.installation import Installation
 from bench.support.population import populate
-from bench.support.wal import wal_by_relation, wal_place
+from bench.support.wal import current_lsn, wal_by_relation
 
 _STATEMENTS_SHOWN = 40
 _FUNCTIONS_SHOWN = 60
@@ -154,13 +154,14 @@ def measure(
         print_progress(f"measuring {rounds * agents} beats")
         account, done = _Account(), 0
         reset_statements(database)
-        before, wal_before, place = _processor_ms(installation), wal_bytes(database), wal_place(database)
+        before, wal_before = _processor_ms(installation), wal_bytes(database)
+        start_lsn = current_lsn(database)
         with _watched(account):
             for _ in range(rounds):
                 done += _round(database, account, batch)
         spent, written = _processor_ms(installation) - before, wal_bytes(database) - wal_before
         sent = statements(database)
-        written_by = wal_by_relation(database, since=place, beats=done)
+        written_by = wal_by_relation(database, since_lsn=start_lsn, beats=done)
         functions = _profile_functions(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())

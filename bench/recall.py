@@ -43,7 +43,7 @@ _THROUGH_TABLE = "-c enable_indexonlyscan=off"
 _TURN = 20
 _WARM_UP = 8
 #: The large store has this many times the agents of the small one.
-_FEWER = 10
+_SIZE_RATIO = 10
 #: Minds cached in one process, which recalls for these agents in turn.
 _CACHED_MINDS = 6
 _CONCURRENT_S = 15.0
@@ -55,22 +55,22 @@ def measure(
     """Return the durations of recalls, for `agents` agents with `memories` memories each."""
     population = populate(agents=agents, tenants=max(1, agents // 10))
     turns = minds.make_turns(memories)
-    asked = minds.make_questions(turns, queries)
-    few = population[: agents // _FEWER]
+    questions = minds.make_questions(turns, queries)
+    few = population[: agents // _SIZE_RATIO]
     with connect_as_superuser(installation) as database:
         small = _Timed()
         if few:
             minds.load(database, turns, few)
             print_progress("recalling in the small store")
             with _scanning():
-                _time_recalls(few, asked, small, options="")
+                _time_recalls(few, questions, small, options="")
         minds.load(database, turns, population[len(few) :])
         rows = fetch_value(database, "SELECT count(*) FROM memories_memory")
-        scans = _scan_figures(database, population, asked, small, memories)
-        figures = {"memories": memories, "agents": agents, **_cached_figures(population, asked, memories)}
-        figures |= _concurrent_figures(population, asked, clients, memories) | scans
+        scans = _scan_figures(database, population, questions, small, memories)
+        figures = {"memories": memories, "agents": agents, **_cached_figures(population, questions, memories)}
+        figures |= _concurrent_figures(population, questions, clients, memories) | scans
         print_progress("checking against brute force")
-        exact = share_exact(database, population[0], asked[:_CHECKED])
+        exact = share_exact(database, population[0], questions[:_CHECKED])
         size = fetch_value(database, f"SELECT pg_relation_size('{_INDEX}')")
     return {
         **figures,
@@ -80,20 +80,22 @@ def measure(
     }
 
 
-def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> dict[str, Any]:
+def _cached_figures(
+    population: Sequence[BenchAgent], questions: Sequence[str], memories: int
+) -> dict[str, Any]:
     print_progress("recalling from cached minds, and from minds that are not cached")
     _connect("")
     cold = _Timed()
-    _time_recalls(population, asked, cold, options="", before=MINDS.clear)
+    _time_recalls(population, questions, cold, options="", before=MINDS.clear)
     cached = population[:_CACHED_MINDS]
-    loads = _load(cached, asked, memories)
+    loads = _load(cached, questions, memories)
     warm = _Timed()
-    _time_recalls(cached, asked, warm, options="")
+    _time_recalls(cached, questions, warm, options="")
     now = datetime.now(UTC)
-    found = [_recall(cached[number % len(cached)], text, now) for number, text in enumerate(asked)]
+    found = [_recall(cached[number % len(cached)], text, now) for number, text in enumerate(questions)]
     size = MINDS.nbytes / max(1, len(MINDS))
     with _scanning():
-        scanned = [_recall(cached[number % len(cached)], text, now) for number, text in enumerate(asked)]
+        scanned = [_recall(cached[number % len(cached)], text, now) for number, text in enumerate(questions)]
     return {
         "p50_ms": quantile(warm.ms, 0.5),
         "p95_ms": quantile(warm.ms, 0.95),
@@ -104,20 +106,20 @@ def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memo
         "cached_minds": len(cached),
         "bytes_per_cached_mind": round(size),
         "load_p50_ms": quantile(loads, 0.5),
-        "same_as_scan": sum(map(_same, found, scanned)) / len(asked),
+        "same_as_scan": sum(map(_same, found, scanned)) / len(questions),
     }
 
 
-def _load(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> list[float]:
+def _load(population: Sequence[BenchAgent], questions: Sequence[str], memories: int) -> list[float]:
     """Recall until these minds are cached; return the durations of the recalls that loaded them."""
     MINDS.clear()
     loads = []
     for agent in population:
         for number in range(memories // MEMORIES_PER_RECALL):
-            _recall(agent, asked[number % len(asked)])
+            _recall(agent, questions[number % len(questions)])
         before = len(MINDS)
         started = time.perf_counter()
-        _recall(agent, asked[0])
+        _recall(agent, questions[0])
         loads.append((time.perf_counter() - started) * 1000)
         if len(MINDS) <= before:
             raise RuntimeError(f"the mind of agent {agent.agent_id} was not loaded")
@@ -135,7 +137,7 @@ def _same(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> bool:
 def _scan_figures(
     database: psycopg.Connection[Any],
     population: Sequence[BenchAgent],
-    asked: Sequence[str],
+    questions: Sequence[str],
     small: _Timed,
     memories: int,
 ) -> dict[str, Any]:
@@ -143,12 +145,12 @@ def _scan_figures(
     before = _index_reads(database)
     covered, heap, alone = _Timed(), _Timed(), _Timed()
     with _scanning():
-        for turn in batched(asked, _TURN, strict=False):
+        for turn in batched(questions, _TURN, strict=False):
             _time_recalls(population, turn, covered, options="")
             _time_recalls(population, turn, heap, options=_THROUGH_TABLE)
         _connect("")
         reads, fetches = (after - start for after, start in zip(_index_reads(database), before, strict=True))
-        _time_recalls(population, asked, alone, options="")
+        _time_recalls(population, questions, alone, options="")
     return {
         "scan_p50_ms": quantile(alone.ms, 0.5),
         "scan_p95_ms": quantile(alone.ms, 0.95),
@@ -159,7 +161,7 @@ def _scan_figures(
         "heap_p50_ms": quantile(heap.ms, 0.5),
         "heap_p95_ms": quantile(heap.ms, 0.95),
         "times_faster": _ratio(quantile(heap.ms, 0.5), quantile(covered.ms, 0.5)),
-        "small_store_agents": len(population) // _FEWER,
+        "small_store_agents": len(population) // _SIZE_RATIO,
         "small_store_p50_ms": quantile(small.ms, 0.5),
         "small_store_p95_ms": quantile(small.ms, 0.95),
         "flat": _ratio(quantile(alone.ms, 0.5), quantile(small.ms, 0.5)),
@@ -169,13 +171,13 @@ def _scan_figures(
 
 
 def _concurrent_figures(
-    population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
+    population: Sequence[BenchAgent], questions: Sequence[str], clients: int, memories: int
 ) -> dict[str, Any]:
     print_progress(f"recalling, {clients} at once, from cached minds")
-    cached = _recall_concurrently(population, asked, clients, memories)
+    cached = _recall_concurrently(population, questions, clients, memories)
     print_progress(f"scanning, {clients} at once")
     with _scanning():
-        scanning = _recall_concurrently(population, asked, clients, memories)
+        scanning = _recall_concurrently(population, questions, clients, memories)
     return {
         "clients": clients,
         "concurrent_p50_ms": quantile(cached, 0.5),
@@ -219,7 +221,7 @@ def _connect(options: str) -> None:
 
 def _time_recalls(
     population: Sequence[BenchAgent],
-    asked: Sequence[str],
+    questions: Sequence[str],
     timed: _Timed,
     *,
     options: str,
@@ -227,11 +229,11 @@ def _time_recalls(
 ) -> None:
     """Recall for one agent after the other; the first recalls prepare the connection and do not count."""
     _connect(options)
-    for text in asked[:_WARM_UP]:
+    for text in questions[:_WARM_UP]:
         before()
         _recall(population[0], text)
     with connections[APP].execute_wrapper(timed.count):
-        for text in asked:
+        for text in questions:
             agent = population[len(timed.ms) % len(population)]
             before()
             cpu = time.process_time()
@@ -249,7 +251,7 @@ def _recall(agent: BenchAgent, text: str, now: datetime | None = None) -> list[R
 
 
 def _recall_concurrently(
-    population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
+    population: Sequence[BenchAgent], questions: Sequence[str], clients: int, memories: int
 ) -> list[float]:
     """Return the durations in ms of recalls by concurrent processes, which ask again as soon as they have the answer.
 
@@ -264,9 +266,9 @@ def _recall_concurrently(
         ]
         own_agents = list(dict.fromkeys(own_agents))
         if settings.ARBOR_MIND_CACHE_MB:
-            _load(own_agents, asked, memories)
+            _load(own_agents, questions, memories)
         else:
-            for text in asked[:_WARM_UP]:
+            for text in questions[:_WARM_UP]:
                 _recall(own_agents[0], text)
         wait_for_all()
         ms: list[float] = []
@@ -275,7 +277,7 @@ def _recall_concurrently(
             if time.monotonic() >= ends_at:
                 break
             started = time.perf_counter()
-            _recall(own_agents[turn % len(own_agents)], asked[turn % len(asked)])
+            _recall(own_agents[turn % len(own_agents)], questions[turn % len(questions)])
             ms.append((time.perf_counter() - started) * 1000)
         return ms
 

@@ -31,7 +31,7 @@ def measure(installation: Installation, *, memories: int, agents: int) -> dict[s
     """Return the pace of the new vectors, the time of the takeover, and recall before, meanwhile and afterwards."""
     population = populate(agents=agents, tenants=1)
     turns = minds.make_turns(memories)
-    asked = minds.make_questions(turns, _QUERIES)
+    questions = minds.make_questions(turns, _QUERIES)
     with connect_as_superuser(installation) as database:
         minds.load(database, turns, population)
         model = installation_model()
@@ -40,14 +40,14 @@ def measure(installation: Installation, *, memories: int, agents: int) -> dict[s
             with tenant_transaction(agent.tenant_id):
                 Mind.objects.get_or_create(tenant_id=agent.tenant_id, agent_id=agent.agent_id, defaults=new)
         moved = population[0]
-        _recalls(moved, asked)
-        before = _recalls(moved, asked)
+        _recalls(moved, questions)
+        before = _recalls(moved, questions)
         print_progress(f"moving {memories} memories of one agent of {agents}")
-        with _asking(moved, asked) as meanwhile:
+        with _asking(moved, questions) as meanwhile:
             to_short = _move(moved, 128)
-        after = _recalls(moved, asked)
+        after = _recalls(moved, questions)
         minds.vacuum(database)
-        vacuumed = _recalls(moved, asked)
+        vacuumed = _recalls(moved, questions)
         back = _move(moved, minds.vector_length())
     return {
         "memories": memories,
@@ -75,9 +75,9 @@ def _move(agent: BenchAgent, dimension: int) -> dict[str, Any]:
     }
 
 
-def _recalls(agent: BenchAgent, asked: Sequence[str]) -> list[float]:
+def _recalls(agent: BenchAgent, questions: Sequence[str]) -> list[float]:
     ms = []
-    for text in asked:
+    for text in questions:
         begun = time.perf_counter()
         found = recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.agent_id, text=text))
         ms.append((time.perf_counter() - begun) * 1000)
@@ -86,7 +86,7 @@ def _recalls(agent: BenchAgent, asked: Sequence[str]) -> list[float]:
 
 
 @contextmanager
-def _asking(agent: BenchAgent, asked: Sequence[str]) -> Iterator[list[float]]:
+def _asking(agent: BenchAgent, questions: Sequence[str]) -> Iterator[list[float]]:
     """Recall in a thread for the duration of the block; durations in ms are added to the list."""
     ms: list[float] = []
     stop = threading.Event()
@@ -94,7 +94,7 @@ def _asking(agent: BenchAgent, asked: Sequence[str]) -> Iterator[list[float]]:
     def ask() -> None:
         try:
             while not stop.is_set():
-                for text in asked[:10]:
+                for text in questions[:10]:
                     ms.extend(_recalls(agent, [text]))
         finally:
             connections.close_all()

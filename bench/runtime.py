@@ -19,7 +19,7 @@ _BEATS = 30
 _THOUGHT = "The pier was rebuilt after the storm, and nobody has written down by whom. " * 10
 
 
-def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
+def measure(_installation: Installation, *, rounds: int) -> dict[str, Any]:
     """Return the durations of loading and flushing a full agent, and of a heartbeat by rule in this process."""
     (agent,) = populate(agents=1, tenants=1)
     runtime = Runtime(tenant_id=agent.tenant_id, actor=ACTOR)

@@ -23,7 +23,7 @@ _BATCH = 500
 _ACTOR = "bench"
 
 
-def measure(_place: Installation, *, memories: int) -> dict[str, Any]:
+def measure(_installation: Installation, *, memories: int) -> dict[str, Any]:
     """Return the seconds of an export and of an import, and by how many megabytes the import raised the process's peak."""
     (agent,) = populate(agents=1, tenants=1)
     print_progress(f"storing {memories} memories")

@@ -14,7 +14,9 @@ from bench.support.installation import Installation
 from bench.support.population import populate
 
 
-def measure(_place: Installation, *, memories: int, batch: int, agents: int, alone: bool) -> dict[str, Any]:
+def measure(
+    _installation: Installation, *, memories: int, batch: int, agents: int, alone: bool
+) -> dict[str, Any]:
     """Return memories per second through `remember`, one batch for one agent after the other.
 
     With `alone`, the memories are facts outside of sessions, each of which is compared with all others.

@@ -32,15 +32,17 @@ class JudgedQuestion:
     evidence: int
 
 
-def tune(asked: Sequence[JudgedQuestion], *, depths: Sequence[int], weights: Weights) -> list[dict[str, Any]]:
+def tune(
+    questions: Sequence[JudgedQuestion], *, depths: Sequence[int], weights: Weights
+) -> list[dict[str, Any]]:
     """Return a row for these weights and one for each changed one: evidence recall at each depth, and the change.
 
     Intervals are 95 %, by a paired bootstrap over the questions. Association along neighborhoods is not recomputed.
     """
-    unchanged = _shares(asked, depths, weights)
+    unchanged = _shares(questions, depths, weights)
     rows = [{"weight": "as they are", "value": "", **_means(unchanged)}]
     for name, change, changed in variants(weights):
-        shares = _shares(asked, depths, changed)
+        shares = _shares(questions, depths, changed)
         value = getattr(changed, name)
         differences = {depth: shares[depth] - unchanged[depth] for depth in depths}
         rows.append({"weight": f"{name} {change}", "value": value, **_means(shares), **_changes(differences)})
@@ -55,10 +57,12 @@ def variants(weights: Weights) -> Iterator[tuple[str, str, Weights]]:
             yield name, change, replace(weights, **changes)
 
 
-def _shares(asked: Sequence[JudgedQuestion], depths: Sequence[int], weights: Weights) -> dict[int, Shares]:
+def _shares(
+    questions: Sequence[JudgedQuestion], depths: Sequence[int], weights: Weights
+) -> dict[int, Shares]:
     """Return by depth the share of each question's evidence that is recalled."""
-    shares = {depth: np.zeros(len(asked)) for depth in depths}
-    for number, question in enumerate(asked):
+    shares = {depth: np.zeros(len(questions)) for depth in depths}
+    for number, question in enumerate(questions):
         ranked = rank(
             ScoreInputs(
                 candidates=question.found.candidates,

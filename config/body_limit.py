@@ -51,9 +51,9 @@ class BodyLimit:
         await self._application(scope, receive_body, send)
 
     async def _read(self, scope: Message, receive: Receive) -> bytes | None:
-        """Return the whole body; None where the client has gone."""
+        """Return the whole body; None if the client has disconnected. Raises BodyRefused."""
         if declared_bytes(scope) > self._most_bytes:
-            raise BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
+            raise self._too_large()
         body = bytearray()
         try:
             async with asyncio.timeout(self._within_s):
@@ -63,15 +63,16 @@ class BodyLimit:
                         return None
                     body += message.get("body", b"")
                     if len(body) > self._most_bytes:
-                        raise BodyRefused(
-                            HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes"
-                        )
+                        raise self._too_large()
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
             raise BodyRefused(
                 HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {self._within_s:g} seconds"
             ) from None
+
+    def _too_large(self) -> BodyRefused:
+        return BodyRefused(HTTPStatus.CONTENT_TOO_LARGE, f"a body has at most {self._most_bytes} bytes")
 
 
 def declared_bytes(scope: Message) -> int:
@@ -89,7 +90,7 @@ class BodyRefused(Exception):
 
 
 async def refuse(scope: Message, send: Send, error: BodyRefused) -> None:
-    """Answer a refused body with a problem."""
+    """Answer a refused body with a problem document (RFC 9457)."""
     problem = {
         "type": f"urn:arbor:problem:{error.status.phrase.lower().replace(' ', '-')}",
         "title": error.status.phrase,

@@ -31,7 +31,7 @@ EMBEDDED_OWNER = "arbor_owner"
 _EPHEMERAL_KEY = secrets.token_bytes(32)
 
 
-def withheld() -> frozenset[str]:
+def withheld_names() -> frozenset[str]:
     """Return the names of secrets that the installation has and this process does not."""
     return frozenset(env.list(WITHHELD, default=[]))
 
@@ -40,12 +40,12 @@ def _generated(name: SecretName) -> str:
     return "" if has_own_secrets() else secret_folder().read(name) or ""
 
 
-def derived(purpose: str) -> str:
+def derived_secret(purpose: str) -> str:
     """Return the secret of a purpose. Without a master key (static checks, `--help`) it is random, so access fails."""
-    return derived_by_keys(purpose)[0]
+    return derived_secrets(purpose)[0]
 
 
-def derived_by_keys(purpose: str) -> list[str]:
+def derived_secrets(purpose: str) -> list[str]:
     """Return the secrets of a purpose under the open master keys, that of the current one first."""
     keys = KeySource.of_environment().read()
     return [derive_secret(key, purpose).hex() for key in (keys.opening if keys else (_EPHEMERAL_KEY,))]
@@ -105,10 +105,10 @@ _PURPOSES = {
 
 
 def _password(purpose: str) -> str:
-    return "" if has_own_secrets() else derived(purpose)
+    return "" if has_own_secrets() else derived_secret(purpose)
 
 
-def rotated_passwords() -> Path:
+def rotated_passwords_folder() -> Path:
     """Return the folder with the passwords of roles since the last rotation of the master key."""
     return secret_folder().path / "roles"
 

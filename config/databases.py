@@ -11,7 +11,7 @@ from config.environment import data_dir, env
 PREPARING = {"server_side_binding": True, "prepare_threshold": 3}
 
 
-def database(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
+def database_config(url: str, *, prepared: bool, pool_size: int = 0) -> dict[str, Any]:
     """Return the configuration of one role's connections; `pool_size` 0: a persistent connection per thread, without a pool."""
     config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
     if config["HOST"] == NO_SERVER:

@@ -60,13 +60,13 @@ class ServerUrls(TypedDict, total=False):
     flower_url: str
 
 
-def secret(name: str, default: str = "") -> str:
-    """Return a secret from `NAME`, or from the file that `NAME_FILE` points to, or the default."""
+def secret(name: str) -> str:
+    """Return a secret from `NAME`, or from the file that `NAME_FILE` points to; empty: neither is set."""
     value: str = env.str(name, default="")
     if value:
         return value
     path = secret_file(name)
-    return default if path is None else read_secret(path)
+    return "" if path is None else read_secret(path)
 
 
 def secret_file(name: str) -> Path | None:
@@ -91,4 +91,5 @@ def with_user(url: str, user: str, password: str) -> str:
     """Return the database URL with another role and password."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{quote(user)}:{quote(password)}@{host}"))
+    credentials = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{credentials}@{host}"))

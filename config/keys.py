@@ -1,4 +1,4 @@
-"""The source of the master keys: the environment, or a file with the other key's file beside it."""
+"""The source of the master keys: the environment, or two files beside each other."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class KeySource:
     @classmethod
     def of_environment(cls) -> KeySource:
         """Return the source that the environment names: a key, a file, or the secrets folder."""
-        other = secret("ARBOR_OTHER_MASTER_KEY")
-        text: str = env.str("ARBOR_MASTER_KEY", default="")
+        other = secret(OTHER)
+        text: str = env.str(CURRENT, default="")
         if text:
             return cls(current_text=text, other_text=other)
         file = secret_file(CURRENT)

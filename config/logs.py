@@ -91,7 +91,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
-            # They log addresses, which may contain secrets, and answers of servers.
+            # The clients of tool servers log addresses, which may contain secrets, and answers of servers.
             "httpx2": {"level": "WARNING"},
             "mcp.client": {"level": "CRITICAL"},
             "httpcore": {"level": "WARNING"},

@@ -106,7 +106,7 @@ class SecretFolder:
         return read_secret(file) if file.exists() else None
 
     def ensure(self, name: SecretName) -> str:
-        """Return the secret, generated now if missing. An existing secret is never replaced, also by concurrent starts."""
+        """Return the secret, generated now if missing. An existing secret is never replaced, even by concurrent starts."""
         existing = self.read(name)
         if existing is not None:
             return existing

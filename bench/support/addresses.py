@@ -113,8 +113,8 @@ def _row_of(model: type[Model], agent: BenchAgent) -> Any:
     return rows.values_list("pk", flat=True).first()
 
 
-#: Models by the names of parameters of the API's paths.
-_ROWS = {
+#: The labels of models by the parameters of the API's paths that name a row of them.
+_MODEL_LABELS = {
     "belief_id": "selves.Belief",
     "cluster_id": "memories.Cluster",
     "episode_id": "memories.Episode",
@@ -132,7 +132,7 @@ def api_addresses(agent: BenchAgent) -> Iterator[Address]:
     """Yield the addresses of all operations of the API that read, with each choice of their filters."""
     models = {model._meta.label: model for model in admin.site._registry}
     with tenant_transaction(agent.tenant_id):
-        rows = {name: _row_of(models[label], agent) for name, label in _ROWS.items()}
+        rows = {name: _row_of(models[label], agent) for name, label in _MODEL_LABELS.items()}
     known: dict[str, Any] = {**rows, "agent_id": agent.agent_id, "name": "Scout"}
     for path, operations in api.get_openapi_schema()["paths"].items():
         if "get" not in operations or path.endswith("/stream"):

@@ -16,7 +16,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.tenants.packing import unpack
 from bench.support.installation import Installation
 
-#: Statements that only begin, scope or end a transaction, which are not counted as work.
+#: The beginnings of statements that only begin, scope, check or end a transaction, which are not counted as work.
 _CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT set_config", "SELECT 1")
 
 

@@ -93,7 +93,7 @@ class PartProcess:
 
     @property
     def ready(self) -> bool:
-        """Return whether the part has logged that it is ready."""
+        """Return whether the part is ready, by its own check."""
         return self._part.ready()
 
     @property
@@ -191,7 +191,7 @@ class Installation:
 
     @property
     def env(self) -> dict[str, str]:
-        """Return the environment variables of the installation, also for this process if it uses the database."""
+        """Return the variables of the installation, which this process needs too if it uses the database."""
         return {
             **_NO_PROVIDERS,
             "ARBOR_MASTER_KEY": self._master_key,

@@ -17,6 +17,8 @@ from bench.support.figures import print_progress
 #: Kinds of agents with different characters, goals and actions.
 TEMPLATES = ("Researcher", "Scout", "Monitor", "Diagnostician", "CodeReviewer")
 ACTOR = "bench"
+#: Long enough that agents are due only when a benchmark makes them due.
+_INTERVAL = timedelta(hours=1)
 #: Agents created in one transaction, because each commit waits for the disk.
 _TOGETHER = 20
 
@@ -33,7 +35,6 @@ def populate(
     *,
     agents: int,
     tenants: int,
-    interval: timedelta = timedelta(hours=1),
     templates: Sequence[str] = TEMPLATES,
 ) -> list[BenchAgent]:
     """Create a number of active agents, spread over the tenants, from these templates in turn."""
@@ -46,7 +47,7 @@ def populate(
                 NewAgent(
                     name=f"Agent {number}",
                     template_name=templates[number % len(templates)],
-                    interval=interval,
+                    interval=_INTERVAL,
                 )
                 for number in numbers
             ]

@@ -3,8 +3,8 @@
     python -m bench.support.stub_model --port 0 --latency 0
 
 prints its base URL and serves until it is stopped. A reply is a function of the prompt, so goals and actions
-vary from heartbeat to heartbeat. `--mode` sets how a `--share` of the requests fail; the model name `stub-MODE` sets it
-for one request. `GET /stats` returns counts.
+vary from heartbeat to heartbeat. `--mode` sets how a `--share` of the requests are answered; the model name `stub-MODE` sets
+the mode of one request. `GET /stats` returns counts.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ class Stub:
         self.waiting = 0
         self.most_waiting = 0
         self.by_mode: dict[str, int] = {}
-        self._failures_due = 0.0
+        self._share_due = 0.0
 
     def mode_for(self, model: str) -> Mode:
-        """Return how this request is answered; failures are spread evenly over the requests."""
+        """Return the mode of a request; those in the configured mode are spread evenly over all requests."""
         if model.startswith(MODEL_PREFIX) and model.removeprefix(MODEL_PREFIX) in Mode:
             return Mode(model.removeprefix(MODEL_PREFIX))
-        self._failures_due += self.share
-        if self._failures_due < 1:
+        self._share_due += self.share
+        if self._share_due < 1:
             return Mode.OK
-        self._failures_due -= 1
+        self._share_due -= 1
         return self.mode
 
     def stats(self) -> dict[str, Any]:

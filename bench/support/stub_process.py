@@ -29,12 +29,10 @@ class RunningStub:
 
 
 @contextmanager
-def stub_model(
-    *, latency_s: float = 0.0, mode: Mode = Mode.OK, share: float = 1.0, retry_after_s: int = 1
-) -> Iterator[RunningStub]:
+def stub_model(*, latency_s: float = 0.0, mode: Mode = Mode.OK) -> Iterator[RunningStub]:
     """Run a stub beside this process for the length of the block."""
     command = [sys.executable, "-m", "bench.support.stub_model", "--port", "0", "--latency", str(latency_s)]
-    command += ["--mode", mode, "--share", str(share), "--retry-after", str(retry_after_s)]
+    command += ["--mode", mode]
     # The stub ends when the pipe to its standard input is closed, however this process ends.
     with subprocess.Popen(
         [*command, "--leash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

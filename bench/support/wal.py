@@ -13,7 +13,7 @@ _BY_RELATION = """
 WITH records AS (
     SELECT r.start_lsn, r.resource_manager || '/' || r.record_type AS kind, r.record_length, r.fpi_length
     FROM pg_get_wal_records_info(%(since)s, %(until)s) r
-), places AS (
+), relations AS (
     SELECT DISTINCT ON (start_lsn) start_lsn, reltablespace, relfilenode
     FROM pg_get_wal_block_info(%(since)s, %(until)s, false) ORDER BY start_lsn, block_id
 )
@@ -21,8 +21,8 @@ SELECT coalesce(
         (SELECT owner.relname || ' (toast)' FROM pg_class owner WHERE owner.reltoastrelid = c.oid), c.relname, ''
     ) AS relation,
     r.kind, count(*), sum(r.record_length), sum(r.fpi_length)
-FROM records r LEFT JOIN places p USING (start_lsn)
-LEFT JOIN pg_class c ON c.oid = pg_filenode_relation(0, p.relfilenode)
+FROM records r LEFT JOIN relations w USING (start_lsn)
+LEFT JOIN pg_class c ON c.oid = pg_filenode_relation(0, w.relfilenode)
 GROUP BY 1, 2 ORDER BY 4 DESC
 """
 _ROWS_SHOWN = 200
@@ -38,15 +38,17 @@ def own_wal_bytes(connection: psycopg.Connection[Any]) -> int:
     return int(fetch_value(connection, _OWN))
 
 
-def wal_place(connection: psycopg.Connection[Any]) -> str:
-    """Return the current end of the write-ahead log."""
+def current_lsn(connection: psycopg.Connection[Any]) -> str:
+    """Return the current end of the write-ahead log, as a log sequence number (LSN)."""
     return str(fetch_value(connection, "SELECT pg_current_wal_insert_lsn()::text"))
 
 
-def wal_by_relation(connection: psycopg.Connection[Any], *, since: str, beats: int) -> list[dict[str, Any]]:
-    """Return what each relation wrote since a place in the log, by kind of record, per heartbeat, the largest first."""
+def wal_by_relation(
+    connection: psycopg.Connection[Any], *, since_lsn: str, beats: int
+) -> list[dict[str, Any]]:
+    """Return the records of each relation since an LSN, by their kind, per heartbeat, the largest first."""
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
-    rows = connection.execute(_BY_RELATION, {"since": since, "until": wal_place(connection)}).fetchall()
+    rows = connection.execute(_BY_RELATION, {"since": since_lsn, "until": current_lsn(connection)}).fetchall()
     return [
         {
             "relation": relation,

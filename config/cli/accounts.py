@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import click
+from rich.markup import escape
 
 from apps.fleet import accounts
 from apps.fleet.accounts import account_by_name, create_account, open_sessions
@@ -56,8 +57,10 @@ def enable(username: str) -> Output:
 
 def set_password(username: str, password_stdin: bool, generate: bool, password_file: Path | None) -> Output:
     """Set a new password of an account and end its sessions."""
-    account_by_name(username)
-    password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
+    account_by_name(username)  # before the prompt
+    password = _read_or_generate_password(
+        password_stdin=password_stdin, generate=generate, password_file=password_file
+    )
     accounts.change_password(username=username, password=password, actor=actor())
     return Output(
         {"user": username, **_file_value(password_file)},
@@ -91,7 +94,7 @@ def sign_out(username: str, session: str | None) -> Output:
             session_id = UUID(session)
         except ValueError as error:
             raise NotFound(
-                f"a session is named by its id, as `sessions` lists it; got {session[:60]!r}"
+                f"a session is named by its id, which `arbor tenant user sessions {username}` lists; got {session[:60]!r}"
             ) from error
     ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
     return Output({"user": username, "ended": ended}, text=f"Ended {ended} sessions of {username}.")
@@ -109,7 +112,9 @@ def create_user(
     """Create an account. Without an option the command prompts for the password."""
     if tenant_slug:
         tenant_by_slug(tenant_slug)  # before anything is created
-    password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
+    password = _read_or_generate_password(
+        password_stdin=password_stdin, generate=generate, password_file=password_file
+    )
     account: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
     if tenant_slug:
         set_member_role(slug=tenant_slug, username=username, role=Role(role), actor=actor())
@@ -127,8 +132,11 @@ def create_user(
     )
 
 
-def _password(*, password_stdin: bool, generate: bool, password_file: Path | None) -> str:
-    """Return the password from standard input or the prompt, or a generated one, shown on a terminal or written to a file."""
+def _read_or_generate_password(*, password_stdin: bool, generate: bool, password_file: Path | None) -> str:
+    """Return the password from standard input or a prompt, or a new random one, written to the file if one is named.
+
+    Raises UsageError if a generated password could be neither written to a file nor shown on a terminal.
+    """
     if password_stdin and generate:
         raise click.UsageError("--password-stdin and --generate exclude each other")
     if password_file is not None and not generate:
@@ -136,7 +144,7 @@ def _password(*, password_stdin: bool, generate: bool, password_file: Path | Non
     if generate:
         password = secrets.token_urlsafe(15)
         if password_file is not None:
-            _write(password_file, password)
+            _write_password_file(password_file, password)
         elif not sys.stdout.isatty():
             raise click.UsageError(
                 "a generated password is shown on a terminal only; name a file for it with --password-file"
@@ -152,7 +160,7 @@ def _password(*, password_stdin: bool, generate: bool, password_file: Path | Non
     return typed
 
 
-def _write(path: Path, password: str) -> None:
+def _write_password_file(path: Path, password: str) -> None:
     try:
         # O_EXCL: an existing file is not overwritten, because other users may be able to read it.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -168,5 +176,5 @@ def _file_value(path: Path | None) -> dict[str, str]:
 
 def _password_note(password: str, generate: bool, path: Path | None) -> str:
     if path is not None:
-        return f" Its password is in {path}."
+        return f" Its password is in {escape(str(path))}."
     return f" Password (shown only now): [bold green]{password}[/bold green]" if generate else ""

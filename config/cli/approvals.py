@@ -22,8 +22,6 @@ from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction, in_tenant_transaction
 
-#: The most requests that are shown, the latest first; the console shows all.
-SHOWN = 100
 _COLUMNS = (
     OutputColumn("id", "id", cell=short),
     OutputColumn("agent", "agent", value=lambda row: row.agent.name),
@@ -73,7 +71,6 @@ def list_approvals(tenant: Tenant, *, agent: str | None, with_decided: bool) -> 
         "approvals",
         rows,
         _COLUMNS,
-        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="Nothing waits for a person.",
     )

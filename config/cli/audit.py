@@ -52,19 +52,19 @@ _DETAILS = (
 @with_optional_agent
 def list_events(agent: ChosenAgent | None, /, **parameters: Any) -> Output:
     """List the latest acts that pass the filters."""
-    return _page(agent, words="", **parameters)
+    return _list_page(agent, words="", **parameters)
 
 
 @with_optional_agent
 def search_events(agent: ChosenAgent | None, /, *, words: str, **parameters: Any) -> Output:
     """List the latest acts whose message has all words."""
-    return _page(agent, words=words, **parameters)
+    return _list_page(agent, words=words, **parameters)
 
 
-def _page(
+def _list_page(
     agent: ChosenAgent | None, *, limit: int, before: UUID | None, tenant_slug: str | None, **filters: Any
 ) -> Output:
-    wanted = _filter(agent, **filters)
+    wanted = _build_filter(agent, **filters)
     tenant = choose_tenant(tenant_slug)
     with tenant_transaction(tenant.id):
         rows = wanted.filter_rows(AuditEvent.objects.order_by("-at", "-id"))
@@ -93,7 +93,7 @@ def export(
     agent: ChosenAgent | None, /, *, file: TextIO, words: str, tenant_slug: str | None, **filters: Any
 ) -> ExitCode:
     """Write acts as JSON lines."""
-    wanted = _filter(agent, words=words, **filters)
+    wanted = _build_filter(agent, words=words, **filters)
     count = 0
     for part in export_audit(choose_tenant(tenant_slug).id, wanted=wanted, actor=actor()):
         file.write(part)
@@ -107,7 +107,7 @@ def verify(*, every: bool, heads: TextIO | None, tenant_slug: str | None) -> Out
     exported = read_heads(heads.readlines()) if heads else {}
     reports = [
         (slug, verify_audit(chain, heads=exported.get(chain.name)))
-        for slug, chain in _chains(every=every, tenant_slug=tenant_slug)
+        for slug, chain in _select_chains(every=every, tenant_slug=tenant_slug)
     ]
     broken = any(report.faults for _, report in reports)
     if heads:
@@ -134,7 +134,7 @@ def show_heads(*, every: bool, tenant_slug: str | None) -> Output:
     """Show the last seals."""
     found = [
         (slug, head_json(chain, seal))
-        for slug, chain in _chains(every=every, tenant_slug=tenant_slug)
+        for slug, chain in _select_chains(every=every, tenant_slug=tenant_slug)
         if (seal := chain.head())
     ]
     columns = (
@@ -151,7 +151,7 @@ def show_heads(*, every: bool, tenant_slug: str | None) -> Output:
     return Output({"heads": [head for _, head in found]}, text=table_of(found, columns) if found else empty)
 
 
-def _chains(*, every: bool, tenant_slug: str | None) -> Iterator[tuple[str, AuditChain]]:
+def _select_chains(*, every: bool, tenant_slug: str | None) -> Iterator[tuple[str, AuditChain]]:
     if every and tenant_slug:
         raise Invalid("choose one tenant with --tenant, or all with --all, not both")
     if every:
@@ -161,7 +161,7 @@ def _chains(*, every: bool, tenant_slug: str | None) -> Iterator[tuple[str, Audi
         yield tenant.slug, AuditChain(tenant_id=tenant.id)
 
 
-def _filter(
+def _build_filter(
     agent: ChosenAgent | None,
     *,
     words: str,

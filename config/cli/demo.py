@@ -23,7 +23,7 @@ from config.cli.agents.trace import model_line, render
 from config.cli.kit.output import console, show
 from config.cli.kit.tenancy import ChosenAgent, actor
 from config.cli.memory.ingestion import render_ingested
-from config.cli.memory.recall import recalled_line, render_recalled
+from config.cli.memory.recall import recalled_value, render_recalled
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,
@@ -143,7 +143,7 @@ class _DemoStory:
         for question in QUESTIONS:
             memories = ask(self._agent, question)
             self._print(Group(Text(f"“{question}”", style="italic"), render_recalled(memories), Text()))
-            recalled[question] = [recalled_line(memory) for memory in memories]
+            recalled[question] = [recalled_value(memory) for memory in memories]
         return recalled
 
     def _run_maintenance(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.ids import read_id
 from arbor.knowledge.values import DocumentStatus, IndexingStatus
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict, table_of
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict, table_of
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import console, format_relative_time, json_of, progress_bar, table
 from config.cli.kit.tenancy import (
@@ -64,17 +64,17 @@ from config.cli.kit.tenancy import (
     tenant_or_all,
 )
 
-#: The most seconds that `add` waits for documents that workers index, and those between two queries.
+#: The most seconds that `add` waits for documents that workers index, and the seconds between two queries.
 _WAITS_S = 600.0
 _POLL_S = 0.5
 #: The most unreadable files that are shown.
 _BROKEN_SHOWN = 50
 
 DOCUMENT_COLUMNS = (
-    OutputColumn("name", "name", cell=lambda name: escape(name)),
+    OutputColumn("name", "name"),
     OutputColumn("tenant", "tenant", value=lambda document: document.tenant.slug),
-    OutputColumn("title", "title", cell=lambda title: escape(title[:60])),
-    OutputColumn("category", "category", cell=lambda category: escape(category)),
+    OutputColumn("title", "title", cell=lambda title: title[:60]),
+    OutputColumn("category", "category"),
     OutputColumn("kind", "kind"),
     OutputColumn("status", "status"),
     OutputColumn("indexing", "indexing"),
@@ -83,7 +83,7 @@ DOCUMENT_COLUMNS = (
     OutputColumn("refused"),
     OutputColumn("version", "version"),
     OutputColumn("indexed_version"),
-    OutputColumn("error", "error", cell=lambda error: escape(error[:80])),
+    OutputColumn("error", "error", cell=lambda error: error[:80]),
     OutputColumn("updated_at", value=lambda document: document.updated_at.isoformat()),
     OutputColumn(head="changed", value=lambda document: format_relative_time(document.updated_at)),
     OutputColumn("id"),
@@ -101,13 +101,13 @@ VERSION_COLUMNS = (
         "indexed",
         value=lambda version: version.indexed_at.isoformat() if version.indexed_at else None,
     ),
-    OutputColumn("error", "error", cell=lambda error: escape(error[:80])),
+    OutputColumn("error", "error", cell=lambda error: error[:80]),
 )
 PASSAGE_COLUMNS = (
     OutputColumn("position", "no."),
-    OutputColumn("place", "place", cell=lambda place: escape(place)),
+    OutputColumn("place", "place"),
     OutputColumn("tokens", "tokens"),
-    OutputColumn("text", "text", cell=lambda text: escape(" ".join(text.split())[:100])),
+    OutputColumn("text", "text", cell=lambda text: " ".join(text.split())[:100]),
     OutputColumn("is_embedded"),
     OutputColumn("id"),
 )
@@ -132,7 +132,7 @@ def add(
         progress(len(files), len(files))
     if not background:
         results = _wait_for_workers(tenant.id, results)
-    return _summary(results)
+    return _results_output(results)
 
 
 def _wait_for_workers(tenant_id: UUID, results: Sequence[FileResult]) -> list[FileResult]:
@@ -148,12 +148,12 @@ def _wait_for_workers(tenant_id: UUID, results: Sequence[FileResult]) -> list[Fi
     with tenant_transaction(tenant_id):
         rows = {row.id: row for row in Document.objects.filter(id__in=open_ids)}
     return [
-        _as_stored(result, rows[result.document_id]) if result.document_id in rows else result
+        _with_stored_state(result, rows[result.document_id]) if result.document_id in rows else result
         for result in results
     ]
 
 
-def _as_stored(result: FileResult, document: Document) -> FileResult:
+def _with_stored_state(result: FileResult, document: Document) -> FileResult:
     return FileResult(
         name=result.name,
         change=result.change,
@@ -164,7 +164,7 @@ def _as_stored(result: FileResult, document: Document) -> FileResult:
     )
 
 
-def _summary(results: Sequence[FileResult]) -> Output:
+def _results_output(results: Sequence[FileResult]) -> Output:
     changes = Counter(result.change.value for result in results)
     broken = [result for result in results if result.is_broken]
     value: dict[str, Any] = {change.value: changes[change.value] for change in FileChange}
@@ -209,7 +209,7 @@ def follow(
         allow_empty=allow_empty,
     )
     if once:
-        return _summary(list(synchronize_folder(folder, options)))
+        return _results_output(list(synchronize_folder(folder, options)))
     if not as_json:
         console(err=True).print(f"Following {escape(str(folder))}; Ctrl-C stops.")
     for result in watch_folder(folder, options, stop=threading.Event()):
@@ -243,7 +243,7 @@ def list_documents(
     return listing(
         "documents",
         shown,
-        of_tenants(DOCUMENT_COLUMNS, one=tenant is not None),
+        columns_for(DOCUMENT_COLUMNS, one_tenant=tenant is not None),
         empty="No documents. [bold]arbor document add PATH --help[/bold]",
     )
 
@@ -265,7 +265,7 @@ def show(document: str, tenant_slug: str | None) -> Output:
 
 
 def read(document: str, start: int, length: int, tenant_slug: str | None) -> Output:
-    """Print a part of the text."""
+    """Print a part of the text of a document."""
     with _open_document(document, tenant_slug) as found:
         part = read_text(document=found, start=start, length=length)
     value = {
@@ -279,7 +279,7 @@ def read(document: str, start: int, length: int, tenant_slug: str | None) -> Out
 
 
 def list_passages(document: str, limit: int, tenant_slug: str | None) -> Output:
-    """List passages."""
+    """List the passages of a document."""
     with _open_document(document, tenant_slug) as found:
         passages: list[Passage] = list(passages_of(found.id)[:limit])
     empty = f"{escape(found.name)} has no passages: it is {found.indexing}."
@@ -287,39 +287,42 @@ def list_passages(document: str, limit: int, tenant_slug: str | None) -> Output:
 
 
 def download(document: str, file: Path, version: int | None, tenant_slug: str | None) -> Output:
-    """Write the file of a version."""
+    """Write the file of a version of a document."""
     with _open_document(document, tenant_slug) as found:
         chosen = version_of(found.id, version)
-    file.write_bytes(bytes(chosen.content))
+    try:
+        file.write_bytes(bytes(chosen.content))
+    except OSError as error:
+        raise Invalid(f"{file} cannot be written: {error.strerror}") from error
     value = {"id": found.id, "version": chosen.number, "file": str(file), "bytes": chosen.size}
     return Output(value, text=f"{escape(str(file))} has version {chosen.number}, {chosen.size:,} bytes.")
 
 
 def publish(document: str, tenant_slug: str | None) -> Output:
     """Publish a document."""
-    return _act(publish_document, document, tenant_slug, "is published")
+    return _change_document(publish_document, document, tenant_slug, "is published")
 
 
 def withdraw(document: str, tenant_slug: str | None) -> Output:
     """Withdraw a document."""
-    return _act(withdraw_document, document, tenant_slug, "is withdrawn")
+    return _change_document(withdraw_document, document, tenant_slug, "is withdrawn")
 
 
 def delete(document: str, tenant_slug: str | None) -> Output:
     """Delete a document."""
-    return _act(delete_document, document, tenant_slug, "is deleted with its versions")
+    return _change_document(delete_document, document, tenant_slug, "is deleted with its versions")
 
 
 def file(document: str, category: str, tenant_slug: str | None) -> Output:
     """Move a document to another category."""
-    word = f"is filed under {category}" if category.strip() else "has no category any more"
-    return _act(file_document, document, tenant_slug, word, category=category)
+    result = f"is filed under {category}" if category.strip() else "has no category any more"
+    return _change_document(file_document, document, tenant_slug, result, category=category)
 
 
 def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     """Index a document again."""
     if background:
-        return _act(reindex_document, document, tenant_slug, "is indexed again by the workers")
+        return _change_document(reindex_document, document, tenant_slug, "is indexed again by the workers")
     with _open_document(document, tenant_slug) as found:
         reindex_document(document_id=found.id, actor=actor())
     indexed = index_document(document_id=found.id, tenant_id=found.tenant_id)
@@ -331,13 +334,14 @@ def reindex(document: str, background: bool, tenant_slug: str | None) -> Output:
     return Output(_as_dict(found), text=text, code=ExitCode.FAILED if failed else ExitCode.DONE)
 
 
-def _act(
-    act: Callable[..., Document], document: str, tenant_slug: str | None, word: str, **named: Any
+def _change_document(
+    change: Callable[..., Document], document: str, tenant_slug: str | None, result: str, **named: Any
 ) -> Output:
+    """Change a document by a service, and return the output, whose text says the result."""
     with _open_document(document, tenant_slug) as found:
-        done = act(document_id=found.id, actor=actor(), **named)
-        value = _as_dict(done)
-    return Output(value, text=f"[bold]{escape(done.name)}[/bold] {escape(word)}.")
+        changed = change(document_id=found.id, actor=actor(), **named)
+        value = _as_dict(changed)
+    return Output(value, text=f"[bold]{escape(changed.name)}[/bold] {escape(result)}.")
 
 
 @contextmanager

@@ -35,7 +35,7 @@ _MAX_BYTES = 1_000_000
 def validate(which: str, tenant_slug: str | None) -> Output:
     """Check a graph, and list all its faults."""
     try:
-        graph = load_graph(_text(which, tenant_slug), handlers=HANDLERS)
+        graph = load_graph(_read_graph(which, tenant_slug), handlers=HANDLERS)
     except PipelineInvalid as error:
         faults = list(error.faults)
         text = "\n".join(["[red]not a pipeline[/red]", *(f"  {escape(fault)}" for fault in faults)])
@@ -58,14 +58,20 @@ def dry_run_graph(
     tenant_slug: str | None,
 ) -> Output:
     """Walk a graph with nodes that do nothing, and show the path."""
-    graph = load_graph(_text(which, tenant_slug), handlers=HANDLERS)
+    graph = load_graph(_read_graph(which, tenant_slug), handlers=HANDLERS)
     script = Script(
         outcomes={
-            _node(name, graph.nodes): _outcomes(value) for name, value in _pairs("--outcome", outcomes)
+            _require_node(name, graph.nodes): _parse_outcomes(value)
+            for name, value in _parse_pairs("--outcome", outcomes)
         },
-        preferred={_node(name, graph.nodes): value for name, value in _pairs("--prefer", prefer)},
-        context={"mode": mode, **{name: json_or_text(text) for name, text in _pairs("--set", assigned)}},
-        replies=_replies(reply_file) if reply_file else (),
+        preferred={
+            _require_node(name, graph.nodes): value for name, value in _parse_pairs("--prefer", prefer)
+        },
+        context={
+            "mode": mode,
+            **{name: json_or_text(text) for name, text in _parse_pairs("--set", assigned)},
+        },
+        replies=_read_replies(reply_file) if reply_file else (),
     )
     result = dry_run(graph, script)
     code = ExitCode.DONE if result.exit else ExitCode.FAILED
@@ -74,7 +80,7 @@ def dry_run_graph(
 
 def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
     """Draw a graph as SVG: into a file, or to standard output."""
-    text = _text(which, tenant_slug)
+    text = _read_graph(which, tenant_slug)
     graph = load_graph(text, handlers=HANDLERS)
     picture = draw_pipeline(text, visits={}, path=(), ended="")
     assert picture is not None, "a graph that was loaded can be drawn"
@@ -95,7 +101,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
     return None
 
 
-def _text(which: str, tenant_slug: str | None) -> str:
+def _read_graph(which: str, tenant_slug: str | None) -> str:
     """Return the DOT text of a file, of an agent, or of the default graph; a file takes precedence over an agent."""
     if not which:
         return heartbeat_text()
@@ -103,7 +109,7 @@ def _text(which: str, tenant_slug: str | None) -> str:
         return sys.stdin.read()
     path = Path(which)
     if path.is_file():
-        return _read(path)
+        return _read_text(path)
     if path.suffix in (".dot", ".gv") or "/" in which:
         raise Invalid(f"there is no file {which}")
     agent = choose_agent(which, tenant_slug)
@@ -112,7 +118,7 @@ def _text(which: str, tenant_slug: str | None) -> str:
     return own or heartbeat_text()
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     if path.stat().st_size > _MAX_BYTES:
         raise Invalid(f"{path} must have at most {_MAX_BYTES:,} bytes, it has {path.stat().st_size:,}")
     try:
@@ -121,9 +127,9 @@ def _read(path: Path) -> str:
         raise Invalid(f"{path} must be text in UTF-8") from error
 
 
-def _replies(path: Path) -> list[str]:
+def _read_replies(path: Path) -> list[str]:
     """Return the replies of a file: one object, a list of objects or texts, or a text as a model wrote it."""
-    text = _read(path)
+    text = _read_text(path)
     try:
         value = json.loads(text)
     except ValueError:
@@ -134,7 +140,7 @@ def _replies(path: Path) -> list[str]:
     ]
 
 
-def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+def _parse_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for pair in texts:
         name, equals, value = pair.partition("=")
@@ -144,13 +150,13 @@ def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _node(name: str, nodes: Iterable[str]) -> str:
+def _require_node(name: str, nodes: Iterable[str]) -> str:
     if name not in nodes:
         raise click.UsageError(f"the graph has no node {name!r}; its nodes: {', '.join(nodes)}")
     return name
 
 
-def _outcomes(value: str) -> list[NodeOutcome]:
+def _parse_outcomes(value: str) -> list[NodeOutcome]:
     names = [name.strip() for name in value.split(",")]
     if not set(names) <= set(NODE_OUTCOMES):
         raise click.UsageError(f"an outcome is one of {', '.join(NODE_OUTCOMES)}, got {value!r}")

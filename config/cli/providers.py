@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from apps.calls.models import ProviderKey
 from apps.fleet.tenant_models import connect_provider, disconnect_provider, set_default_model, try_provider
 from apps.tenants.models import Tenant
+from arbor.errors import Invalid
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.output import format_relative_time
@@ -56,7 +58,8 @@ def add(
         tenant_id=tenant.id, provider=provider, key=key, base_url=base_url, model=model, actor=actor()
     )
     return Output(
-        _line(row, tenant), text=f"The key of {row.provider} works and is stored. {_models_sentence(row)}"
+        _provider_value(row, tenant),
+        text=f"The key of {row.provider} works and is stored. {_models_sentence(row)}",
     )
 
 
@@ -64,14 +67,14 @@ def test(provider: str, tenant_slug: str | None) -> Output:
     """Try a stored key, and list the models of the provider anew."""
     tenant = choose_tenant(tenant_slug)
     row = try_provider(tenant_id=tenant.id, provider=provider)
-    return Output(_line(row, tenant), text=f"{row.provider} answers. {_models_sentence(row)}")
+    return Output(_provider_value(row, tenant), text=f"{row.provider} answers. {_models_sentence(row)}")
 
 
 def remove(provider: str, tenant_slug: str | None) -> Output:
     """Remove a key."""
     tenant = choose_tenant(tenant_slug)
     row = disconnect_provider(tenant_id=tenant.id, provider=provider, actor=actor())
-    return Output({"removed": _line(row, tenant)}, text=f"The key of {row.provider} is removed.")
+    return Output({"removed": _provider_value(row, tenant)}, text=f"The key of {row.provider} is removed.")
 
 
 def default(model: str | None, tenant_slug: str | None) -> Output:
@@ -83,16 +86,16 @@ def default(model: str | None, tenant_slug: str | None) -> Output:
     shown = tenant.default_model or "the installation's model"
     return Output(
         {"tenant": tenant.slug, "default_model": tenant.default_model},
-        text=f"Agents of {tenant.slug} without a model of their own use {shown}.",
+        text=f"Agents of {tenant.slug} without a model of their own use {escape(shown)}.",
     )
 
 
-def _line(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
+def _provider_value(row: ProviderKey, tenant: Tenant) -> dict[str, Any]:
     return {**row_to_dict(row, _COLUMNS), "tenant": tenant.slug}
 
 
 def _models_sentence(row: ProviderKey) -> str:
-    names = ", ".join(row.listed[:8])
+    names = escape(", ".join(row.listed[:8]))
     return f"It lists {len(row.listed)} models: {names}." if names else "It lists no models."
 
 
@@ -103,7 +106,10 @@ def _read_key(provider: str, *, key_file: Path | None, key_stdin: bool, no_key: 
     if no_key:
         return ""
     if key_file is not None:
-        return key_file.read_text(encoding="utf-8").strip()
+        try:
+            return key_file.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise Invalid(f"{key_file} must be text in UTF-8") from error
     if key_stdin:
         return sys.stdin.read().strip()
     key: str = click.prompt(f"Key of {provider}", hide_input=True)

@@ -31,14 +31,14 @@ def search_all(agent: ChosenAgent, /, *, query: str, term: str, limit: int) -> O
         "tenant": agent.tenant_slug,
         "query": query,
         "term": found.term,
-        "results": [_line(result) for result in found.results],
+        "results": [_result_value(result) for result in found.results],
         "missing": found.notes,
         "forbidden": [source.value for source in found.forbidden],
     }
     return Output(value, text=_table(agent.name, found))
 
 
-def _line(result: SourceResult) -> dict[str, Any]:
+def _result_value(result: SourceResult) -> dict[str, Any]:
     return {
         "source": result.source.value,
         "id": result.id,
@@ -83,10 +83,10 @@ def search_documents(query: str, category: str | None, limit: int, tenant_slug: 
         "query": query,
         "by_meaning": found.by_meaning,
         "missing": found.notes,
-        "results": [_passage(passage) for passage in found.passages],
+        "results": [_passage_value(passage) for passage in found.passages],
     }
     notes = [] if found.by_meaning else ["Words alone were compared: the embedder did not answer."]
-    notes += [f"{note}." for note in found.notes]
+    notes += [escape(f"{note}.") for note in found.notes]
     if not found.passages:
         return Output(value, text=Group("No published document has anything about that.", *notes))
     shown = table(
@@ -99,7 +99,7 @@ def search_documents(query: str, category: str | None, limit: int, tenant_slug: 
     return Output(value, text=Group(shown, *notes))
 
 
-def _passage(passage: FoundPassage) -> dict[str, Any]:
+def _passage_value(passage: FoundPassage) -> dict[str, Any]:
     return {
         "id": str(passage.id),
         "document_id": str(passage.document_id),

@@ -25,9 +25,10 @@ from apps.fleet.seeds.saving import delete_saved_seed, open_saved_seed, save_see
 from apps.fleet.seeds.sections import SeedGroup
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import NotFound
+from arbor.errors import Invalid, NotFound
 from arbor.ids import read_id
 from arbor.seeds.diff import SectionDifference
+from arbor.seeds.manifest import SeedManifest
 from arbor.seeds.saving import SeedReason
 from config.cli.kit.columns import OutputColumn, listing, row_to_dict
 from config.cli.kit.declarations import Output
@@ -62,7 +63,7 @@ def format_size(size: int) -> str:
 
 
 @contextmanager
-def opened_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
+def open_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
     """Open and verify a seed: a file, or a saved seed of the tenant by its id. Raises NotFound, SeedInvalid."""
     with _file_of(text, tenant_id) as file:
         yield receive_seed(file, tenant_id=tenant_id, actor=actor())
@@ -87,19 +88,10 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
     if not path.parent.is_dir():
         raise NotFound(f"there is no folder {str(path.parent)!r} to write {path.name} to")
     options = CaptureOptions(reason="export", with_vectors=not without_vectors)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as unfinished:
-        try:
-            manifest = export_seed(
-                tenant_id=agent.tenant_id,
-                agent_id=agent.id,
-                output=unfinished,
-                options=options,
-                actor=actor(),
-            )
-        except BaseException:
-            Path(unfinished.name).unlink()
-            raise
-    os.replace(unfinished.name, path)
+    try:
+        manifest = _write_seed(agent, path, options)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}") from error
     value = {
         "file": str(path),
         "digest": manifest.trailer.digest,
@@ -113,10 +105,28 @@ def export(agent: ChosenAgent, *, file: str, without_vectors: bool) -> Output:
     return Output(value, text=text)
 
 
+def _write_seed(agent: ChosenAgent, path: Path, options: CaptureOptions) -> SeedManifest:
+    """Write a seed of the agent to a hidden file beside the path, and rename the file when it is complete."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as unfinished:
+        try:
+            manifest = export_seed(
+                tenant_id=agent.tenant_id,
+                agent_id=agent.id,
+                output=unfinished,
+                options=options,
+                actor=actor(),
+            )
+        except BaseException:
+            Path(unfinished.name).unlink()
+            raise
+    os.replace(unfinished.name, path)
+    return manifest
+
+
 def verify(seed: str, tenant_slug: str | None) -> Output:
     """Check a seed and show its manifest."""
     tenant = choose_tenant(tenant_slug)
-    with opened_seed(seed, tenant.id) as verified:
+    with open_seed(seed, tenant.id) as verified:
         manifest, is_own = verified.manifest, verified.is_own
     header = manifest.header
     value = {
@@ -145,7 +155,7 @@ def import_one(seed: str, name: str, trust_foreign: bool, dry_run: bool, tenant_
     """Create an agent from a seed."""
     tenant = choose_tenant(tenant_slug)
     options = ImportOptions(name=name, trust_foreign=trust_foreign, dry_run=dry_run)
-    with opened_seed(seed, tenant.id) as verified:
+    with open_seed(seed, tenant.id) as verified:
         report = import_seed(tenant_id=tenant.id, seed=verified, options=options, actor=actor())
     return _creation_output(report, "Imported")
 
@@ -154,7 +164,7 @@ def import_one(seed: str, name: str, trust_foreign: bool, dry_run: bool, tenant_
 def restore(agent: ChosenAgent, *, seed: str, skip: Sequence[str], dry_run: bool) -> Output:
     """Bring an agent back to the state of a seed."""
     options = RestoreOptions(skip=frozenset(map(SeedGroup, skip)), dry_run=dry_run)
-    with opened_seed(seed, agent.tenant_id) as verified:
+    with open_seed(seed, agent.tenant_id) as verified:
         report = restore_seed(
             tenant_id=agent.tenant_id, agent_id=agent.id, seed=verified, options=options, actor=actor()
         )
@@ -175,7 +185,7 @@ def fork(agent: ChosenAgent, *, name: str) -> Output:
 def diff(first: str, second: str, tenant_slug: str | None) -> Output:
     """Compare two seeds."""
     tenant = choose_tenant(tenant_slug)
-    with opened_seed(first, tenant.id) as before, opened_seed(second, tenant.id) as after:
+    with open_seed(first, tenant.id) as before, open_seed(second, tenant.id) as after:
         sections = compare_seeds(before, after)
         digests = [seed.manifest.trailer.digest for seed in (before, after)]
     changed = [section for section in sections if section.added or section.removed or section.changed]
@@ -187,7 +197,7 @@ def diff(first: str, second: str, tenant_slug: str | None) -> Output:
 def merge(agent: ChosenAgent, *, seed: str, trust_foreign: bool, dry_run: bool) -> Output:
     """Merge what the agent of a seed learned into an agent."""
     options = MergeOptions(trust_foreign=trust_foreign, dry_run=dry_run)
-    with opened_seed(seed, agent.tenant_id) as verified:
+    with open_seed(seed, agent.tenant_id) as verified:
         report = merge_seed(
             tenant_id=agent.tenant_id, agent_id=agent.id, seed=verified, options=options, actor=actor()
         )
@@ -252,7 +262,9 @@ def _losses(report: SeedReport) -> str:
         f"\n  left out {count} {name}: what they refer to is missing"
         for name, count in report.dropped.items()
     ]
-    lines += [f"\n  left out of {name}: {', '.join(columns)}" for name, columns in report.unknown.items()]
+    lines += [
+        f"\n  left out of {name}: {escape(', '.join(columns))}" for name, columns in report.unknown.items()
+    ]
     return "".join(lines)
 
 

@@ -27,6 +27,8 @@ from config.cli.kit.tenancy import ChosenAgent, choose_tenant, with_optional_age
 
 #: Seconds between two reads of `--follow`.
 _PAUSE_S = 0.5
+#: The most signals of a read of `--follow`.
+_MAX_SIGNALS = 500
 #: The most agents whose names are read at once.
 _MAX_AGENTS = 1_000
 _DATA_WIDTH = 100
@@ -70,7 +72,7 @@ def list_signals(
             latest = read_latest_signals(wanted=wanted, limit=limit)
             # Oldest first, so that the newest is next to the prompt. The cursor is the end of all signals.
             page = SignalPage(signals=[*reversed(latest.signals)], cursor=start, more=latest.more)
-        lines = _lines(page.signals)
+        lines = _signal_values(page.signals)
     value = {"signals": lines, "cursor": str(page.cursor), "more": page.more}
     empty = "No signals. They appear when an agent is created, wakes, learns or is changed."
     show(value, as_json=as_json, text=table_of(lines, _COLUMNS) if lines else empty)
@@ -83,8 +85,8 @@ def _follow(tenant: Tenant, wanted: SignalFilter, cursor: Cursor | None, *, as_j
             cursor = horizon()
     while True:
         with tenant_transaction(tenant.id):
-            page = read_signals(after=cursor, wanted=wanted, limit=500)
-            lines = _lines(page.signals)
+            page = read_signals(after=cursor, wanted=wanted, limit=_MAX_SIGNALS)
+            lines = _signal_values(page.signals)
         cursor = page.cursor
         for line in lines:
             if as_json:
@@ -99,7 +101,7 @@ def _follow(tenant: Tenant, wanted: SignalFilter, cursor: Cursor | None, *, as_j
             time.sleep(_PAUSE_S)
 
 
-def _lines(signals: Sequence[SignalRecord]) -> list[dict[str, Any]]:
+def _signal_values(signals: Sequence[SignalRecord]) -> list[dict[str, Any]]:
     """Return signals as JSON with the names of their agents; a destroyed agent is named by its id."""
     ids = {record.agent_id for record in signals if record.agent_id}
     names: dict[UUID, str] = dict(Agent.objects.filter(id__in=ids).values_list("id", "name")[:_MAX_AGENTS])

@@ -37,7 +37,7 @@ SKILL_COLUMNS = (
     OutputColumn("is_present", value=lambda skill: skill.is_present),
     OutputColumn("digest"),
     OutputColumn("retained_digest"),
-    OutputColumn("description", "about", cell=lambda text: escape(text[:80])),
+    OutputColumn("description", "about", cell=lambda text: text[:80]),
 )
 _EMPTY = "No skill yet. Load the global ones: [bold]arbor skill load[/bold]"
 

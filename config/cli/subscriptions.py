@@ -24,7 +24,7 @@ from config.cli.kit.output import format_relative_time
 from config.cli.kit.tenancy import ChosenAgent, actor, in_agent_transaction
 
 _COLUMNS = (
-    OutputColumn("names", "signals", cell=lambda names: escape(", ".join(names))),
+    OutputColumn("names", "signals", cell=", ".join),
     OutputColumn("source", "about", value=lambda row: source_of(row).value),
     OutputColumn("peer", "agent", value=lambda row: _peer(row)),
     OutputColumn("created_by", "by"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from rich.markup import escape
+
 from apps.access.models import ApiToken
 from apps.access.services import create_token, open_tokens, revoke_token, token_by_name
 from apps.agents.services.lookup import agent_by_name
@@ -54,7 +56,7 @@ def create(
     )
     return Output(
         {**row_to_dict(new.row, _COLUMNS), "tenant": tenant.slug, "token": new.text},
-        text=f"Created token [bold]{new.row.name}[/bold] of {tenant.slug}, {'for tasks only' if tasks_only else role}."
+        text=f"Created token [bold]{escape(new.row.name)}[/bold] of {tenant.slug}, {'for tasks only' if tasks_only else role}."
         f" It is shown only now:\n  [bold green]{new.text}[/bold green]",
     )
 
@@ -78,5 +80,5 @@ def revoke(tenant: Tenant, *, token: str) -> Output:
     revoked = revoke_token(token_id=token_by_name(token).id, actor=actor())
     return Output(
         {**row_to_dict(revoked, _COLUMNS), "tenant": tenant.slug},
-        text=f"The token {revoked.name} of {tenant.slug} is revoked.",
+        text=f"The token {escape(revoked.name)} of {tenant.slug} is revoked.",
     )

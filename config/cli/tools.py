@@ -24,7 +24,7 @@ from arbor.adapters.webhook import redact_url
 from arbor.errors import ToolFailed
 from arbor.tools.names import PREFIX
 from arbor.tools.schemas import describe_arguments
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import format_relative_time
@@ -49,7 +49,7 @@ TOOL_COLUMNS = (
     OutputColumn("status", "status"),
     OutputColumn("cost", "energy"),
     OutputColumn("for_all", "for", cell=lambda for_all: "all agents" if for_all else "chosen agents"),
-    OutputColumn("description", "description", cell=lambda text: escape(text[:60])),
+    OutputColumn("description", "description", cell=lambda text: text[:60]),
     OutputColumn("listed_at", value=lambda tool: tool.listed_at.isoformat()),
     OutputColumn(head="listed", value=lambda tool: format_relative_time(tool.listed_at)),
     OutputColumn("id"),
@@ -64,7 +64,7 @@ def list_servers(tenant_slug: str | None) -> Output:
     return listing(
         "servers",
         shown,
-        of_tenants(SERVER_COLUMNS, one=tenant is not None),
+        columns_for(SERVER_COLUMNS, one_tenant=tenant is not None),
         empty="No tool servers. [bold]arbor tool server add NAME --help[/bold]",
     )
 
@@ -126,7 +126,7 @@ def list_tools(server: str | None, tenant_slug: str | None) -> Output:
     return listing(
         "tools",
         shown,
-        of_tenants(TOOL_COLUMNS, one=tenant is not None),
+        columns_for(TOOL_COLUMNS, one_tenant=tenant is not None),
         empty="No tools. [bold]arbor tool server add NAME --help[/bold]",
     )
 

@@ -24,8 +24,6 @@ from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import actor, in_tenant_transaction
 from config.cli.kit.values import json_or_text
 
-#: The most runs that are shown, the latest first; the console shows all.
-SHOWN = 100
 _COLUMNS = (
     OutputColumn("id"),
     OutputColumn("name", "workflow"),
@@ -110,7 +108,7 @@ def show(tenant: Tenant, *, name: str, number: int | None) -> Output:
 @in_tenant_transaction
 def create(tenant: Tenant, /, *, name: str, file: TextIO, **options: Any) -> Output:
     """Create a workflow."""
-    request = _request(name, file, enabled=None, **options)
+    request = _build_request(name, file, enabled=None, **options)
     row = definitions.create_workflow(request=request, actor=actor())
     return _workflow_output(tenant, row, "is created")
 
@@ -121,7 +119,7 @@ def change(
 ) -> Output:
     """Change a workflow."""
     row = find_workflow(name)
-    request = _request("", file, enabled=enabled, current=row, **options)
+    request = _build_request("", file, enabled=enabled, current=row, **options)
     row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
     return _workflow_output(tenant, row, f"has version {row.version}")
 
@@ -150,7 +148,9 @@ def check(tenant: Tenant, *, file: TextIO) -> Output:
 @in_tenant_transaction
 def start(tenant: Tenant, *, name: str, values: Sequence[str], key: str) -> Output:
     """Start a run."""
-    request = runs.RunRequest(workflow=find_workflow(name), input=_values(values), actor=actor(), key=key)
+    request = runs.RunRequest(
+        workflow=find_workflow(name), input=_parse_values(values), actor=actor(), key=key
+    )
     run = runs.run_by_id(runs.start_run(request=request).id)
     text = f"Run {short(run.id)} of [bold]{run.workflow.name}[/bold] has started: arbor workflow run show {short(run.id)}"
     return Output({"tenant": tenant.slug, **row_to_dict(run, _RUN_COLUMNS)}, text=text)
@@ -167,7 +167,6 @@ def list_runs(tenant: Tenant, *, workflow: str | None, status: str | None) -> Ou
         "runs",
         rows,
         _RUN_COLUMNS,
-        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="No run. [bold]arbor workflow start NAME[/bold]",
     )
@@ -210,7 +209,6 @@ def list_waiting(tenant: Tenant) -> Output:
         "steps",
         answers.waiting_approvals(),
         _WAITING_COLUMNS,
-        most=SHOWN,
         about={"tenant": tenant.slug},
         empty="No step waits for a person.",
     )
@@ -237,7 +235,7 @@ def _decide(tenant: Tenant, step_id: str, *, approved: bool, reason: str) -> Out
     return Output({"tenant": tenant.slug, **row_to_dict(step, _STEP_COLUMNS)}, text=text)
 
 
-def _request(
+def _build_request(
     name: str, file: TextIO | None, *, enabled: bool | None, current: Workflow | None = None, **options: Any
 ) -> WorkflowRequest:
     return WorkflowRequest(
@@ -245,12 +243,12 @@ def _request(
         source=file.read() if file is not None else None,
         description=options["description"],
         agent=options["agent"],
-        schedule=_schedule(options["cron"], options["zone"], options["values"], current),
+        schedule=_build_schedule(options["cron"], options["zone"], options["values"], current),
         enabled=enabled,
     )
 
 
-def _schedule(
+def _build_schedule(
     cron: str | None, zone: str | None, values: Sequence[str], current: Workflow | None
 ) -> WorkflowSchedule | None:
     """Return the schedule of the options, completed from that of the workflow; None if no option is given."""
@@ -259,12 +257,12 @@ def _schedule(
     return WorkflowSchedule(
         cron=cron if cron is not None else current.cron if current else "",
         zone=zone or (current.zone if current else "UTC"),
-        input=_values(values) if values or current is None else current.scheduled_input,
+        input=_parse_values(values) if values or current is None else current.scheduled_input,
     )
 
 
-def _values(written: Sequence[str]) -> dict[str, Any]:
-    """Parse the values of an input: JSON where it is valid JSON, else text."""
+def _parse_values(written: Sequence[str]) -> dict[str, Any]:
+    """Parse the values of an input, NAME=VALUE: a value is JSON if it is valid JSON, else text."""
     values: dict[str, Any] = {}
     for item in written:
         name, separator, text = item.partition("=")

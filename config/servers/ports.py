@@ -29,13 +29,14 @@ def is_free(port: int, *, host: str = LOOPBACK) -> bool:
 def free_port(wanted: int | None = None, *, host: str = LOOPBACK) -> int:
     """Return the first free port at or above the wanted one; without a wanted port, any free port.
 
-    Raises ServerError if none of the next 200 ports is free.
+    Raises ServerError if none of 200 ports from the wanted one on is free.
     """
     if not wanted:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind((host, 0))
             return int(probe.getsockname()[1])
-    for port in range(wanted, min(wanted + PORT_SEARCH, 65_536)):
+    ports = range(wanted, min(wanted + PORT_SEARCH, 65_536))
+    for port in ports:
         if is_free(port, host=host):
             return port
-    raise ServerError(f"no free port on {host} from {wanted} to {wanted + PORT_SEARCH - 1}")
+    raise ServerError(f"no port of {host} from {wanted} to {ports.stop - 1} is free: choose another one")

@@ -131,10 +131,10 @@ class EmbeddedPostgres(EmbeddedServer):
         self._report = report
 
     @classmethod
-    def temporary(cls, *, settings: Mapping[str, str] | None = None) -> Self:
+    def temporary(cls) -> Self:
         """Return a fast server in a new temporary folder, which is deleted when it stops."""
         folder = Path(tempfile.mkdtemp(prefix="arbor-postgres-"))
-        return cls(folder / "data", durable=False, settings=settings, throwaway=True)
+        return cls(folder / "data", durable=False, throwaway=True)
 
     @property
     def owner_url(self) -> str:

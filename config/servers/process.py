@@ -16,7 +16,7 @@ from arbor.errors import ServerError
 from config.supervisor.launch import Launch, spawn
 from config.supervisor.run_folder import end_orphans
 
-#: The limit of a start: a first start creates the database, a start after a crash replays its log.
+#: The limit of a start, which after a crash replays the log.
 READY_WITHIN_S = 60.0
 STOP_WITHIN_S = 8.0
 _POLL_S = 0.02

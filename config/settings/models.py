@@ -18,12 +18,13 @@ ANTHROPIC_API_KEY = secret("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")
 GEMINI_API_KEY = secret("GEMINI_API_KEY")
 OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
-#: Whether tenants may enter addresses of one's own network, and plain http, for their providers of models.
+#: Whether tenants may enter private addresses, and plain http, for their providers of models.
 ARBOR_MODEL_ALLOW_PRIVATE = env.bool("ARBOR_MODEL_ALLOW_PRIVATE", default=False)
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 #: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
 ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
+#: The most tokens of a reply.
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 #: The context of an unknown model in tokens, prompt and reply together (`arbor.models.windows` has the known ones).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
@@ -36,7 +37,7 @@ ARBOR_TOKENIZERS = parse_tokenizers(env.str("ARBOR_TOKENIZERS", default=""))
 ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
 #: Trust presets that no agent exceeds with a model, by provider or `provider/model`: `ollama=cautious,openai/gpt-5-nano=balanced`.
 ARBOR_MODEL_TRUST = parse_model_limits(env.dict("ARBOR_MODEL_TRUST", default={}))
-#: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of one's own.
+#: Seconds for a whole call, from sending: 90, or 300 where a model is on a slow server of the installation's own.
 ARBOR_MODEL_DEADLINE_S = env.float(
     "ARBOR_MODEL_DEADLINE_S",
     default=call_deadline_s(

@@ -8,7 +8,7 @@ from functools import partial
 from arbor.errors import ConfigurationInvalid
 from arbor.sealing import SESSION_PURPOSE
 from config import credentials
-from config.databases import database, is_missing
+from config.databases import database_config, is_missing
 from config.environment import data_dir, env, secret, server_urls
 from config.keys import KeySource
 
@@ -20,10 +20,10 @@ _SERVERS = server_urls(DATA_DIR)
 #: The source of the master keys, which a rotation changes while this process runs (`apps.tenants.keys`).
 ARBOR_MASTER_KEYS = KeySource.of_environment()
 #: Names of secrets that the installation has and this process does not (`config.process_secrets`).
-ARBOR_WITHHELD = credentials.withheld()
+ARBOR_WITHHELD = credentials.withheld_names()
 _own_secret_key = secret("SECRET_KEY")
 SECRET_KEY, *_earlier_keys = (
-    [_own_secret_key] if _own_secret_key else credentials.derived_by_keys(SESSION_PURPOSE)
+    [_own_secret_key] if _own_secret_key else credentials.derived_secrets(SESSION_PURPOSE)
 )
 SECRET_KEY_FALLBACKS = _earlier_keys
 #: Whether sessions are signed with a secret derived from the master key.
@@ -37,7 +37,7 @@ _ROLE_URLS = credentials.role_urls(DATABASE_URL)
 #: The roles whose passwords are derived from the master key, with the purposes of the derivations.
 ARBOR_DERIVED_ROLES = credentials.derived_roles()
 #: The folder with the passwords that a rotation of the master key gave to roles, one file each, for processes without the key.
-ARBOR_ROTATED_PASSWORDS = credentials.rotated_passwords()
+ARBOR_ROTATED_PASSWORDS = credentials.rotated_passwords_folder()
 #: Whether each statement is planned once per connection. Workers enable it, because they repeat few statements at each
 #: heartbeat. PgBouncer in transaction mode needs `max_prepared_statements`, or false here.
 ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
@@ -45,7 +45,7 @@ ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
 ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
 #: The connections of the operations role in such a process, because few threads at once work across tenants.
 _OPS_POOL_SIZE = 2
-_database = partial(database, prepared=ARBOR_PREPARED_STATEMENTS)
+_database = partial(database_config, prepared=ARBOR_PREPARED_STATEMENTS)
 DATABASES = {
     "default": _database(_ROLE_URLS["default"], pool_size=ARBOR_DB_POOL_SIZE),
     "ops": _database(_ROLE_URLS["ops"], pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),

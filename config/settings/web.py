@@ -56,7 +56,7 @@ if ARBOR_PAGES_PER_MINUTE < 0 or ARBOR_ACTS_PER_MINUTE < 0:
     raise ConfigurationInvalid(
         "ARBOR_PAGES_PER_MINUTE and ARBOR_ACTS_PER_MINUTE must be 0 (no limit) or more"
     )
-#: The reverse proxies before the console. Each adds an address to X-Forwarded-For, which anybody can write where there is none.
+#: The number of reverse proxies before the console. Each adds an address to X-Forwarded-For, which anybody can write where there is none.
 ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)
 SESSION_COOKIE_AGE = int(ARBOR_SESSION_AGE.total_seconds())
 SESSION_COOKIE_HTTPONLY = True

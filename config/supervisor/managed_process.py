@@ -35,7 +35,7 @@ class PartStatus(StrEnum):
     DONE = "done"
     #: The process ended and is restarted after a delay.
     BACKOFF = "backoff"
-    #: The process ended again and again; it is restarted at the longest delay.
+    #: The process ended again and again; it is restarted after longer and longer delays.
     CRASH_LOOP = "crash loop"
     #: An essential part failed.
     FAILED = "failed"

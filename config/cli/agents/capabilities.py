@@ -38,7 +38,7 @@ _COLUMNS = ("id", "resource", "status", "limits", "uses", "depth", "granted by")
 def list_grants(agent: ChosenAgent, *, with_revoked: bool) -> Output:
     """List the capabilities of an agent."""
     rows = list(capabilities_of(agent.id, revoked=with_revoked))
-    lines = _lines(rows)
+    lines = _grant_values(rows)
     cells = [
         (
             short(row.id),
@@ -62,8 +62,8 @@ def grant(agent: ChosenAgent, /, *, resource: str, depth: int | None, **limits: 
     """Grant a capability to an agent."""
     row = grant_capability(
         agent_id=agent.id,
-        resource=_uri(resource),
-        constraints=_constraints(limits),
+        resource=_resource_uri(resource),
+        constraints=_build_constraints(limits),
         depth=DEFAULT_DEPTH if depth is None else depth,
         actor=actor(),
     )
@@ -79,8 +79,8 @@ def delegate(
     row = delegate_capability(
         capability_id=find_id(agent, CapabilityGrant, capability.removeprefix(CAPABILITY_PREFIX)),
         to_agent_id=other.id,
-        resource=_uri(resource) if resource else "",
-        constraints=_constraints(limits),
+        resource=_resource_uri(resource) if resource else "",
+        constraints=_build_constraints(limits),
         depth=depth,
         actor=actor(),
     )
@@ -117,18 +117,18 @@ def why(agent: ChosenAgent, *, resource: str) -> Output:
     )
 
 
-def _uri(resource: str) -> str:
+def _resource_uri(resource: str) -> str:
     return resource if resource.startswith(SCHEME) else action_resource(resource)
 
 
-def _constraints(limits: dict[str, Any]) -> Constraints:
+def _build_constraints(limits: dict[str, Any]) -> Constraints:
     period: timedelta | None = limits.pop("rate_period")
     return constraints_from_input(
         **limits, rate_seconds=int(period.total_seconds()) if period is not None else None
     )
 
 
-def _lines(rows: list[CapabilityGrant]) -> list[dict[str, Any]]:
+def _grant_values(rows: list[CapabilityGrant]) -> list[dict[str, Any]]:
     now, uses = datetime.now(UTC), uses_of([row.id for row in rows])
     return [
         {
@@ -150,7 +150,7 @@ def _lines(rows: list[CapabilityGrant]) -> list[dict[str, Any]]:
 
 
 def _grant_output(holder: str, row: CapabilityGrant, act: str) -> Output:
-    (line,) = _lines([row])
+    (line,) = _grant_values([row])
     limits = describe_constraints(row)
     text = f"{line['id']} {act} {holder}: {row.resource}" + (f", {limits}" if limits else "")
     return Output(line, text=escape(text))

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Max, Min
 from rich.console import Console
+from rich.markup import escape
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.lookup import own_model
@@ -19,7 +21,7 @@ from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
-from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
+from config.cli.agents.trace import model_line, render, render_step, step_value, trace_of
 from config.cli.kit.declarations import ExitCode, Output
 from config.cli.kit.output import console, print_note
 from config.cli.kit.tenancy import ChosenAgent, actor, audit_act, with_agent
@@ -51,18 +53,21 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
     """Print the trace of a heartbeat."""
     with tenant_transaction(agent.tenant_id):
         heartbeats = Heartbeat.objects.filter(agent_id=agent.id)
-        if number is None:
-            heartbeat = heartbeats.order_by("-started_at").first()
-            missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
-        else:
-            heartbeat = heartbeats.filter(number=number).order_by("-started_at").first()
-            missing = (
-                f"{agent.name} has no heartbeat {number}; it has {heartbeats.filter(number__gt=0).count()}"
-            )
-    if heartbeat is None:
-        raise NotFound(missing)
+        wanted = heartbeats if number is None else heartbeats.filter(number=number)
+        heartbeat = wanted.order_by("-started_at").first()
+        if heartbeat is None:
+            raise NotFound(_describe_missing(agent, number))
     trace = _read_trace(agent, heartbeat)
     return Output(trace, text=render(trace))
+
+
+def _describe_missing(agent: ChosenAgent, number: int | None) -> str:
+    """Describe a missing heartbeat, with the first and the last number: earlier heartbeats may be deleted by age."""
+    numbered = Heartbeat.objects.filter(agent_id=agent.id, number__gt=0)
+    numbers = numbered.aggregate(first=Min("number"), last=Max("number"))
+    if number is None or numbers["first"] is None:
+        return f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
+    return f"{agent.name} has no heartbeat {number}; its heartbeats have the numbers {numbers['first']} to {numbers['last']}"
 
 
 def _audit_request(agent: ChosenAgent) -> None:
@@ -131,7 +136,7 @@ class _Follower:
             for step in new:
                 self._printed = step.sequence
                 if self._screen is not None:
-                    self._screen.print(render_step(step_line(step)))
+                    self._screen.print(render_step(step_value(step)))
         return heartbeat
 
     def describe_wait(self, heartbeat: Heartbeat | None) -> str:
@@ -158,6 +163,6 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"
     return Output(
         {**asdict(cycle), "used": cycle.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {cycle.ended}.",
+        text=f"{agent.name} ran {len(cycle.ticks)} heartbeats and used {cycle.used} of {cycle.allocated} ticks: {escape(cycle.ended)}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

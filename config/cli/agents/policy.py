@@ -38,7 +38,7 @@ def energy_changes(given: dict[str, Any]) -> dict[str, Any]:
 @in_agent_transaction
 def show_policy(agent: ChosenAgent) -> Output:
     """Show an agent's policy."""
-    return _show(policy_of(agent.id), agent.name)
+    return _policy_output(policy_of(agent.id), agent.name)
 
 
 @in_agent_transaction
@@ -58,10 +58,10 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
     if not changes:
         raise click.UsageError("name a field to change; `arbor agent policy set --help` lists them")
     changed = set_policy(agent_id=agent.id, changes=changes, actor=actor())
-    return _show(changed, agent.name)
+    return _policy_output(changed, agent.name)
 
 
-def _show(policy: AgentPolicy, name: str) -> Output:
+def _policy_output(policy: AgentPolicy, name: str) -> Output:
     """Return the policy; for people, with the values of the installation and the tenant where the policy has none."""
     values = {field: getattr(policy, field) for field in FIELDS}
     return Output({"agent": name, **values}, text=table(("policy", name), _rows(policy)))

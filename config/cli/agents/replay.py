@@ -64,7 +64,9 @@ def _render(recorded: ReplayInput, result: Replay, other: OtherModelDecision | N
     head = f"heartbeat {recorded.number} of [bold]{escape(recorded.agent)}[/bold], decided again: "
     count = len(result.differences)
     verdict = (
-        "[green]the same[/green]" if result.is_same else f"[red]{count} thing{'s' * (count > 1)} differ[/red]"
+        "[green]the same[/green]"
+        if result.is_same
+        else f"[red]{count} difference{'' if count == 1 else 's'}[/red]"
     )
     parts: list[RenderableType] = [Text.from_markup(head + verdict)]
     for difference in result.differences:

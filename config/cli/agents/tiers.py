@@ -31,7 +31,7 @@ _CHANGE_COLUMNS = (
 @in_agent_transaction
 def show_tier(agent: ChosenAgent) -> Output:
     """Show an agent's tier and score with its parts."""
-    return _show(agent, trust_tiers.trust_score_of(agent.id))
+    return _tier_output(agent, trust_tiers.trust_score_of(agent.id))
 
 
 @in_agent_transaction
@@ -50,10 +50,10 @@ def list_changes(agent: ChosenAgent) -> Output:
 def set_tier(agent: ChosenAgent, *, tier: str, reason: str) -> Output:
     """Set an agent's tier."""
     score = trust_tiers.set_tier(agent_id=agent.id, tier=TrustTier(tier), actor=actor(), reason=reason)
-    return _show(agent, score)
+    return _tier_output(agent, score)
 
 
-def _show(agent: ChosenAgent, score: TrustScore) -> Output:
+def _tier_output(agent: ChosenAgent, score: TrustScore) -> Output:
     value = {
         "agent": agent.name,
         "tier": score.tier,

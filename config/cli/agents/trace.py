@@ -23,6 +23,8 @@ from arbor.models.handles import is_reflex
 from arbor.telemetry import RecordedStep
 from config.cli.kit.output import short, stamp
 
+#: The longest text of a step, action or dropped item that is shown; the JSON has the full text.
+_MAX_LENGTH = 100
 _COLORS = {
     HeartbeatStatus.DONE: "green",
     HeartbeatStatus.FAILED: "red",
@@ -55,7 +57,7 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
         "own_ms": round(heartbeat.own_ms, 2),
         "energy_start": heartbeat.energy_start,
         "energy_end": heartbeat.energy_end,
-        "steps": [step_line(step) for step in steps_of(heartbeat)],
+        "steps": [step_value(step) for step in steps_of(heartbeat)],
         "calls": [_call(call, entries.get(call.id)) for call in calls],
         "reasoning": heartbeat.reasoning,
         "actions": heartbeat.actions,
@@ -66,8 +68,8 @@ def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     }
 
 
-def step_line(step: RecordedStep) -> dict[str, Any]:
-    """Return one step of a trace."""
+def step_value(step: RecordedStep) -> dict[str, Any]:
+    """Return one step of a trace, for JSON."""
     return {
         "sequence": step.sequence,
         "node": step.node,
@@ -239,5 +241,5 @@ def _dropped_line(item: dict[str, Any]) -> str:
     return f"{escape(item['path'])} = {escape(_cut(value))}: {escape(item['reason'])}"
 
 
-def _cut(text: str, longest: int = 100) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

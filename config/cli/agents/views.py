@@ -44,7 +44,7 @@ _COLORS = {
 
 
 def agents_of(tenant_slug: str | None) -> list[Agent]:
-    """Return the agents of the named tenant, or of all tenants, with their state, schedule and model. Two queries."""
+    """Return the agents of the named tenant, or of all tenants, with their state, schedule and model."""
     tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
@@ -64,7 +64,7 @@ def _load_agents() -> list[Agent]:
     return agents
 
 
-def agent_line(agent: Agent) -> dict[str, Any]:
+def agent_value(agent: Agent) -> dict[str, Any]:
     """Return an agent as a row of a list, for JSON."""
     return row_to_dict(agent, AGENT_COLUMNS)
 
@@ -111,7 +111,7 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
     goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
     beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
     figures = day_figures(agent_id)
-    details = agent_line(agent) | {
+    details = agent_value(agent) | {
         "max_energy": energy_terms_of(agent).maximum,
         "role": agent.character.get("role", ""),
         "public_description": agent.public_description,

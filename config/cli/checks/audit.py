@@ -14,7 +14,7 @@ from config.cli.checks.finding import Finding, fail, name_first, ok, warn
 #: The latest seals of each chain that are verified, and the most chains.
 SEALS_CHECKED = 20
 _CHAINS_CHECKED = 50
-#: The number of sealing periods after which unsealed records are worth a warning.
+#: The number of sealing periods, besides a minute, after which unsealed records are worth a warning.
 _LATE_PERIODS = 10
 
 

@@ -63,7 +63,7 @@ def check_migrations() -> Finding:
 
 
 def check_vectors() -> Finding:
-    """Check that the extension is new enough."""
+    """Check that the extension pgvector is installed and new enough."""
     with connections[APP].cursor() as cursor:
         cursor.execute(VECTOR_VERSION)
         row = cursor.fetchone()

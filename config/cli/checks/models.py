@@ -59,7 +59,7 @@ def check_model() -> Finding:
 
 
 def check_token_ratios() -> Finding:
-    """Check that the estimate of tokens, corrected by what providers reported, can be right."""
+    """Check that the correction of token estimates, learnt from the counts of providers, is below its limit."""
     ratios = read_token_ratios()
     if not ratios:
         return ok("token estimate", "no model has reported its counts yet")
@@ -96,9 +96,12 @@ def _fleet_model(own: str) -> str:
 
 
 def check_embedder() -> Finding:
-    """Check that the embedder of new minds gives vectors of the right dimension."""
+    """Check that the embedder of new minds gives vectors of the right dimension, and that its settings are valid."""
     try:
         EmbedAtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
+    except ConfigurationInvalid as error:
+        return fail("embedder", str(error), "correct ARBOR_EMBED_AT_STORAGE")
+    try:
         check = embedders.check_embedder()
     except ConfigurationInvalid as error:
         return fail("embedder", str(error), _EMBEDDER_REMEDY)

@@ -18,7 +18,7 @@ from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.maintenance.health import HealthState
 from config.cli.checks.finding import Finding, fail, name_first, ok, warn
-from config.cli.installation.parts import reached_at
+from config.cli.installation.parts import reachable_host
 from config.environment import data_dir, env, server_urls
 from config.supervisor.run_folder import RunFolder
 
@@ -109,7 +109,7 @@ def check_broker() -> Finding:
 def check_api() -> Finding:
     """Check that the API answers and reaches what it needs. Only an API that belongs to this `arbor up` must run."""
     host, port = env.str("ARBOR_API_HOST", default="127.0.0.1"), env.int("ARBOR_API_PORT", default=8001)
-    url = server_urls(data_dir()).get("api_url") or f"http://{reached_at(host)}:{port}/"
+    url = server_urls(data_dir()).get("api_url") or f"http://{reachable_host(host)}:{port}/"
     try:
         answer = httpx.get(f"{url}readyz", timeout=_API_WITHIN_S)
         reached = dict(answer.json())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import click
 
+from arbor.audit.levels import AuditLevel
 from config.cli.kit.declarations import argument, group, one_of, option, tenant_command
 from config.cli.kit.values import DurationType, MomentType
-
-#: The levels of `arbor.audit.levels.AuditLevel`, which a test compares with these.
-LEVELS = ("info", "warning", "error")
 
 _FILTERS: tuple[click.Parameter, ...] = (
     option("--agent", metavar="NAME", help="Only acts that concern this agent."),
@@ -24,7 +22,9 @@ _FILTERS: tuple[click.Parameter, ...] = (
         multiple=True,
         help="Only this act: `policy.changed`. Can be repeated.",
     ),
-    option("--level", "levels", type=one_of(LEVELS), multiple=True, help="Only this level. Can be repeated."),
+    option(
+        "--level", "levels", type=one_of(AuditLevel), multiple=True, help="Only this level. Can be repeated."
+    ),
     option("--since", type=DurationType(), metavar="SPAN", help="Only the latest: 12h, 30d."),
     option("--until", type=MomentType(), metavar="MOMENT", help="Only what was before: 2026-12-24T18:00Z."),
 )

@@ -180,7 +180,7 @@ GRAPH = group(
     ),
     agent_command(
         "contradictions",
-        "Show contradictions: all that the agent knows, or about one node.",
+        "Show all contradictions that the agent knows, or those of one node.",
         argument("node", metavar="[ID]", required=False),
         run="memory.graph:show_contradictions",
         examples=(

@@ -27,7 +27,7 @@ _up = command(
 
 _down = command(
     "down",
-    "Stop what `arbor up` runs from this data folder, and the processes that a killed one left.",
+    "Stop what `arbor up` runs from this data folder, and the processes of one that was killed.",
     run="installation.down:down",
     json=False,
     needs_django=False,

@@ -1,4 +1,4 @@
-"""Commands about an agent's self: beliefs, identity, proposals, boundaries, preferences, drives, mood and experiences."""
+"""The commands about an agent's self: beliefs, identity, proposals, boundaries, preferences, drives, mood and experiences."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from config.cli.commands.options import energy_options
 from config.cli.kit.declarations import argument, command, group, one_of, option
 from config.cli.kit.values import LimitType
 
-#: The roles of members (`apps.tenants.models.Role`), each includes the one before.
+#: The roles of members (`apps.tenants.models.Role`): each includes the rights of the role before it.
 ROLES = ("viewer", "operator", "owner")
 
 _member = group(

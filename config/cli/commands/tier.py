@@ -1,10 +1,8 @@
-"""Commands about the trust tiers of agents."""
+"""The commands about the trust tiers of agents."""
 
 from __future__ import annotations
 
-import click
-
-from config.cli.kit.declarations import agent_command, argument, group, option
+from config.cli.kit.declarations import agent_command, argument, group, one_of, option
 
 #: The tiers (`arbor.agents.template.TrustTier`), from the lowest to the highest.
 TIERS = ("untrusted", "probationary", "trusted", "veteran", "autonomous")
@@ -27,7 +25,7 @@ TIER = group(
     agent_command(
         "set",
         "Set an agent's trust tier: no score lowers it afterwards, a breach does.",
-        argument("tier", type=click.Choice(TIERS)),
+        argument("tier", type=one_of(TIERS)),
         option("--reason", default="", help="Why, for the record."),
         run="agents.tiers:set_tier",
         examples=('arbor agent tier set Vega veteran --reason "knows its work"',),

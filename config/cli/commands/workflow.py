@@ -9,7 +9,6 @@ from config.cli.kit.declarations import argument, group, one_of, option, tenant_
 
 _ID_DETAILS = "An ID is the id of a step, or its last characters."
 _FILE = click.File(encoding="utf-8")
-_INPUT = "One value of the input. Can be repeated."
 
 
 def _options(*, new: bool) -> tuple[click.Option, ...]:
@@ -118,7 +117,13 @@ _workflow = group(
         "start",
         "Start a run of the latest version.",
         argument("name"),
-        option("--input", "values", multiple=True, metavar="NAME=VALUE", help=_INPUT),
+        option(
+            "--input",
+            "values",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="A value of the input. Can be repeated.",
+        ),
         option(
             "--key",
             default="",

@@ -18,7 +18,7 @@ from apps.contacts.services.channels import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import short
@@ -57,7 +57,7 @@ def list_channels(tenant_slug: str | None) -> Output:
     return listing(
         "channels",
         shown,
-        of_tenants(CHANNEL_COLUMNS, one=tenant is not None),
+        columns_for(CHANNEL_COLUMNS, one_tenant=tenant is not None),
         empty="No channels: agents write to the inbox (`arbor inbox list`)."
         " [bold]arbor contact channel add NAME --help[/bold]",
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 import click
+from django.db import connections
 from rich.markup import escape
 
 from apps.agents.models import Agent
@@ -32,7 +35,6 @@ from arbor.contacts.reply_progress import ReplyEvent, ReplyEventKind
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import is_reflex
-from config.cli.background import run_in_background
 from config.cli.kit.output import console, print_note, show
 from config.cli.kit.tenancy import ChosenAgent, actor, with_agent
 
@@ -62,7 +64,7 @@ def _send_once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "conversation": session.id,
-        **_line(answer),
+        **_turn_value(answer),
         "ended": ended is not None,
         "significance": ended.significance if ended else None,
         "beat_follows": ended.heartbeat_follows if ended else None,
@@ -115,10 +117,10 @@ def _read_line() -> str | None:
 
 
 def _send_turn(agent: ChosenAgent, session_id: Any, text: str, *, shown: bool) -> ChatMessage:
-    """Send a turn and return its answer; with `shown`, print the reply while it grows."""
+    """Send a turn and return its answer; with `shown`, print the sentences of the reply as they arrive."""
     with tenant_transaction(agent.tenant_id):
         turn = receive_turn(session_id=session_id, text=text, enqueued=False)
-    answering = run_in_background(
+    answering = _run_in_background(
         partial(answer_turn, tenant_id=agent.tenant_id, turn_id=turn.id, execute=execute_call)
     )
     events = follow_reply(tenant_id=agent.tenant_id, turn_id=turn.id, is_over=answering.done)
@@ -130,6 +132,24 @@ def _send_turn(agent: ChosenAgent, session_id: Any, text: str, *, shown: bool) -
     answering.result()
     with tenant_transaction(agent.tenant_id):
         return stored_answer_to(turn)
+
+
+def _run_in_background[T](work: Callable[[], T]) -> Future[T]:
+    """Run the work in a daemon thread, which ends with the process, and return the future of its result."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 (raised again by whoever asks for the result)
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        finally:
+            connections.close_all()
+
+    threading.Thread(target=run, name="answer", daemon=True).start()
+    return future
 
 
 def _show_event(agent: ChosenAgent, event: ReplyEvent, *, is_first: bool) -> None:
@@ -182,7 +202,7 @@ def _ending(agent: ChosenAgent, ended: EndedSession) -> str:
     return f"the conversation is over; significance {ended.significance:.2f}: {follows}"
 
 
-def _line(turn: ChatMessage) -> dict[str, Any]:
+def _turn_value(turn: ChatMessage) -> dict[str, Any]:
     return {
         "speaker": turn.speaker,
         "content": turn.content,
@@ -200,7 +220,8 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
     value = {
         "agent": agent.name,
         "turns": [
-            {"person": turn.session.person, "conversation": turn.session_id, **_line(turn)} for turn in turns
+            {"person": turn.session.person, "conversation": turn.session_id, **_turn_value(turn)}
+            for turn in turns
         ],
     }
     lines = [

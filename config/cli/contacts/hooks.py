@@ -24,7 +24,7 @@ from apps.contacts.services.hooks import (
 from apps.contacts.services.webhook_deliveries import resend_delivery
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.hooks import HOOKS_PATH, HookKind
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_name, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
@@ -81,7 +81,7 @@ def list_hooks(tenant_slug: str | None) -> Output:
     return listing(
         "hooks",
         shown,
-        of_tenants(HOOK_COLUMNS, one=tenant is not None),
+        columns_for(HOOK_COLUMNS, one_tenant=tenant is not None),
         empty="No hooks. [bold]arbor contact hook create NAME --help[/bold]",
     )
 
@@ -106,7 +106,7 @@ def create(
         agent_id=agent.id,
         kind=HookKind(kind),
         signature_header=header,
-        mapping=_mapping_of(mappings),
+        mapping=_parse_mappings(mappings),
         events=events,
         urgent_from=urgent_from,
         secret=_read_secret(secret_file),
@@ -131,7 +131,7 @@ def change(
         changed = change_hook(
             hook_id=hook.id,
             actor=actor(),
-            mapping={**hook.mapping, **_mapping_of(mappings)} if mappings else None,
+            mapping={**hook.mapping, **_parse_mappings(mappings)} if mappings else None,
             events=[] if all_events else events or None,
             urgent_from=None if never_urgent else hook.urgent_from if urgent_from is None else urgent_from,
         )
@@ -145,7 +145,7 @@ def try_body(sample: TextIO, *, mappings: Sequence[str], name: str | None, tenan
     if name:
         with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
             known = hook_by_name(name).mapping
-    message = try_mapping(mapping={**known, **_mapping_of(mappings)}, sample=sample.read())
+    message = try_mapping(mapping={**known, **_parse_mappings(mappings)}, sample=sample.read())
     shown = {
         "content": message.content,
         "event": message.event,
@@ -200,7 +200,7 @@ def list_webhook_deliveries(
 
 
 def resend(delivery_id: str, tenant_slug: str | None) -> Output:
-    """Have a delivery of a webhook sent again."""
+    """Send a delivery of a webhook again, with the same id and signals."""
     with tenant_transaction(tenant_of_row(HookDelivery, delivery_id, tenant_slug)):
         delivery = resend_delivery(delivery_id=find_in_tenant(HookDelivery, delivery_id), actor=actor())
         line = row_to_dict(delivery, DELIVERY_COLUMNS)
@@ -220,7 +220,10 @@ def _deliveries(
             filters[f"{parent}__name"] = name.strip()
         shown = list(rows.filter(**filters)[:limit])
     return listing(
-        "deliveries", shown, of_tenants(DELIVERY_COLUMNS, one=tenant is not None), empty="No deliveries."
+        "deliveries",
+        shown,
+        columns_for(DELIVERY_COLUMNS, one_tenant=tenant is not None),
+        empty="No deliveries.",
     )
 
 
@@ -241,7 +244,7 @@ def _secret_output(made: HookWithSecret, state: str) -> Output:
     return Output({**line, "secret": made.secret}, text=text)
 
 
-def _mapping_of(mappings: Sequence[str]) -> dict[str, str]:
+def _parse_mappings(mappings: Sequence[str]) -> dict[str, str]:
     """Parse NAME=TEMPLATE."""
     found = {}
     for mapping in mappings:

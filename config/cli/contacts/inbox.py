@@ -8,7 +8,7 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import count_unread, inbox, mark_read
 from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
@@ -37,7 +37,7 @@ def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_sl
     return listing(
         "messages",
         shown,
-        of_tenants(INBOX_COLUMNS, one=tenant is not None),
+        columns_for(INBOX_COLUMNS, one_tenant=tenant is not None),
         about={"unread": waiting},
         empty="Nothing here. Agents write when something is worth your attention.",
         title=f"{waiting} unread" if waiting else None,

@@ -6,7 +6,7 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import redact_target
 from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant, tenant_of_row
 from config.cli.kit.output import cut, format_relative_time, short
@@ -45,7 +45,7 @@ def list_outbox(
     return listing(
         "messages",
         shown,
-        of_tenants(OUTBOX_COLUMNS, one=tenant is not None),
+        columns_for(OUTBOX_COLUMNS, one_tenant=tenant is not None),
         about={"waiting": figures.waiting, "failed": figures.failed},
         empty="No messages.",
         title=f"{figures.waiting} wait, {figures.failed} failed",
@@ -65,4 +65,4 @@ def cancel(message_id: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = row_to_dict(message, OUTBOX_COLUMNS)
-    return Output(line, text="The message is withdrawn.")
+    return Output(line, text="The message is cancelled.")

@@ -16,7 +16,7 @@ from apps.contacts.services.signal_webhooks import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.adapters.webhook import redact_url
-from config.cli.kit.columns import OutputColumn, listing, of_tenants, row_to_dict
+from config.cli.kit.columns import OutputColumn, columns_for, listing, row_to_dict
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import tenant_of_name
 from config.cli.kit.output import short
@@ -59,7 +59,7 @@ def list_webhooks(tenant_slug: str | None) -> Output:
     return listing(
         "webhooks",
         shown,
-        of_tenants(WEBHOOK_COLUMNS, one=tenant is not None),
+        columns_for(WEBHOOK_COLUMNS, one_tenant=tenant is not None),
         empty="No webhooks. [bold]arbor contact webhook create NAME --help[/bold]",
     )
 
@@ -68,7 +68,7 @@ def list_webhooks(tenant_slug: str | None) -> Output:
 def create(
     agent: ChosenAgent | None, *, name: str, url: str, signals: Sequence[str], tenant_slug: str | None
 ) -> Output:
-    """Create a webhook. The secret that signs its requests is shown once."""
+    """Create a webhook for signals from now on. The secret that signs its requests is shown once."""
     with tenant_transaction(choose_tenant(tenant_slug).id):
         made = create_webhook(
             name=name, url=url, signals=signals, agent_id=agent.id if agent else None, actor=actor()

@@ -11,7 +11,7 @@ from rich.markup import escape
 from apps.goals.models import Goal
 from apps.goals.services.acts import GoalEdit, add_goal, change_goal
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, GoalType
-from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
+from config.cli.goals.views import goal_details, goal_rows, goal_table, goal_text
 from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_goal
 from config.cli.kit.output import SHORT
@@ -56,14 +56,14 @@ def add(
         blocked_by=blocked_by,
         actor=actor(),
     )
-    return _show(agent, created, f"is {created.state}")
+    return _goal_output(agent, created, f"is {created.state}")
 
 
 @in_agent_transaction
 def move(agent: ChosenAgent, *, goal_name: str, state: str, reason: str) -> Output:
     """Move a goal to another state: active, queued, backburner, completed, abandoned."""
-    moved = _change(agent, goal_name, state=GoalState(state), reason=reason)
-    return _show(agent, moved, f"is {moved.state}")
+    moved = _change_goal(agent, goal_name, state=GoalState(state), reason=reason)
+    return _goal_output(agent, moved, f"is {moved.state}")
 
 
 @in_agent_transaction
@@ -71,8 +71,8 @@ def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float |
     """Add a progress note to a goal; a goal whose progress is 1 is completed."""
     if not text.strip() and progress is None:
         raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
-    changed = _change(agent, goal_name, note=text, fraction=progress)
-    return _show(agent, changed, f"is {changed.state}, {changed.fraction:.0%} done")
+    changed = _change_goal(agent, goal_name, note=text, fraction=progress)
+    return _goal_output(agent, changed, f"is {changed.state}, {changed.fraction:.0%} done")
 
 
 @in_agent_transaction
@@ -95,8 +95,8 @@ def edit(
         changes["parent_id"] = find_goal(agent, parent).id if parent else None
     if deadline or no_deadline:
         changes["deadline"] = deadline
-    changed = _change(agent, goal_name, **changes)
-    return _show(agent, changed, f"is {changed.state}")
+    changed = _change_goal(agent, goal_name, **changes)
+    return _goal_output(agent, changed, f"is {changed.state}")
 
 
 @in_agent_transaction
@@ -104,31 +104,31 @@ def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -
     """Block a goal by something it waits for; the agent reads it."""
     if bool(by.strip()) == bool(by_goal):
         raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
-    what = find_goal(agent, by_goal) if by_goal else None
-    changed = _change(agent, goal_name, blocked_by=str(what.id) if what else by)
-    return _show(agent, changed, f"waits for {what or by}")
+    blocker = find_goal(agent, by_goal) if by_goal else None
+    changed = _change_goal(agent, goal_name, blocked_by=str(blocker.id) if blocker else by)
+    return _goal_output(agent, changed, f"waits for {escape(str(blocker or by))}")
 
 
 @in_agent_transaction
 def unblock(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Unblock a goal."""
-    changed = _change(agent, goal_name, blocked_by="")
-    return _show(agent, changed, "waits for nothing")
+    changed = _change_goal(agent, goal_name, blocked_by="")
+    return _goal_output(agent, changed, "waits for nothing")
 
 
 @in_agent_transaction
 def show_goal(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal with its parts, plans, memories and satisfaction."""
-    details = whole_goal(find_goal(agent, goal_name), agent_name=agent.name)
-    return Output(details, text=goal_lines(details))
+    details = goal_details(find_goal(agent, goal_name), agent_name=agent.name)
+    return Output(details, text=goal_text(details))
 
 
-def _change(agent: ChosenAgent, goal_name: str, **changes: Any) -> Goal:
+def _change_goal(agent: ChosenAgent, goal_name: str, **changes: Any) -> Goal:
     goal = find_goal(agent, goal_name)
     return change_goal(agent_id=agent.id, goal_id=goal.id, change=GoalEdit(**changes), actor=actor())
 
 
-def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
+def _goal_output(agent: ChosenAgent, changed: Goal, state: str) -> Output:
     return Output(
         {
             "id": changed.id,
@@ -137,5 +137,5 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
             "state": changed.state,
             "fraction": changed.fraction,
         },
-        text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
+        text=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {state}.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from rich.markup import escape
 
 from apps.goals.models import Plan
 from apps.goals.services.acts import abandon_latest_plan, meet_dependency, plan_goal, start_drafted_plan
@@ -20,7 +21,7 @@ def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal's plans with their steps, the latest first."""
     goal = find_goal(agent, goal_name)
     plans = [plan_value(plan) for plan in plans_of(goal.id)]
-    empty = f'{goal.title} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
+    empty = f'{escape(goal.title)} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
     text = "\n".join(line for plan in plans for line in plan_lines(plan))
     return Output({"goal": goal.title, "plans": plans}, text=text or empty)
 
@@ -39,28 +40,32 @@ def add(
 ) -> Output:
     """Plan a goal, or add steps to its active plan; the next steps of an active goal become intents."""
     draft = PlanDraft(
-        steps=[_step(step) for step in steps],
+        steps=[_parse_step(step) for step in steps],
         risk=risk,
         estimated_ticks=ticks,
         estimated_cost=cost,
         dependencies=needs,
     )
     goal = find_goal(agent, goal_name)
-    return _show(plan_goal(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft, actor=actor()))
+    return _plan_output(
+        plan_goal(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft, actor=actor())
+    )
 
 
 @in_agent_transaction
 def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Activate the latest draft of a goal's plan."""
     goal = find_goal(agent, goal_name)
-    return _show(start_drafted_plan(agent_id=agent.id, goal_id=goal.id, actor=actor()))
+    return _plan_output(start_drafted_plan(agent_id=agent.id, goal_id=goal.id, actor=actor()))
 
 
 @in_agent_transaction
 def meet(agent: ChosenAgent, *, goal_name: str, dependency: str) -> Output:
     """Record that a dependency of a goal's active plan is met; the plan's steps wait for all dependencies."""
     goal = find_goal(agent, goal_name)
-    return _show(meet_dependency(agent_id=agent.id, goal_id=goal.id, dependency=dependency, actor=actor()))
+    return _plan_output(
+        meet_dependency(agent_id=agent.id, goal_id=goal.id, dependency=dependency, actor=actor())
+    )
 
 
 @in_agent_transaction
@@ -68,12 +73,12 @@ def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -
     """Abandon a goal's active plan and its open steps."""
     goal = find_goal(agent, goal_name)
     status = PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE
-    return _show(
+    return _plan_output(
         abandon_latest_plan(agent_id=agent.id, goal_id=goal.id, reason=reason, status=status, actor=actor())
     )
 
 
-def _step(written: str) -> StepDraft:
+def _parse_step(written: str) -> StepDraft:
     name, colon, description = written.partition(":")
     action = name.strip().lower()
     if not colon or not description.strip() or action not in ACTIONS:
@@ -82,6 +87,6 @@ def _step(written: str) -> StepDraft:
     return StepDraft(action=action, description=description.strip())
 
 
-def _show(plan: Plan) -> Output:
+def _plan_output(plan: Plan) -> Output:
     value = plan_value(plan)
     return Output(value, text="\n".join(plan_lines(value)))

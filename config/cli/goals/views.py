@@ -70,7 +70,7 @@ GOAL_COLUMNS = (
 )
 
 
-def whole_goal(goal: Goal, *, agent_name: str) -> dict[str, Any]:
+def goal_details(goal: Goal, *, agent_name: str) -> dict[str, Any]:
     """Return a goal with everything that belongs to it, as JSON."""
     blocker = goal.blocked_by_goal
     return {
@@ -137,7 +137,7 @@ def plan_value(plan: Plan) -> dict[str, Any]:
     }
 
 
-def goal_lines(goal: dict[str, Any]) -> str:
+def goal_text(goal: dict[str, Any]) -> str:
     """Return a goal as text for a person."""
     return "\n".join(_goal_lines(goal))
 

@@ -1,4 +1,4 @@
-"""Run one pool of workers, or the scheduler; load the Celery application, and touch a sign of life."""
+"""Run one pool of workers, or the scheduler; load the Celery application, and touch the ready file of the process."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def load_app() -> Celery:
     return app
 
 
-def touch_sign_of_life(**_: Any) -> None:
-    """Touch the file, if one is named: a receiver of Celery's signals."""
+def touch_ready_file(**_: Any) -> None:
+    """Touch the ready file, if the environment names one; a receiver of Celery's signals."""
     path = os.environ.get(READY_FILE)
     if path:
         Path(path).touch(mode=0o600)
@@ -89,9 +89,9 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
 
 
 def _touch_regularly(sender: Any, **_: Any) -> None:
-    """Touch the sign of life from the worker's own loop, so that a hanging worker shows none."""
-    touch_sign_of_life()
-    sender.timer.call_repeatedly(TOUCHED_EVERY_S, touch_sign_of_life)
+    """Touch the ready file from the worker's own loop, so that the file of a hanging worker gets old."""
+    touch_ready_file()
+    sender.timer.call_repeatedly(TOUCHED_EVERY_S, touch_ready_file)
 
 
 def _end_with_the_worker(**_: Any) -> None:
@@ -106,8 +106,8 @@ def scheduler() -> None:
     remove_foreign_secrets(secrets_of("scheduler"))
     os.environ["ARBOR_PROCESS_NAME"] = "arbor scheduler"
     # The scheduler is ready when it begins, and alive while it publishes due tasks.
-    beat_init.connect(touch_sign_of_life, weak=False)
-    after_task_publish.connect(touch_sign_of_life, weak=False)
+    beat_init.connect(touch_ready_file, weak=False)
+    after_task_publish.connect(touch_ready_file, weak=False)
     app = load_app()
     refuse_unsafe_role()
     app.Beat(quiet=True).run()

@@ -16,7 +16,7 @@ STOPPED_WITHIN_S = 15
 
 
 def down() -> None:
-    """Stop what `arbor up` runs from this data folder, and the processes that a killed one left."""
+    """Stop what `arbor up` runs from this data folder, and the processes of one that was killed."""
     supervisor = RunFolder(data_dir()).supervisor()
     if supervisor is not None:
         supervisor.terminate()

@@ -27,7 +27,7 @@ from config.process_secrets import remove_foreign_secrets, secrets_of
 #: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
 FORGET_WORKERS_AFTER_S = 120
-#: The only path that answers anybody.
+#: The only path that needs no password.
 HEALTH_PATH = "/healthcheck"
 
 

@@ -27,8 +27,8 @@ from config.supervisor.launch import end_with_parent
 _PR_SET_NAME = 15
 #: Fields of /proc/self/stat, counted after the name in parentheses: the addresses of this process's arguments.
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
-#: The modules that the first part loads, which prepares the database, and all others too. A module that is missing here or
-#: below only makes a start slower.
+#: The modules that every part loads, also `prepare`, which runs first. A module that is missing here or below only makes a start
+#: slower.
 LOADED_FIRST = (
     "arbor.adapters.connect",
     "arbor.agents.birth",

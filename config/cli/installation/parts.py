@@ -62,19 +62,19 @@ class InstallationPlan:
     secrets: Mapping[str, str] = field(repr=False)
 
     @property
-    def web_reached_at(self) -> str:
+    def web_reachable_host(self) -> str:
         """The host under which this machine reaches the console."""
-        return reached_at(self.web_host)
+        return reachable_host(self.web_host)
 
     @property
     def web_url(self) -> str:
         """The address of the console."""
-        return f"http://{self.web_reached_at}:{self.web_port}/"
+        return f"http://{self.web_reachable_host}:{self.web_port}/"
 
     @property
     def api_url(self) -> str:
         """The address of the API."""
-        return f"http://{reached_at(self.api_host)}:{self.api_port}/"
+        return f"http://{reachable_host(self.api_host)}:{self.api_port}/"
 
     @property
     def flower_url(self) -> str:
@@ -91,7 +91,7 @@ class InstallationPlan:
         return urls
 
 
-def reached_at(host: str) -> str:
+def reachable_host(host: str) -> str:
     """Return the host under which this machine reaches a server that listens on `host`."""
     return LOOPBACK if host == "0.0.0.0" else host  # noqa: S104 (asked, not chosen)
 
@@ -190,7 +190,7 @@ def _web_part(plan: InstallationPlan) -> ManagedProcess:
             secrets=secrets_of("web"),
         ),
         needs=("prepare",),
-        ready=_http_probe(plan.web_reached_at, plan.web_port, "/healthz"),
+        ready=_http_probe(plan.web_reachable_host, plan.web_port, "/healthz"),
     )
 
 
@@ -205,10 +205,10 @@ def _api_part(plan: InstallationPlan) -> ManagedProcess:
             f"--port={plan.api_port}",
             secrets=secrets_of("api"),
         ),
-        # The API starts last, two seconds after the rest, because agents and the console do not need it.
+        # The API starts last, and the installation is ready without it, because agents and the console do not need it.
         needs=("prepare", *(name for name in (*WORKERS, "scheduler", "web") if name in plan.only)),
         awaited=False,
-        ready=_http_probe(reached_at(plan.api_host), plan.api_port, "/healthz"),
+        ready=_http_probe(reachable_host(plan.api_host), plan.api_port, "/healthz"),
     )
 
 

@@ -28,7 +28,7 @@ from config.supervisor.run_folder import write_private
 
 #: The actor in the audit log.
 ACTOR = "cli:prepare"
-#: Agents that could not be endorsed, as printed.
+#: The most agents without an endorsement that are printed.
 _REFUSED_SHOWN = 10
 
 

@@ -21,7 +21,7 @@ from config.cli.installation.parts import NAMES, WORKERS, InstallationPlan, base
 from config.cli.kit.output import console
 from config.credentials import installation_secrets
 from config.environment import data_dir, env, secret, secret_folder
-from config.keys import OTHER_ENDING
+from config.keys import KeySource
 from config.secrets import SecretName, read_secret
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
@@ -118,10 +118,10 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         postgres=postgres,
         valkey=valkey,
         web_host=host,
-        web_port=_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        web_port=_choose_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
         api_host=api_host,
-        api_port=_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
-        flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        api_port=_choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
+        flower_port=_choose_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
@@ -139,7 +139,7 @@ def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | Non
     return urls
 
 
-def _port(title: str, wanted: int, host: str) -> int:
+def _choose_port(title: str, wanted: int, host: str) -> int:
     port = free_port(wanted, host=host)
     _print_moved_port(title, wanted, port)
     return port
@@ -152,7 +152,7 @@ def _print_moved_port(title: str, wanted: int, actual: int) -> None:
 
 def _supervise(plan: InstallationPlan, started: float) -> None:
     parts = parts_of(plan)
-    log = Log([part.name for part in parts], mask=Mask(_known_secrets() | set(plan.secrets.values())))
+    log = Log([part.name for part in parts], mask=Mask(_secrets_to_mask(plan)))
 
     def write_state(states: list[dict[str, Any]]) -> None:
         plan.run.write_state(
@@ -165,12 +165,15 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
     Supervisor(parts, log=log, on_change=write_state, on_ready=show_panel, fork_server=plan.fork_server).run()
 
 
-def _known_secrets() -> set[str]:
-    known = {value for name, value in os.environ.items() if name.endswith(_SECRET_ENDINGS)}
-    stored = {secret_folder().read(name) for name in SecretName}
-    other_key = secret_folder().file(SecretName.MASTER_KEY).with_suffix(OTHER_ENDING)
-    stored.add(read_secret(other_key) if other_key.exists() else None)
-    return known | {value for value in stored if value}
+def _secrets_to_mask(plan: InstallationPlan) -> set[str]:
+    """Return all secrets of the installation: of a secret in a file the content, not the name of the file."""
+    found = {value for name, value in os.environ.items() if name.endswith(_SECRET_ENDINGS)}
+    found |= {value for name, value in plan.secrets.items() if not name.endswith("_FILE")}
+    found |= {value for name in SecretName if (value := secret_folder().read(name))}
+    keys = KeySource.of_environment()
+    if keys.file is not None:
+        found |= {read_secret(file) for file in (keys.file, keys.other_file) if file.exists()}
+    return found
 
 
 def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:

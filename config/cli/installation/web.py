@@ -80,7 +80,7 @@ BLOCKS_AT_MAX_S = 10
 MAX_HEAD_BYTES = 65_536
 #: Above Django's limit of a form, whose answer explains itself.
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: All requests that are arriving. Beyond either limit, the oldest one ends.
+#: The bytes and the number of all requests that are arriving. Above either limit, the oldest request ends.
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 MAX_ARRIVING = 500
 _CHUNK = 65_536
@@ -94,7 +94,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 #: The form of new documents, which sends files.
 _UPLOAD = re.compile(rb"POST [^ ?\r\n]*/knowledge/document/add/[ ?]")
-#: What a form has beside its files.
+#: The most bytes of such a form beside its files.
 _FORM_BYTES = 256 * 1024
 
 
@@ -117,15 +117,15 @@ def missing_bytes(received: bytes | bytearray) -> int | None:
         raise RequestRefused("411 Length Required")
     length = _LENGTH.search(head)
     body = int(length[1]) if length else 0
-    if body > (_most_uploaded() if _UPLOAD.match(head) else MAX_BODY_BYTES):
+    if body > (_max_upload_bytes() if _UPLOAD.match(head) else MAX_BODY_BYTES):
         raise RequestRefused("413 Content Too Large")
     return max(0, len(head) + body - len(received))
 
 
-def _most_uploaded() -> int:
-    """Return the most bytes of a request with files."""
-    most: int = max(MAX_BODY_BYTES, settings.ARBOR_DOCUMENT_MB * 2**20 + _FORM_BYTES)
-    return most
+def _max_upload_bytes() -> int:
+    """Return the limit of a request with files."""
+    limit: int = max(MAX_BODY_BYTES, settings.ARBOR_DOCUMENT_MB * 2**20 + _FORM_BYTES)
+    return limit
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]

@@ -24,7 +24,7 @@ class OutputColumn:
     head: str | None = None
     #: Computes the value from the row. Default: the row's attribute or entry named `key`.
     value: Callable[[Any], Any] | None = None
-    #: Computes the cell of a table from the value. Default: the value itself.
+    #: Computes the cell of a table from the value, as plain text: the table escapes markup. Default: the value itself.
     cell: Callable[[Any], object] | None = None
 
     def value_of(self, row: Any) -> Any:
@@ -67,25 +67,30 @@ def listing(
     return Output(value, text=table_of(rows, columns, title=title) if rows else empty)
 
 
+#: The most rows that a bounded listing shows; the console shows all.
+MAX_ROWS = 100
+
+
 def bounded_listing(
     name: str,
     rows: QuerySet[Any],
     columns: Sequence[OutputColumn],
     *,
-    most: int,
     empty: str,
     about: Mapping[str, Any] | None = None,
 ) -> Output:
-    """Return the first `most` rows as the output of a command, with the number of all rows as `total`."""
-    shown = list(rows[:most])
-    total = rows.count() if len(shown) == most else len(shown)
-    title = f"{most:,} of {total:,}" if total > most else None
+    """Return the first rows as the output of a command, with the number of all rows as `total`."""
+    shown = list(rows[:MAX_ROWS])
+    total = rows.count() if len(shown) == MAX_ROWS else len(shown)
+    title = f"{MAX_ROWS:,} of {total:,}" if total > MAX_ROWS else None
     return listing(name, shown, columns, empty=empty, about={**(about or {}), "total": total}, title=title)
 
 
-def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:
-    """Return the columns for rows of several tenants; with `one`, the table has no column for the tenant."""
-    return [replace(column, head=None) if one and column.key == "tenant" else column for column in columns]
+def columns_for(columns: Sequence[OutputColumn], *, one_tenant: bool) -> Sequence[OutputColumn]:
+    """Return the columns for rows of one tenant or of several; of one, the table has no column for the tenant."""
+    return [
+        replace(column, head=None) if one_tenant and column.key == "tenant" else column for column in columns
+    ]
 
 
 def number(value: float) -> str:

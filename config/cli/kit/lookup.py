@@ -93,7 +93,7 @@ def find_node(agent: ChosenAgent, text: str) -> GraphNode:
     """
     kind, colon, reference = text.partition(":")
     if colon and kind in GraphNodeKind:
-        if kind == GraphNodeKind.CONCEPT and (concept_id := _concept(agent, reference)):
+        if kind == GraphNodeKind.CONCEPT and (concept_id := _find_concept_id(agent, reference)):
             return GraphNode(GraphNodeKind.CONCEPT, concept_id)
         return GraphNode(GraphNodeKind(kind), find_id(agent, NODES[GraphNodeKind(kind)], reference))
     found = [
@@ -131,13 +131,13 @@ def _filter_rows(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
 
 def find_concept(agent: ChosenAgent, name: str) -> UUID:
     """Return the id of the agent's concept of that name. Raises NotFound."""
-    concept_id = _concept(agent, name)
+    concept_id = _find_concept_id(agent, name)
     if concept_id is None:
         raise NotFound(f"{agent.name} has no concept {concept_name(name)!r}")
     return concept_id
 
 
-def _concept(agent: ChosenAgent, name: str) -> UUID | None:
+def _find_concept_id(agent: ChosenAgent, name: str) -> UUID | None:
     concept_id: UUID | None = (
         Concept.objects.filter(agent_id=agent.id, key=concept_key(name)).values_list("id", flat=True).first()
     )

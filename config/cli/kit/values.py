@@ -36,7 +36,7 @@ class DurationType(click.ParamType[timedelta]):
         try:
             return timedelta(seconds=float(parsed[1]) * _SECONDS[parsed[2]])
         except OverflowError:
-            self.fail(f"{value!r} is too long", param, ctx)
+            self.fail(f"{value!r} is too long: write at most {timedelta.max.days}d", param, ctx)
 
 
 class LifetimeType(DurationType):
@@ -79,7 +79,7 @@ class ExpiryType(click.ParamType[datetime]):
             try:
                 moment = now + DurationType().convert(value, param, ctx)
             except OverflowError:
-                self.fail(f"{value!r} is too long", param, ctx)
+                self.fail(f"{value!r} is too long: write a date up to 9999-12-31", param, ctx)
         else:
             moment = MomentType().convert(value, param, ctx)
         if moment <= now:

@@ -99,6 +99,6 @@ def counted_memories(count: int) -> str:
 
 
 def skipped_note(memory_ids: list[Any], done: int, why: str) -> str:
-    """Return a note that counts the memories beyond the `done` ones, with the reason `why`; empty if there are none."""
+    """Return a note about the memories that were not changed, with the reason `why`; empty if all were."""
     left = len(set(memory_ids)) - done
     return f"; {left} {why}" if left else ""

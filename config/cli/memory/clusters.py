@@ -21,7 +21,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, short
 from config.cli.kit.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
-from config.cli.memory.recall import cluster_line
+from config.cli.memory.recall import cluster_value
 
 
 def _keywords(cluster: Cluster) -> list[str]:
@@ -101,7 +101,7 @@ def show_partial_recall(agent: ChosenAgent, *, text: str) -> Output:
     """Show the clusters that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
     clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-    value = {"agent": agent.name, "text": text, "clusters": [cluster_line(cluster) for cluster in clusters]}
+    value = {"agent": agent.name, "text": text, "clusters": [cluster_value(cluster) for cluster in clusters]}
     names = "; ".join(f"{cluster.name} ({cluster.strength:.2f})" for cluster in clusters)
     return Output(value, text=escape(names) or "Nothing is on the tip of the tongue.")
 

@@ -1,4 +1,4 @@
-"""Show one memory with its details, receipt, neighborhood and relations."""
+"""Show one memory with its details, importance, neighborhood and relations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_id
 from config.cli.kit.output import cut, format_relative_time, short, table
 from config.cli.kit.tenancy import ChosenAgent, in_agent_transaction
-from config.cli.memory.listing import memory_line
+from config.cli.memory.listing import memory_value
 
 
 @in_agent_transaction
@@ -33,7 +33,7 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
 def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, Any]:
     memory, weight = page.memory, page.weight
     return {
-        **memory_line(memory),
+        **memory_value(memory),
         "detail": memory.detail,
         "importance_receipt": {
             "stored": memory.importance,

@@ -100,7 +100,7 @@ def _cases(agent: ChosenAgent, name: str) -> Any:
     return MemoryConcept.objects.filter(concept_id__in=cases.values("id")).values("memory_id")
 
 
-def memory_line(memory: Memory) -> dict[str, Any]:
+def memory_value(memory: Memory) -> dict[str, Any]:
     """Return a memory as a line of a list, for JSON."""
     return row_to_dict(memory, MEMORY_COLUMNS)
 

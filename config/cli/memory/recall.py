@@ -33,7 +33,7 @@ def recall_memories(
     agent: ChosenAgent, /, *, query: str, limit: int, episodes: bool, **filters: Any
 ) -> Output:
     """Recall an agent's memories about QUERY, best first, with the components of each score."""
-    only = _filter(agent, **filters)
+    only = _build_filter(agent, **filters)
     if episodes:
         if only != EVERYTHING:
             raise click.UsageError(
@@ -51,8 +51,8 @@ def recall_memories(
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
-        "results": [recalled_line(memory) for memory in recalled],
-        "tip_of_the_tongue": [cluster_line(cluster) for cluster in clusters],
+        "results": [recalled_value(memory) for memory in recalled],
+        "tip_of_the_tongue": [cluster_value(cluster) for cluster in clusters],
     }
     if only != EVERYTHING and not recalled:
         return Output(value, text=f"{agent.name} remembers nothing of that kind.")
@@ -67,7 +67,7 @@ def recall_memories(
 @with_agent
 def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **filters: Any) -> Output:
     """Explain why a query recalls a memory or does not, with its score components."""
-    only = _filter(agent, **filters)
+    only = _build_filter(agent, **filters)
     with tenant_transaction(agent.tenant_id):
         row_id = find_id(agent, Memory, memory_id)
         explanation = explain_recall(
@@ -96,7 +96,7 @@ def explain(agent: ChosenAgent, /, *, memory_id: str, query: str, limit: int, **
     return Output(value, text=Text("\n".join(lines)))
 
 
-def _filter(
+def _build_filter(
     agent: ChosenAgent,
     *,
     types: tuple[str, ...],
@@ -136,13 +136,13 @@ def _recall_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
-        "episodes": [_line(episode) for episode in recalled],
+        "episodes": [_episode_value(episode) for episode in recalled],
     }
     empty = f"{escape(agent.name)} has no episode yet: [bold]arbor memory ingest[/bold] makes some."
     return Output(value, text=_render_episodes(recalled) if recalled else empty)
 
 
-def _line(episode: RecalledEpisode) -> dict[str, Any]:
+def _episode_value(episode: RecalledEpisode) -> dict[str, Any]:
     return {
         "id": str(episode.id),
         "score": round(episode.score, 4),
@@ -190,7 +190,7 @@ _WIDE_COLUMNS = 140
 _MIN_SHOWN = 0.005
 
 
-def recalled_line(memory: Recalled) -> dict[str, Any]:
+def recalled_value(memory: Recalled) -> dict[str, Any]:
     """Return a recalled memory with the components of its score, for JSON."""
     return {
         "id": str(memory.id),
@@ -206,7 +206,7 @@ def recalled_line(memory: Recalled) -> dict[str, Any]:
     }
 
 
-def cluster_line(cluster: PartialRecall) -> dict[str, Any]:
+def cluster_value(cluster: PartialRecall) -> dict[str, Any]:
     """Return a partial recall as JSON."""
     return {
         "cluster_id": str(cluster.cluster_id),

@@ -64,7 +64,7 @@ def add(agent: ChosenAgent, *, statement: str, category: str, confidence: float,
         ),
         actor=actor(),
     )
-    return _show(agent, belief)
+    return _belief_output(agent, belief)
 
 
 @in_agent_transaction
@@ -90,7 +90,7 @@ def revise(
         ),
         actor=actor(),
     )
-    return _show(agent, revised)
+    return _belief_output(agent, revised)
 
 
 @in_agent_transaction
@@ -125,9 +125,9 @@ def edit_filters(
 def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
     """Drop a belief. Its row is not deleted."""
     dropped = drop_belief(belief_id=find_id(agent, Belief, belief_id), actor=actor(), reason=reason)
-    return _show(agent, dropped)
+    return _belief_output(agent, dropped)
 
 
-def _show(agent: ChosenAgent, belief: Belief) -> Output:
+def _belief_output(agent: ChosenAgent, belief: Belief) -> Output:
     text = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
     return Output({"agent": agent.name, **row_to_dict(belief, BELIEF_COLUMNS)}, text=text)

@@ -49,7 +49,7 @@ def add(agent: ChosenAgent, *, content: str, kind: str, strength: float, stabili
         source="operator",
     )
     added = add_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
-    return _show(agent, added)
+    return _aspect_output(agent, added)
 
 
 @in_agent_transaction
@@ -70,7 +70,7 @@ def revise(
         status=BeliefStatus(status) if status else None,
         reason=reason,
     )
-    return _show(agent, revise_aspect(aspect_id=row_id, actor=actor(), revision=revision))
+    return _aspect_output(agent, revise_aspect(aspect_id=row_id, actor=actor(), revision=revision))
 
 
 @in_agent_transaction
@@ -78,10 +78,10 @@ def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
     """Drop an aspect of an agent's identity. Its row is not deleted."""
     row_id = find_id(agent, IdentityAspect, aspect_id)
     dropped = drop_aspect(aspect_id=row_id, actor=actor(), reason=reason)
-    return _show(agent, dropped)
+    return _aspect_output(agent, dropped)
 
 
-def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
+def _aspect_output(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
     text = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
     return Output({"agent": agent.name, **row_to_dict(aspect, ASPECT_COLUMNS)}, text=text)
 

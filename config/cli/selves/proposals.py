@@ -29,8 +29,6 @@ PROPOSAL_COLUMNS = (
 )
 
 OPERATOR = "operator"
-#: The most proposals that are shown, the latest first; the console shows all.
-SHOWN = 100
 
 
 @in_agent_transaction
@@ -43,7 +41,6 @@ def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
         "proposals",
         proposals.order_by("-created_at"),
         PROPOSAL_COLUMNS,
-        most=SHOWN,
         about={"agent": agent.name},
         empty=f"Nothing waits for a decision about {escape(agent.name)}.",
     )

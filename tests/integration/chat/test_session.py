@@ -30,7 +30,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
-from config.cli.agents.views import agent_line
+from config.cli.agents.views import agent_value
 from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -73,7 +73,7 @@ def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk
         fleet = read_fleet()
         row = Agent.objects.select_related("state", "schedule", "tenant").get(id=agent.id)
     assert (fleet.due, fleet.oldest_due) == (0, None)
-    assert datetime.fromisoformat(agent_line(row)["next_due_at"]) > datetime.now(UTC)
+    assert datetime.fromisoformat(agent_value(row)["next_due_at"]) > datetime.now(UTC)
 
     age_conversations(agent, timedelta(seconds=301))
     heartbeats = fleet_status().heartbeats

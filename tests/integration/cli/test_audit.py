@@ -16,10 +16,8 @@ from apps.fleet.audit_heads import HeadFile
 from apps.fleet.audit_seals import seal_audit
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.audit.levels import AuditLevel
 from config.cli.checks.audit import check_audit
 from config.cli.checks.finding import CheckVerdict
-from config.cli.commands.audit import LEVELS
 from tests.integration.cli.conftest import Arbor, CommandResult
 
 
@@ -36,10 +34,6 @@ def acts(one_tenant: str, settings: Any) -> Tenant:
         with tenant_transaction(tenant.id):
             record(action=action, actor=actor, message=message)
     return tenant
-
-
-def test_the_commands_offer_all_levels() -> None:
-    assert tuple(AuditLevel) == LEVELS
 
 
 def messages_of(ran: CommandResult) -> list[str]:

@@ -164,7 +164,7 @@ def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, age
     listed = arbor("contact", "outbox", "list", "--agent", "Vega", "--json").json
     assert (listed["failed"], listed["messages"][0]["last_error"]) == (1, "no line")
     assert arbor("contact", "outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
-    assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
+    assert "is cancelled" in arbor("contact", "outbox", "cancel", str(failed.id)).out
     assert reload(failed).status == DeliveryStatus.CANCELLED
     assert "cannot become pending" in arbor("contact", "outbox", "retry", str(failed.id)).err
 
@@ -224,7 +224,7 @@ def test_a_row_of_one_tenant_alone_needs_no_tenant_option(
     assert "Rigel receives the answer" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
     failed = store_message(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
     assert arbor("contact", "outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
-    assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
+    assert "is cancelled" in arbor("contact", "outbox", "cancel", str(failed.id)).out
     assert arbor("contact", "channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(mine)).code == 0
     assert "ops is disabled" in arbor("contact", "channel", "disable", "ops").out
     assert "ops is removed" in arbor("contact", "channel", "remove", "ops").out

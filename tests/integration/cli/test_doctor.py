@@ -99,7 +99,9 @@ def test_settings_of_an_invalid_model_fail_the_checks(remembering: Arbor, settin
 
 def test_an_invalid_setting_is_reported_with_the_valid_values(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
-    assert "is auto, always, never, got 'sometimes'" in check_embedder().detail
+    check = check_embedder()
+    assert "is auto, always, never, got 'sometimes'" in check.detail
+    assert check.remedy == "correct ARBOR_EMBED_AT_STORAGE"
 
 
 def test_a_closed_web_passes_and_an_open_web_is_described(settings: Any) -> None:

@@ -89,6 +89,8 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     old = folder / "old.md"
     arbor("document", "download", "note-1.md", str(old), "--version", "1")
     assert "topic 1" in old.read_text()
+    nowhere = arbor("document", "download", "note-1.md", str(folder / "nowhere" / "old.md"))
+    assert (nowhere.code, "cannot be written: No such file" in nowhere.err) == (1, True)
     assert arbor("document", "file", "note-1.md", "notes", "--json").json["category"] == "notes"
     assert (
         arbor("document", "list", "--status", "draft", "--category", "notes", "--json").json["documents"]
@@ -102,6 +104,15 @@ def test_a_document_is_shown_changed_and_deleted(arbor: Arbor, one_tenant: str, 
     assert "is deleted" in arbor("document", "delete", "note-1.md").out
     missing = arbor("document", "show", "note-1.md")
     assert (missing.code, "'note-1.md'" in missing.err) == (1, True)
+
+
+def test_brackets_in_names_are_listed_as_they_are_written(
+    arbor: Arbor, one_tenant: str, tmp_path: Path
+) -> None:
+    (tmp_path / "[draft] rules.md").write_text("# [draft] Rules\n\nBoats have names.")
+    arbor("document", "add", str(tmp_path / "[draft] rules.md"))
+    listed = arbor("document", "list").out
+    assert ("[draft] rules.md" in listed, "[draft] Rules" in listed, "\\[" in listed) == (True, True, False)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,15 @@ def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, v
     assert "(its goal is completed)" in shown
 
 
+def test_brackets_in_goals_are_shown_as_they_are_written(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "add", vega, "Ford [/old]")
+    assert "Ford [/old] has no plan" in arbor("goal", "plan", "show", vega, "Ford [/old]").out
+    assert (
+        "waits for the [/red] flag"
+        in arbor("goal", "block", vega, "Ford [/old]", "--by", "the [/red] flag").out
+    )
+
+
 def test_an_invalid_parent_or_blocker_is_refused(arbor: Arbor, vega: str) -> None:
     arbor("goal", "add", vega, "Ford")
     arbor("goal", "add", vega, "Bridge", "--parent", "Ford")

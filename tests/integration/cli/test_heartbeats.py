@@ -113,7 +113,7 @@ def test_past_heartbeats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "trace", vega, "--beat", "1", "--json").json == first
     assert "Vega, heartbeat 2: done" in arbor("agent", "trace", vega).out
     ran = arbor("agent", "trace", vega, "--beat", "7")
-    assert (ran.code, "has no heartbeat 7; it has 2" in ran.err) == (1, True)
+    assert (ran.code, "has no heartbeat 7; its heartbeats have the numbers 1 to 2" in ran.err) == (1, True)
 
 
 def test_a_missing_trace_names_the_command_that_runs_a_heartbeat(arbor: Arbor, vega: str) -> None:

@@ -40,6 +40,12 @@ def test_a_key_has_one_source(arbor: Arbor, one_tenant: str, provider: ProviderS
     assert "vllm rejected the key: 401" in refused.err
 
 
+def test_a_key_file_that_is_no_text_is_refused(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xff\xfe")
+    refused = arbor("provider", "add", "openai", "--key-file", str(tmp_path / "key"))
+    assert (refused.code, "must be text in UTF-8" in refused.err) == (1, True)
+
+
 def test_a_key_comes_from_standard_input(arbor: Arbor, one_tenant: str, provider: ProviderServer) -> None:
     added = arbor("provider", "add", "openai", "--key-stdin", "--url", provider.base_url, stdin=f"{KEY}\n")
     assert added.code == 0, added.err

@@ -52,6 +52,12 @@ def test_an_agent_is_forked_imported_and_merged(arbor: Arbor, vega: str, tmp_pat
     assert merged["known"]
 
 
+def test_a_seed_that_cannot_be_written_is_refused(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    refused = arbor("seed", "export", vega, str(tmp_path / f"{'x' * 300}.seed"))
+    assert (refused.code, "cannot be written: File name too long" in refused.err) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_no_seed_is_refused(arbor: Arbor, vega: str, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("Dear Vega, …")

@@ -12,8 +12,8 @@ from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.selves.proposals import NewProposal, ProposalKind
+from config.cli.kit import columns
 from config.cli.kit.output import short
-from config.cli.selves import proposals
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor
@@ -169,7 +169,7 @@ def test_an_accepted_proposal_of_a_person_becomes_a_memory(arbor: Arbor, vega: s
 
 
 def test_a_bounded_list_shows_the_total(arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposals, "SHOWN", 1)
+    monkeypatch.setattr(columns, "MAX_ROWS", 1)
     for text in ("The river floods in March.", "The ferry is called Halcyon."):
         arbor("self", "proposal", "add", vega, text)
     listed = arbor("self", "proposal", "list", vega, "--json").json

@@ -24,6 +24,11 @@ def test_a_token_is_shown_once_and_opens_its_tenant(arbor: Arbor, two_tenants: t
     assert arbor("token", "list", "--tenant", "globex", "--json").json["tokens"] == []
 
 
+def test_brackets_in_a_name_are_shown_as_they_are_written(arbor: Arbor, one_tenant: str) -> None:
+    assert "ci [/old]" in arbor("token", "create", "ci [/old]").out
+    assert "ci [/old]" in arbor("token", "revoke", "ci [/old]").out
+
+
 def test_a_token_for_tasks_opens_nothing_else(arbor: Arbor, one_tenant: str) -> None:
     made = arbor("token", "create", "partner", "--tasks-only", "--json").json
     with pytest.raises(PermissionDenied, match="gives tasks"):

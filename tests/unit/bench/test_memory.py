@@ -72,4 +72,4 @@ def test_an_unmeasured_figure_misses_its_bar() -> None:
 def test_a_benchmark_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(click.ClickException, match="the benchmark store ended with exit code 1"):
-        memory._command("store", ())
+        memory._run_benchmark("store", ())

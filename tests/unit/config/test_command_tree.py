@@ -19,7 +19,8 @@ from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal
 from apps.memories.services.store import snippets
 from apps.tenants.models import Role
-from config.cli.commands import agent, memory, memory_graph, memory_upkeep, processes, tenant
+from arbor.agents.template import TrustTier
+from config.cli.commands import agent, memory, memory_graph, memory_upkeep, processes, tenant, tier
 from config.cli.kit.declarations import Run
 from config.pools import PoolKind
 from tests.command_tree import ROOT, commands, nodes, options_of
@@ -86,7 +87,9 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         traversal.EVIDENCE_HOPS,
         reembed.BATCH,
         tuple(Role.values),
+        tuple(Role.values),
         tuple(kind.value for kind in PoolKind),
+        tuple(trust_tier.value for trust_tier in TrustTier),
     ) == (
         agent.PERCEIVED,
         agent.MAX_TICKS,
@@ -95,7 +98,9 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         memory_graph.EVIDENCE_HOPS,
         memory_upkeep.REEMBED_BATCH,
         tenant.ROLES,
+        processes.MCP_ROLES,
         processes.POOL_KINDS,
+        tier.TIERS,
     )
 
 

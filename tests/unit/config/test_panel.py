@@ -14,7 +14,7 @@ from rich.console import Console
 from config.cli.installation import up
 from config.cli.installation.up import PanelSummary, panel
 from config.environment import secret_folder
-from config.secrets import SecretName
+from config.secrets import SecretName, new_master_key, write_unfinished
 from config.supervisor.run_folder import RunFolder, write_private
 from tests.unit.config.builders import installation_plan
 
@@ -60,6 +60,22 @@ def test_the_panel_warns_that_no_language_model_is_configured() -> None:
     assert "no language model" in text
     assert "ANTHROPIC_API_KEY" in text
     assert "no language model" not in panel_text()
+
+
+def test_the_log_masks_keys_in_files_but_not_the_files_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "key"
+    monkeypatch.delenv("ARBOR_MASTER_KEY", raising=False)
+    monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("ARBOR_MASTER_KEY_FILE", str(file))
+    keys = (new_master_key(), new_master_key())
+    for path, key in zip((file, tmp_path / "key.other"), keys, strict=True):
+        write_unfinished(path, key).replace(path)
+    secrets = {"ARBOR_MASTER_KEY_FILE": str(file), "OPENAI_API_KEY": "sk-0123456789"}
+    masked = up._secrets_to_mask(installation_plan(tmp_path, secrets=secrets))
+    assert {*keys, "sk-0123456789"} <= masked
+    assert str(file) not in masked
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import ConfigurationInvalid
+from config.environment import with_user
 from config.mail import mailers
 from config.secrets import SecretFolder, SecretName
 from tests.support.settings import read_settings
@@ -163,6 +164,11 @@ MAIL_SERVER: dict[str, Any] = {
     "timeout_s": 15.0,
     "sender": "arbor@example.org",
 }
+
+
+def test_a_role_and_its_password_are_quoted_in_an_address() -> None:
+    address = with_user("postgres://a:b@db:5432/arbor", "team/app", "p/w@#")
+    assert address == "postgres://team%2Fapp:p%2Fw%40%23@db:5432/arbor"
 
 
 def test_without_a_host_there_is_no_mail_server() -> None:
