@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.agents.models import Agent
-from apps.console.pages.signals import SHOWN
+from apps.console.pages.signals import SIGNALS_SHOWN
 from apps.fleet.lifecycle import pause_agent
 from apps.signals.services.emission import emit
 from apps.tenants.models import Role, Tenant
@@ -57,7 +57,7 @@ def test_older_signals_are_on_further_pages(agent: Agent, as_role: SignIn) -> No
         emit(
             *(
                 signal(SignalName.LESSON_EXTRACTED, agent.id, action=f"act-{number}", outcome="success")
-                for number in range(SHOWN)
+                for number in range(SIGNALS_SHOWN)
             )
         )
         pause_agent(agent_id=agent.id, actor="cli:nora")

@@ -108,7 +108,7 @@ def test_a_replay_is_read_only(recorded: Heartbeat, agent: Agent, monkeypatch: p
     assert other.requests[0].messages[0].content == recording.request.messages[0].content  # type: ignore[union-attr]
     assert count_rows(agent) == before
     with pytest.raises(InternalError, match="read-only"), tenant_transaction(agent.tenant_id):  # noqa: PT012
-        service._read_only()
+        service._set_read_only()
         with connections[APP].cursor() as cursor:
             cursor.execute("UPDATE agents_agentstate SET nops = 0 WHERE tenant_id = %s", [agent.tenant_id])
 

@@ -129,7 +129,7 @@ def test_a_new_episode_closes_the_former() -> None:
         (True, False),
         (False, True),
     ]
-    assert result.joined == {result.places[0][0]}
+    assert result.places[0][0] == result.changed[1].id
 
 
 def test_an_earlier_moment_joins_the_earlier_episode() -> None:
@@ -169,7 +169,7 @@ def test_moments_at_one_time_are_ordered_by_their_position() -> None:
 
 def test_an_empty_batch_changes_no_episode() -> None:
     result = segment_session([], [a_segment(1, 0, 10, is_open=True)])
-    assert (result.places, result.changed, result.joined) == ((), (), frozenset())
+    assert (result.places, result.changed) == ((), ())
 
 
 def test_a_negative_gap_is_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.embedding.ports import Vectors
 from arbor.errors import Invalid
 from arbor.memory.clusters.clusters import (
     MAX_CLUSTERS_OF_MEMORY,
@@ -20,7 +21,6 @@ from arbor.memory.clusters.clusters import (
     ClusterValue,
     Cosines,
     MemberFeeling,
-    Vectors,
     assign,
     centroid_of,
     check_vectors,
