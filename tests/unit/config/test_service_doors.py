@@ -36,6 +36,8 @@ INTERNAL = {
     "calls.services.provider_keys.remove_provider_key": _AGENT,
     "calls.services.provider_keys.store_provider_key": _AGENT,
     "fleet.creation.create_agents": _AGENT,
+    "fleet.seeds.refusals.audit_refusals": _AGENT,
+    "fleet.seeds.self_history.record_self_differences": _AGENT,
     "heartbeats.services.inline.allocate": _AGENT,
     "knowledge.services.active_skills.update_skill_versions": _AGENT,
     "knowledge.services.active_skills.use_latest_versions": _AGENT,
@@ -69,6 +71,9 @@ INTERNAL = {
 WITHOUT_COMMAND = {
     "heartbeats.services.schedule.request_heartbeat": "`agent run` waits for the heartbeat, or runs it itself",
     "fleet.accounts.end_other_sessions": "ends the other sessions of the person who is signed in",
+    "fleet.seeds.saving.download_saved_seed": "commands open a saved seed by its id, or export the agent to a file",
+    "fleet.seeds.saving.save_upload": "commands open the file of a seed where they run; nothing is uploaded",
+    "fleet.seeds.saving.verified_saved_seed": "commands open a file or a saved seed, and verify it by `receive_seed`",
     "knowledge.services.documents.add_document": "`document add` adds files by `folders.add_file`",
     "selves.services.decisions.decide_proposals": "decides several; a command and an operation decide one",
     "tools.services.servers.enqueue_refresh": _DIRECT,
@@ -93,6 +98,7 @@ WITHOUT_OPERATION = {
     "fleet.key_rotation.rotate_keys": _INSTALLATION,
     "fleet.pauses.resume_all_tenants": _INSTALLATION,
     "fleet.pauses.suspend_all_tenants": _INSTALLATION,
+    "fleet.seeds.files.receive_seed": "operations verify seeds by `save_upload` and `verified_saved_seed`",
     "heartbeats.services.inline.allocate_cycle": _MACHINE,
     "heartbeats.services.working_memory.rebuild_working_memory": _UPKEEP,
     "knowledge.services.global_skills.load_global_skills": _INSTALLATION,
@@ -120,7 +126,7 @@ def acts() -> dict[str, set[str]]:
 
 def _services() -> Iterator[Path]:
     yield from (ROOT / "apps").glob("*/services/**/*.py")
-    yield from (ROOT / "apps" / "fleet").glob("*.py")
+    yield from (ROOT / "apps" / "fleet").rglob("*.py")
     yield ROOT / "apps" / "access" / "services.py"
 
 
