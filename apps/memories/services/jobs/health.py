@@ -30,7 +30,7 @@ _MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class JobHealth:
     """A job's state and its last run."""
 
     name: str
@@ -83,20 +83,20 @@ class Health:
     """The health of maintenance."""
 
     figures: tuple[Figure, ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobHealth, ...]
 
     @property
     def state(self) -> HealthState:
         """The worst state of all figures and jobs."""
-        return worst([metric.state for metric in self.figures] + [job.state for job in self.jobs])
+        return worst([figure.state for figure in self.figures] + [job.state for job in self.jobs])
 
     @property
     def findings(self) -> list[tuple[HealthState, str, str]]:
         """Problems with their state and remedy, the worst first."""
         findings = [
-            (metric.state, _describe(metric), metric.remedy)
-            for metric in self.figures
-            if metric.state is not HealthState.OK
+            (figure.state, _describe(figure), figure.remedy)
+            for figure in self.figures
+            if figure.state is not HealthState.OK
         ]
         findings += [
             (job.state, job.finding, job.remedy) for job in self.jobs if job.state is not HealthState.OK
@@ -112,14 +112,14 @@ class Health:
                 for state, what, remedy in self.findings
             ],
             "figures": {
-                metric.metric.value: {
-                    "count": metric.count,
-                    "judged": metric.judged,
-                    "limit": str(metric.limit),
-                    "state": metric.state.value,
-                    "remedy": metric.remedy,
+                figure.metric.value: {
+                    "count": figure.count,
+                    "judged": figure.judged,
+                    "limit": str(figure.limit),
+                    "state": figure.state.value,
+                    "remedy": figure.remedy,
                 }
-                for metric in self.figures
+                for figure in self.figures
             },
             "jobs": {
                 job.name: {
@@ -150,7 +150,7 @@ def read_health() -> Health:
         cursor.execute(queries.COUNT_FAULTS, {"counted": MAX_COUNTED, **_installation_values()})
         unreadable, failed, other, failing = cursor.fetchone()
     runs = JobRun.objects.using(OPS).order_by("name").annotate(read_at=Now())
-    jobs = tuple(_job(run, run.read_at) for run in runs)
+    jobs = tuple(_job_health(run, run.read_at) for run in runs)
     counts = {
         Metric.UNREADABLE: unreadable,
         Metric.FAILED_MAINTENANCE_CALLS: failed,
@@ -176,9 +176,9 @@ def _installation_values() -> dict[str, Any]:
     return {"model": model.name, "dimension": model.dimension}
 
 
-def _job(run: JobRun, now: datetime) -> Job:
+def _job_health(run: JobRun, now: datetime) -> JobHealth:
     since = _ago(run.succeeded_at, now)
-    return Job(
+    return JobHealth(
         name=run.name,
         state=judge_job(
             period_s=run.period_s,
@@ -201,16 +201,16 @@ def _ago(moment: datetime | None, now: datetime) -> float | None:
     return None if moment is None else max(0.0, (now - moment).total_seconds())
 
 
-def _describe(metric: Figure) -> str:
-    count = f"{metric.count:,}{' or more' if metric.count >= MAX_COUNTED else ''}"
-    if metric.judged == metric.count:
-        return f"{count} {metric.title}"
+def _describe(figure: Figure) -> str:
+    count = f"{figure.count:,}{' or more' if figure.count >= MAX_COUNTED else ''}"
+    if figure.judged == figure.count:
+        return f"{count} {figure.title}"
     most = (
-        f"{metric.judged:,.0f} of one agent"
-        if metric.judged <= metric.count
-        else f"the oldest for {_span(metric.judged)}"
+        f"{figure.judged:,.0f} of one agent"
+        if figure.judged <= figure.count
+        else f"the oldest for {_span(figure.judged)}"
     )
-    return f"{count} {metric.title} ({most})"
+    return f"{count} {figure.title} ({most})"
 
 
 def _span(seconds: float) -> str:
