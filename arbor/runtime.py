@@ -32,7 +32,7 @@ from arbor.heartbeat.views import (
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType, Recalled
 
-#: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in the tenant, in any case.
+#: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in the tenant, regardless of case.
 type AgentRef = UUID | str
 
 

@@ -199,7 +199,7 @@ def _build_agent(new_agent: NewAgent, template: FoundTemplate) -> _BuiltAgent:
 
 
 def _store_agents(agents: Sequence[Agent]) -> None:
-    """Store the rows of new agents. Raises AlreadyExists for a name that is in use, in any case."""
+    """Store the rows of new agents. Raises AlreadyExists for a name that is in use, regardless of case."""
     names = [agent.name.lower() for agent in agents]
     taken = set(
         Agent.objects.annotate(lower=Lower("name")).filter(lower__in=names).values_list("lower", flat=True)

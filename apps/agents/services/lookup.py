@@ -57,7 +57,7 @@ def own_model(agent: Agent) -> str:
 
 
 def find_agent(ref: UUID | str) -> Agent:
-    """Find the current tenant's agent by its id, as a UUID or its text, its public id, or its name in any case.
+    """Find the current tenant's agent by its id, as a UUID or its text, its public id, or its name regardless of case.
 
     Raises NotFound.
     """

@@ -55,7 +55,8 @@ class AuditQuery(Schema):
     """The wanted acts; fields that are left out do not filter."""
 
     words: Annotated[
-        str, Field(max_length=TERM_LENGTH, description="All words must be in the message, in any case.")
+        str,
+        Field(max_length=TERM_LENGTH, description="All words must be in the message, regardless of case."),
     ] = ""
     actor: Annotated[str, Field(max_length=TERM_LENGTH, description="The beginning of an actor.")] = ""
     action: AuditAction | None = None

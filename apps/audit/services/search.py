@@ -23,7 +23,7 @@ TERM_LENGTH = 200
 class AuditFilter:
     """The wanted records; an empty field does not filter."""
 
-    #: Words that the message has, all of them, in any case.
+    #: Words that the message has, all of them, regardless of case.
     words: str = ""
     #: The beginning of an actor, such as `user:` or `user:nora`.
     actor: str = ""
@@ -71,7 +71,7 @@ def find_event(row_id: UUID) -> AuditEvent:
 
 
 def events_with(term: str) -> QuerySet[AuditEvent]:
-    """Return the acts of the current tenant whose message contains a text, in any case, the latest first (source 2 of seed 001).
+    """Return the acts of the current tenant whose message contains a text, regardless of case, the latest first (source 2 of seed 001).
 
     The caller checks that the agent may read the audit log.
     """

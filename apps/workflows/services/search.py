@@ -28,7 +28,7 @@ class FoundStep:
 
 
 def steps_with(term: str) -> QuerySet[WorkflowStep, Any]:
-    """Return a row for each succeeded step of the current tenant whose output contains a text, in any case, the latest first.
+    """Return a row for each succeeded step of the current tenant whose output contains a text, regardless of case, the latest first.
 
     `found_steps` makes values of the rows.
     """

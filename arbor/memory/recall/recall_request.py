@@ -39,7 +39,7 @@ class RecallFilter:
     #: A concept, by id or name, that the memory is a case of, directly or through a narrower one.
     concept: UUID | str | None = None
     episode: UUID | None = None
-    #: A cluster that the memory belongs to: its id or its name, in any case.
+    #: A cluster that the memory belongs to: its id or its name, regardless of case.
     cluster: UUID | str | None = None
 
     def __post_init__(self) -> None:

@@ -58,7 +58,7 @@ _audit = group(
     ),
     tenant_command(
         "search",
-        "Search the messages of acts; all words must occur, in any case.",
+        "Search the messages of acts; all words must occur, regardless of case.",
         argument("words"),
         *_FILTERS,
         *_PAGE,
