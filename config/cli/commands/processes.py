@@ -27,7 +27,7 @@ _up = command(
 
 _down = command(
     "down",
-    "Stop what `arbor up` runs from this data folder, and the processes of one that was killed.",
+    "Stop what `arbor up` runs from this data folder, and the processes that a killed `arbor up` left.",
     run="installation.down:down",
     json=False,
     needs_django=False,

@@ -1,4 +1,4 @@
-"""Stop what `arbor up` runs from another terminal."""
+"""Stop a running `arbor up` from another terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOPPED_WITHIN_S = 15
 
 
 def down() -> None:
-    """Stop what `arbor up` runs from this data folder, and the processes of one that was killed."""
+    """Stop what `arbor up` runs from this data folder, and the processes that a killed `arbor up` left."""
     supervisor = RunFolder(data_dir()).supervisor()
     if supervisor is not None:
         supervisor.terminate()
