@@ -63,13 +63,13 @@ LOWER_CASE = BeforeValidator(_lower_case)
 
 
 def _lower_words(value: Any) -> Any:
-    """Return a list of words in lower case, also of a single word."""
+    """Return words in lower case; a single word becomes a list."""
     written = [value] if isinstance(value, str) else value
     return [_lower_case(word) for word in written] if isinstance(written, list | tuple) else written
 
 
-def _moment(value: Any) -> Any:
-    """Return a date or time, UTC by default."""
+def _read_moment(value: Any) -> Any:
+    """Return the datetime of a day or time, UTC by default; None for an empty value."""
     if value is None or value == "" or isinstance(value, datetime):
         return value or None
     try:
@@ -79,8 +79,8 @@ def _moment(value: Any) -> Any:
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
-_Day = Annotated[datetime | None, BeforeValidator(_moment)]
-#: Offered as any texts: an unknown type is refused with the list of types.
+_Moment = Annotated[datetime | None, BeforeValidator(_read_moment)]
+#: The schema accepts any strings, so that an unknown type is refused with the list of types.
 _Types = Annotated[
     tuple[MemoryType, ...],
     BeforeValidator(_lower_words),
@@ -105,8 +105,8 @@ class RecallParams(ActionParams):
         description=f"how many, 1 to {MAX_RECALLED} (default {DEFAULT_RECALLED})",
     )
     types: _Types = Field((), description="of these types")
-    since: _Day = Field(None, description="from YYYY-MM-DD on")
-    until: _Day = Field(None, description="before that day")
+    since: _Moment = Field(None, description="from YYYY-MM-DD on")
+    until: _Moment = Field(None, description="before that day")
     concept: _FilterName = Field("", description="its name")
     cluster: _FilterName = Field("", description="its name")
     episode: _FilterName = Field("", description="its id")
@@ -128,7 +128,7 @@ class RecallParams(ActionParams):
 
 
 def _steps(value: Any) -> Any:
-    """Return a list of steps, also of a text with one on each line; empty ones are left out."""
+    """Return the steps that are not empty; a text becomes a list with a step for each line."""
     written = value.splitlines() if isinstance(value, str) else value
     if not isinstance(written, list | tuple):
         return written
@@ -150,7 +150,7 @@ class RememberParams(ActionParams):
     pattern: str = Field("", max_length=STEP_LENGTH, description="of a strategy")
 
     @model_validator(mode="after")
-    def _of_a_type(self) -> Self:
+    def _fit_type(self) -> Self:
         """Set the type that the steps or the pattern require."""
         fitting = MemoryType.PROCEDURAL if self.steps else MemoryType.STRATEGIC if self.pattern else self.type
         return self if fitting is self.type else self.model_copy(update={"type": fitting})
