@@ -18,7 +18,7 @@ from arbor.memory.values import MemoryStatus, NewMemory, Retention
 
 #: The most summaries of one step.
 _STEP = 100
-#: The fewest memories of an episode whose summary is stored; summaries of shorter ones repeat them (`SHORT_EPISODE` of consolidation).
+#: The fewest memories of an episode whose summary is stored: that of a shorter episode only repeats its memories (`SHORT_EPISODE`).
 _MIN_SIZE = 3
 #: The default importance of a memory that nobody has appraised.
 SUMMARY_IMPORTANCE = 0.5
