@@ -55,7 +55,10 @@ def list_documents(
     agent: AgentParam = None,
     category: Annotated[
         str | None,
-        Field(max_length=CATEGORY_LENGTH, description="Only of this category; empty: without one."),
+        Field(
+            max_length=CATEGORY_LENGTH,
+            description="Only documents of this category; empty: only those without a category.",
+        ),
     ] = None,
     text: Annotated[str, Field(max_length=100, description="A part of the name or title.")] = "",
     limit: Annotated[int, Field(ge=1, le=MAX_DOCUMENTS)] = 20,
