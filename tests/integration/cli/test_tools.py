@@ -71,6 +71,12 @@ def test_a_server_that_does_not_answer_is_added(
     refreshed = arbor("tool", "server", "refresh", "weather")
     assert (refreshed.code, "cannot be reached" in refreshed.err) == (1, True)
     assert "cannot be reached" in arbor("tool", "server", "list").out
-    for name, url in (("Weather", "https://example.org"), ("other", "http://example.org")):
-        refused = arbor("tool", "server", "add", name, "--url", url)
-        assert refused.code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "url"), [("Weather", "https://example.org"), ("other", "http://example.org")]
+)
+def test_a_server_with_an_invalid_name_or_url_is_refused(
+    arbor: Arbor, one_tenant: str, tools: ScriptedTools, name: str, url: str
+) -> None:
+    assert arbor("tool", "server", "add", name, "--url", url).code == 1
