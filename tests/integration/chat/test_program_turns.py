@@ -1,4 +1,4 @@
-"""Conversations that a program answers with a model of its own, by the runtime."""
+"""Conversations that a program answers with a model of its own, and memories that it stores, by the runtime."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
         ('{"answer": "", "confidence": 0, "sources": []}', "partial", "do not answer it"),
     ],
 )
-def test_an_answer_that_cannot_be_used_keeps_nothing(
+def test_an_answer_that_cannot_be_used_is_not_stored(
     run_replies: Callable[..., ScriptedModel],
     agent: Agent,
     the_web: Web,
@@ -279,10 +279,10 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
     for _ in range(steps):
         if fleet.messages:
             fleet.step()
-    # The broker loses the queued messages; each delivered message arrives once more.
-    lost = [message for message in fleet.messages if message.task is Task.ADVANCE]
+    # The broker doubles the queued messages that advance a heartbeat, and loses all others.
+    doubled = [message for message in fleet.messages if message.task is Task.ADVANCE]
     fleet.messages.clear()
-    for message in lost:
+    for message in doubled:
         fleet.deliver(message)
         fleet.deliver(message)
     for _ in range(4):

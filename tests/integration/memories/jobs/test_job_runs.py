@@ -1,4 +1,4 @@
-"""Job runs: fair between tenants, bounded in time, and delayed by nobody."""
+"""Job runs: fair between tenants, bounded in time, and not delayed by failing agents."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
 ) -> None:
     monkeypatch.setattr(job_runs, "_MAX_AGENTS_OF_TENANT", 3)
     make_agents(tenant, 30)
-    (few,) = make_agents(other_tenant, 1)
+    (lone_agent,) = make_agents(other_tenant, 1)
     job = RecordedJob(steps=0)
     run_job("test", waiting=ALL_AGENTS, step=job.visit)
-    assert job.visited.index(few.id) <= 3
+    assert job.visited.index(lone_agent.id) <= 3
 
 
 def test_all_agents_are_visited_before_one_is_visited_again(
@@ -124,7 +124,7 @@ def test_a_short_run_is_continued_with_the_other_agents(
 
 
 @pytest.mark.bar
-def test_a_job_run_ends_in_time_and_the_next_continues(
+def test_a_job_run_ends_in_time(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
 ) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 0.01
