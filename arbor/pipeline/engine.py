@@ -92,7 +92,7 @@ class Progress[S]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeResult[S]:
-    """The result of a node: state, outcome, pending call, lines of its trace, and the preferred label of an edge."""
+    """The result of a node: state, outcome, pending call, texts for the trace, and the preferred label of an edge."""
 
     state: S
     outcome: NodeOutcome = NodeOutcome.SUCCESS
@@ -109,7 +109,7 @@ type Run[S] = Generator[Any, Any, Progress[S]]
 
 
 class Handler[S](Protocol):
-    """A step: a function of the state."""
+    """A handler: the work of a node as a function of the state."""
 
     def __call__(self, state: S, /) -> Work[S]:
         """Return the result, or a generator of needs that returns it."""
@@ -142,7 +142,7 @@ def advance[S](
     """Run nodes until one suspends or an exit is reached; yield their needs.
 
     `resume_with` is the result of the external call of a waiting checkpoint. An exception of a handler propagates, with
-    the node's name in its notes. Raises CheckpointInvalid for a checkpoint that fits neither graph nor `resume_with`.
+    the node's name in its notes. Raises CheckpointInvalid for a checkpoint that does not fit the graph or `resume_with`.
     """
     if checkpoint.cursor not in graph.nodes:
         raise CheckpointInvalid(
@@ -160,22 +160,22 @@ def choose_edge(
     context: Any,
     *,
     preferred: str = "",
-    answered: bool = False,
+    outcome_handled: bool = False,
 ) -> PipelineEdge | None:
     """Choose an edge by a true condition, then the preferred label, the higher weight, the earlier name.
 
-    After a failure or retry, only an edge whose condition tests the outcome is followed; `answered`: such an edge was just
-    followed. None if there is no such edge.
+    After a failure or retry, only an edge whose condition tests the outcome may be chosen, unless `outcome_handled`: the run
+    has reacted to the outcome already, by such an edge or a retry target. Returns None if no edge may be chosen.
     """
-    went_well = answered or outcome in (NodeOutcome.SUCCESS, NodeOutcome.PARTIAL)
+    may_go_on = outcome_handled or outcome in (NodeOutcome.SUCCESS, NodeOutcome.PARTIAL)
     edges = tuple(edges)
-    if went_well and len(edges) == 1 and not edges[0].condition.clauses:
+    if may_go_on and len(edges) == 1 and not edges[0].condition.clauses:
         # Most nodes have one edge.
         return edges[0]
     open_edges = [
         edge
         for edge in edges
-        if edge.condition.is_true(outcome, context) and (went_well or edge.condition.tests_outcome)
+        if edge.condition.is_true(outcome, context) and (may_go_on or edge.condition.tests_outcome)
     ]
     return min(
         open_edges,
@@ -224,7 +224,7 @@ class _Run[S]:
         self._steps: list[StepRecord] = []
 
     def advance(self, resume_with: Any) -> Run[S]:
-        outcome, preferred, answered = NodeOutcome.SUCCESS, "", False
+        outcome, preferred, outcome_handled = NodeOutcome.SUCCESS, "", False
         while True:
             node = self._graph.nodes[self._cursor]
             if node.kind is PipelineNodeKind.EXIT:
@@ -237,20 +237,21 @@ class _Run[S]:
                 result = yield from self._step(node, handler, resume_with)
                 if result.suspend is not None:
                     return self._stop(result.suspend)
-                resume_with, outcome, preferred, answered = None, result.outcome, result.preferred, False
+                resume_with, outcome, preferred = None, result.outcome, result.preferred
+                outcome_handled = False
             edge = choose_edge(
                 self._graph.edges_from(node.name),
                 outcome,
                 self._state,
                 preferred=preferred,
-                answered=answered,
+                outcome_handled=outcome_handled,
             )
             target = edge.target if edge is not None else self._retry_target(node, outcome)
             if not target:
                 fault = f"nothing leads on from node {node.name} after {outcome}"
                 return self._stop(outcome=NodeOutcome.FAILURE, fault=fault)
             # A branch decides by the outcome of the step before it, which the edge may have tested already.
-            answered = answered or edge is None or edge.condition.tests_outcome
+            outcome_handled = outcome_handled or edge is None or edge.condition.tests_outcome
             self._cursor = target
 
     def _handler(self, node: PipelineNode) -> Handler[S] | None:

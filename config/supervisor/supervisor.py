@@ -72,7 +72,7 @@ class Supervisor:
         self._reported_ready = False
 
     def run(self) -> None:
-        """Run until asked to stop. Raises ServerError when an essential part cannot be started."""
+        """Run until asked to stop. Raises ServerError when a part with `once` fails, or an essential part before it was ready."""
         with self._wake_on_signals():
             if self._fork_server is not None:
                 self._fork_server.adopt_orphans()

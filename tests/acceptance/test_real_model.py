@@ -99,6 +99,6 @@ def test_a_truncated_reply_is_reported_and_decides_nothing(model: ChatCompletion
         parse_reply(reply.text)
 
 
-def test_a_real_model_that_is_too_slow_meets_the_deadline(model: ChatCompletionsModel) -> None:
+def test_a_real_model_that_misses_the_deadline_times_out(model: ChatCompletionsModel) -> None:
     with pytest.raises(ModelTimeout):
         model.complete(heartbeat_request(max_tokens=2000), deadline_s=0.5)

@@ -33,7 +33,10 @@ _lock = Lock()
 
 
 def skills_column(*, tenant: str, agent: str) -> str:
-    """Return the column of an agent's active skills, [name, digest] each in order, null without any; the arguments are SQL."""
+    """Return the SQL of a column: an agent's active skills in order, each as [name, digest]; null without any.
+
+    `tenant` and `agent` are SQL expressions of the ids.
+    """
     return _COLUMN.format(tenant=tenant, agent=agent)
 
 

@@ -148,19 +148,19 @@ def assign(
 
 
 def find_new_centers(
-    vectors: Vectors, beside: Vectors, *, sketched: float, least: float, merged: float, most: int
+    vectors: Vectors, existing_centers: Vectors, *, sketched: float, least: float, merged: float, most: int
 ) -> list[Vectors]:
     """Return the centers of new clusters among memories without a cluster, at most `most`, the densest clusters first.
 
     A leader algorithm: the memory with the most others at a cosine of `sketched` or more begins a cluster with them. The
     memories at a cosine of `least` or more with the center are its members, and are removed from the search. Fewer than
-    MIN_MEMBERS form no cluster, nor do memories whose center has a cosine of `merged` or more with another one, new or in `beside`:
-    the two would be merged.
+    MIN_MEMBERS form no cluster, nor do memories whose center has a cosine of `merged` or more with another center, new or
+    existing: the two would be merged.
     """
     free = np.ones(len(vectors), dtype=bool)
     near_counts = _count_near(vectors, sketched)
     seeds = np.argsort(-near_counts, kind="stable")
-    centers = beside
+    centers = existing_centers
     new_centers: list[Vectors] = []
     fruitless = 0
     for seed in seeds[near_counts[seeds] >= MIN_MEMBERS]:
@@ -218,7 +218,7 @@ class MemberFeeling:
 
 @dataclass(frozen=True, kw_only=True)
 class EmotionalSignature:
-    """A cluster's emotional signature and weight."""
+    """A cluster's emotional signature and importance."""
 
     #: Mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
     valence: float

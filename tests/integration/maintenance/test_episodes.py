@@ -146,7 +146,7 @@ def test_an_episode_closed_by_a_fast_clock_does_not_wait(mind: Agent, fleet: Fle
     assert episodes_of(mind)[0].summary != ""
 
 
-def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None:
+def test_concurrent_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind, *TALK[:2])
     assert sum(result.done for result in at_once(lambda _: close_episodes(), writers=3)) == 1
     close_and_settle(mind)
@@ -167,7 +167,7 @@ def test_a_continued_episode_waits_for_a_full_summary(mind: Agent, fleet: Fleet)
     assert late in _summarize(mind, fleet).summary
 
 
-def test_a_job_run_enqueues_five_calls_at_most(
+def test_each_step_of_a_job_run_enqueues_at_most_five_calls(
     mind: Agent, other_mind: Agent, fleet: Fleet, settings: Any
 ) -> None:
     for agent in (mind, other_mind):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.history import sweep_history
 from apps.fleet.models import SavedSeed
@@ -44,7 +45,7 @@ def store_seed_row(world: World, **values: Any) -> SavedSeed:
     return row
 
 
-def test_a_seed_is_sent_to_two_tenants_and_stored_once_in_each(
+def test_a_seed_uploaded_to_two_tenants_is_stored_once_in_each(
     world: World, other_tenant: Tenant, export: Export
 ) -> None:
     file = export(world.agent.id)
@@ -69,16 +70,16 @@ def test_a_seed_with_the_id_of_another_one_is_refused(world: World, export: Expo
         assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 1
 
 
-def test_a_seed_ages_from_the_day_it_was_sent(world: World) -> None:
+def test_an_uploaded_seed_ages_from_its_upload(world: World) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=400)
     with tenant_transaction(world.tenant.id):
-        sent = store_seed_row(world, agent_id=uuid7(), reason=SeedReason.UPLOADED, at=long_ago)
+        uploaded = store_seed_row(world, agent_id=uuid7(), reason=SeedReason.UPLOADED, at=long_ago)
         save_seed(agent_id=world.agent.id, reason=SeedReason.REQUESTED, actor="cli:ann")
 
     sweep_history()
 
     with tenant_transaction(world.tenant.id):
-        assert SavedSeed.objects.filter(id=sent.id).exists()
+        assert SavedSeed.objects.filter(id=uploaded.id).exists()
 
 
 def test_expired_seeds_are_deleted_although_none_is_saved(world: World) -> None:
@@ -188,4 +189,5 @@ def test_wrong_rows_of_a_signed_seed_change_nothing(
 
     with tenant_transaction(world.tenant.id):
         assert AuditEvent.objects.filter(action=AuditAction.SEED_REFUSED).count() == 2
+        assert not Agent.objects.filter(name="Copy").exists()
         assert not SavedSeed.objects.filter(agent_id=receiver.id).exists()

@@ -114,7 +114,7 @@ _NAMES = ("goals", "intents", "plans", "learned", "experienced")
 
 
 def goal_values() -> dict[str, Any]:
-    """Return the statement's values, besides `tenant`."""
+    """Return the parameters of GOAL_COLUMNS, besides the tenant."""
     return {"notes": NOTES_SHOWN}
 
 

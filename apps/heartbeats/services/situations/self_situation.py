@@ -33,7 +33,7 @@ from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 from arbor.selves.values import ASPECTS_READ, MAX_BELIEFS, MAX_PREFERENCES
 
-# Arbor's own limits; that of proposals is the origin's.
+# Arbor's own limits; only PROPOSALS_SHOWN comes from the origin of seed 000.
 PEERS_SHOWN = 5
 CONTRADICTIONS_SHOWN = 3
 #: The share of the more trusted memory's trust that the less trusted one must exceed for their contradiction to be shown; below
@@ -110,7 +110,7 @@ SELF_COLUMNS = f"""
 
 
 def self_values() -> dict[str, Any]:
-    """Return the statement's values."""
+    """Return the parameters of SELF_COLUMNS."""
     return {
         "aspects": ASPECTS_READ,
         "beliefs": MAX_BELIEFS,
