@@ -32,8 +32,8 @@ class KeySource:
     @classmethod
     def of_environment(cls) -> KeySource:
         """Return the source that the environment names: a key, a file, or the secrets folder."""
-        other = secret(OTHER)
-        text: str = env.str(CURRENT, default="")
+        other = secret("ARBOR_OTHER_MASTER_KEY")
+        text: str = env.str("ARBOR_MASTER_KEY", default="")
         if text:
             return cls(current_text=text, other_text=other)
         file = secret_file(CURRENT)

@@ -246,7 +246,7 @@ def test_a_visit_ends_by_leaving(root: Client, world: World) -> None:
 
 
 def test_a_visit_expires(root: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "VISIT_LASTS", timedelta(seconds=-1))
+    monkeypatch.setattr(views, "VISIT_DURATION", timedelta(seconds=-1))
     visit(root, world.tenant)
     assert world.agent.name not in root.get(INDEX).content.decode()
 
