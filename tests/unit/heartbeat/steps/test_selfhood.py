@@ -42,7 +42,7 @@ def change(number: int, **changes: Any) -> ProposedChange:
     return ProposedChange(**(values | changes))
 
 
-def test_settled_proposals_are_shown_the_surest_first() -> None:
+def test_settled_proposals_are_shown_surest_first() -> None:
     pending = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
     outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
     answers = Answers({SettledProposals: outcome})
