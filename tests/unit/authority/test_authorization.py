@@ -246,7 +246,13 @@ def test_own_signatures_are_not_verified_again(monkeypatch: pytest.MonkeyPatch) 
     signed = signed_of()
 
     assert signed.is_signed_by(AGENT_KEY.public)
-    assert len(requests._made) <= requests._SIGNATURES_CACHED
+
+
+def test_the_cache_of_own_signatures_is_bounded() -> None:
+    for turn in range(requests._SIGNATURES_CACHED + 1):
+        signed_of(nonce=replace(NONCE, turn=turn))
+
+    assert len(requests._made) == requests._SIGNATURES_CACHED
 
 
 def test_an_own_signature_is_valid_for_its_key_and_body_only() -> None:
