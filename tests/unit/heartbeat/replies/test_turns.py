@@ -54,7 +54,7 @@ def test_a_heartbeat_has_one_to_ten_turns_by_its_settings(
         ({"degradation": Degradation.CONSERVATION}, [RECALL_RESULT], 1, False),
     ],
 )
-def test_a_turn_follows_while_there_are_results_and_means_to_act(
+def test_a_turn_follows_while_results_turns_and_energy_remain(
     changes: dict[str, Any], results: list[ActionResult], turn: int, is_continued: bool
 ) -> None:
     assert goes_on(situation(**changes), results, turn=turn, most=10) is is_continued

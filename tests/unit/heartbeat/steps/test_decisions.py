@@ -168,7 +168,7 @@ def test_a_note_matched_by_meaning_is_dropped_and_the_others_stay() -> None:
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 
-def test_without_vectors_only_words_decide() -> None:
+def test_boundaries_match_by_words_alone_without_vectors() -> None:
     heartbeat = heartbeat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
     result = Answers({Embedding: {}}).run(embed(heartbeat)).state
     assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})

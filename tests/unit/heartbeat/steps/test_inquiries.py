@@ -107,7 +107,7 @@ def test_only_permitted_and_started_inquiries_are_pending() -> None:
     assert pending_work(decisions, results) == [inquiry("deep", queries=["a"])]
 
 
-def test_without_work_the_step_does_nothing() -> None:
+def test_a_step_without_inquiries_does_nothing() -> None:
     heartbeat = heartbeat_of()
     result = Answers().run(PendingWork()(heartbeat))
     assert (result.state, result.suspend) == (heartbeat, None)

@@ -141,7 +141,7 @@ def test_a_low_daily_budget_skips_heartbeats(
 ) -> None:
     heartbeat = run_step(idle(new_heartbeat({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
-        # It may be skipped for another reason.
+        # The heartbeat may be idle for another reason.
         assert "budget" not in heartbeat.idle
     else:
         assert reason in heartbeat.idle
@@ -164,7 +164,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 @pytest.mark.parametrize(
     ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
 )
-def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
+def test_an_agent_outside_its_hours_runs_only_when_requested(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
     heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=EVENING)))).state
