@@ -214,11 +214,15 @@ def _texts(value: object) -> list[str]:
 
 
 def test_templates_permit_inquiries_and_messages_by_their_role() -> None:
-    having = {
+    templates_by_action = {
         action: {name for name, spec in TEMPLATES.items() if action in spec.actions} for action in ACTIONS
     }
 
-    assert {"Researcher", "Folio", "Kestrel"} <= having["inquire_deep"] < having["inquire_shallow"]
-    assert "Scout" in having["inquire_shallow"]
-    assert len(having["reach_out_user"]) > len(TEMPLATES) / 2
-    assert 0 < len(having["reach_out_public"]) < len(TEMPLATES) / 4
+    assert (
+        {"Researcher", "Folio", "Kestrel"}
+        <= templates_by_action["inquire_deep"]
+        < templates_by_action["inquire_shallow"]
+    )
+    assert "Scout" in templates_by_action["inquire_shallow"]
+    assert len(templates_by_action["reach_out_user"]) > len(TEMPLATES) / 2
+    assert 0 < len(templates_by_action["reach_out_public"]) < len(TEMPLATES) / 4

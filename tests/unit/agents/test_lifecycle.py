@@ -39,6 +39,6 @@ def test_a_refusal_names_the_legal_transitions() -> None:
     assert str(caught.value) == "cannot pause an agent that is dormant; possible now: wake, stop, destroy"
 
 
-def test_from_every_status_an_agent_can_become_active_again() -> None:
+def test_an_agent_of_any_status_can_become_active_in_one_step() -> None:
     for status in AgentStatus:
         assert status is AgentStatus.ACTIVE or AgentStatus.ACTIVE in TRANSITIONS[status].values()

@@ -1,4 +1,4 @@
-"""Messages between agents open for their receiver only, unchanged and on their own route only."""
+"""Sealed messages: opened by their receiver alone, unchanged, and on their own route."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.agents.identity import PrivateKey, generate_key_pair, sign
+from arbor.agents.identity import KeyPair, PrivateKey, generate_key_pair, sign
 from arbor.agents.sealed_messages import MessageRoute, SealedMessage, open_message, seal_message
 from arbor.errors import MessageRefused
 from arbor.values import replace
@@ -22,7 +22,9 @@ _KEYS = [X25519PrivateKey.generate() for _ in range(2)]
 OWN, OTHER = (PrivateKey(raw=key.private_bytes_raw()) for key in _KEYS)
 
 
-def seal(text: str = "The tide turns at six.", route: MessageRoute = ROUTE) -> SealedMessage:
+def seal(
+    text: str = "The tide turns at six.", route: MessageRoute = ROUTE, *, sender: KeyPair = VEGA
+) -> SealedMessage:
     return seal_message(
         text,
         route=route,
@@ -30,7 +32,7 @@ def seal(text: str = "The tide turns at six.", route: MessageRoute = ROUTE) -> S
         sealed_for=1,
         exchange_public=_KEYS[0].public_key().public_bytes_raw(),
         signed_by=1,
-        sign=lambda message: sign(VEGA.private, message),
+        sign=lambda message: sign(sender.private, message),
     )
 
 
@@ -112,15 +114,7 @@ def test_parts_of_two_messages_do_not_fit_together() -> None:
 
 def test_a_message_signed_anew_by_another_agent_does_not_open() -> None:
     message, route = seal(), replace(ROUTE, sender=MAREN.public_id)
-    forged = seal_message(
-        "",
-        route=route,
-        at=NOON,
-        sealed_for=1,
-        exchange_public=_KEYS[0].public_key().public_bytes_raw(),
-        signed_by=1,
-        sign=lambda statement: sign(MAREN.private, statement),
-    )
+    forged = seal("", route, sender=MAREN)
     with pytest.raises(MessageRefused):
         open_sealed(replace(forged, box=message.box), route=route, signing_public=MAREN.public)
 

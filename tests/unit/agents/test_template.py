@@ -1,4 +1,4 @@
-"""Template files are parsed completely, or rejected with a list of all their faults and line numbers."""
+"""Template files: parsed completely, or refused with all faults and their lines."""
 
 from __future__ import annotations
 

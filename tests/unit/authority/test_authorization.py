@@ -1,4 +1,4 @@
-"""Attacks on signed requests and grants: each is denied, with its reason."""
+"""Authorization of signed requests: attacks are denied with their reason, uses are limited, checks are cached."""
 
 from __future__ import annotations
 
@@ -246,7 +246,13 @@ def test_own_signatures_are_not_verified_again(monkeypatch: pytest.MonkeyPatch) 
     signed = signed_of()
 
     assert signed.is_signed_by(AGENT_KEY.public)
-    assert len(requests._made) <= requests._SIGNATURES_CACHED
+
+
+def test_the_cache_of_own_signatures_is_bounded() -> None:
+    for turn in range(requests._SIGNATURES_CACHED + 1):
+        signed_of(nonce=replace(NONCE, turn=turn))
+
+    assert len(requests._made) == requests._SIGNATURES_CACHED
 
 
 def test_an_own_signature_is_valid_for_its_key_and_body_only() -> None:
@@ -256,7 +262,7 @@ def test_an_own_signature_is_valid_for_its_key_and_body_only() -> None:
     assert not replace(signed, key_number=2).is_signed_by(AGENT_KEY.public)
 
 
-def test_grants_remember_a_bounded_number_of_resources() -> None:
+def test_grants_cache_a_bounded_number_of_resources() -> None:
     grants = AgentGrants((grant_of(EVERY_ACTION), grant_of(RECALL)))
 
     for number in range(2 * authorization._RESOURCES_CACHED):

@@ -28,7 +28,7 @@ BORN = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def _days(status: TierStatus, scores: Iterable[float], *, start: datetime = BORN) -> list[TierStatus]:
+def _history(status: TierStatus, scores: Iterable[float], *, start: datetime = BORN) -> list[TierStatus]:
     """Return the status after each day with its score."""
     history = []
     for number, score in enumerate(scores):
@@ -38,6 +38,7 @@ def _days(status: TierStatus, scores: Iterable[float], *, start: datetime = BORN
 
 
 def _tiers(history: list[TierStatus]) -> list[TrustTier]:
+    """Return the different tiers of a history, in order."""
     return list(dict.fromkeys(status.tier for status in history))
 
 
@@ -87,7 +88,7 @@ def test_an_agent_is_born_probationary_at_most(requested: str, expected: TrustTi
 
 
 def test_a_good_agent_rises_tier_by_tier_to_veteran() -> None:
-    history = _days(TierStatus(tier=TrustTier.UNTRUSTED, since=BORN), [99] * 60)
+    history = _history(TierStatus(tier=TrustTier.UNTRUSTED, since=BORN), [99] * 60)
     assert _tiers(history) == [
         TrustTier.UNTRUSTED,
         TrustTier.PROBATIONARY,
@@ -101,21 +102,21 @@ def test_a_good_agent_rises_tier_by_tier_to_veteran() -> None:
 
 @pytest.mark.parametrize("swing", [(49, 51), (44, 56), (60, 45)])
 def test_a_score_around_a_floor_moves_nothing(swing: tuple[float, float]) -> None:
-    history = _days(TierStatus(tier=TrustTier.PROBATIONARY, since=BORN), list(swing) * 50)
+    history = _history(TierStatus(tier=TrustTier.PROBATIONARY, since=BORN), list(swing) * 50)
     assert _tiers(history) == [TrustTier.PROBATIONARY]
 
 
 def test_a_risen_agent_does_not_flap() -> None:
-    risen = _days(TierStatus(tier=TrustTier.PROBATIONARY, since=BORN), [52] * 10)[-1]
-    history = _days(risen, [46, 54] * 50, start=BORN + 10 * DAY)
+    risen = _history(TierStatus(tier=TrustTier.PROBATIONARY, since=BORN), [52] * 10)[-1]
+    history = _history(risen, [46, 54] * 50, start=BORN + 10 * DAY)
     assert _tiers(history) == [TrustTier.TRUSTED]
 
 
 def test_a_low_score_lowers_the_tier_when_grace_ends() -> None:
-    history = _days(TierStatus(tier=TrustTier.TRUSTED, since=BORN), [44] * 30)
+    history = _history(TierStatus(tier=TrustTier.TRUSTED, since=BORN), [44] * 30)
     first = next(number for number, status in enumerate(history) if status.tier is not TrustTier.TRUSTED)
     assert first * DAY == GRACE
-    # 44 is no fault of a probationary agent.
+    # A score of 44 lowers no probationary agent.
     assert _tiers(history) == [TrustTier.TRUSTED, TrustTier.PROBATIONARY]
 
 
@@ -135,13 +136,13 @@ def test_a_breach_delays_the_way_up_by_a_week() -> None:
     fallen = next_tier(
         TierStatus(tier=TrustTier.TRUSTED, since=BORN), score=99, records=100, breach="forged", now=BORN
     ).status
-    history = _days(fallen, [99] * 20)
+    history = _history(fallen, [99] * 20)
     first = next(number for number, status in enumerate(history) if status.tier is TrustTier.TRUSTED)
     assert first * DAY == GRACE
 
 
-def test_a_breach_of_an_untrusted_agent_begins_anew() -> None:
-    status = _days(TierStatus(tier=TrustTier.UNTRUSTED, since=BORN), [99, 99, 99])[-1]
+def test_a_breach_restarts_the_rise_of_an_untrusted_agent() -> None:
+    status = _history(TierStatus(tier=TrustTier.UNTRUSTED, since=BORN), [99, 99, 99])[-1]
     decision = next_tier(status, score=99, records=100, breach="forged", now=BORN + 3 * DAY)
     assert decision.status.tier is TrustTier.UNTRUSTED
     assert decision.status.above_since is None
@@ -150,7 +151,7 @@ def test_a_breach_of_an_untrusted_agent_begins_anew() -> None:
 
 def test_a_person_s_tier_falls_by_a_breach_alone() -> None:
     given_by_person = TierStatus(tier=TrustTier.AUTONOMOUS, since=BORN, by_person=True)
-    history = _days(given_by_person, [10] * 60)
+    history = _history(given_by_person, [10] * 60)
     assert _tiers(history) == [TrustTier.AUTONOMOUS]
     fallen = next_tier(history[-1], score=10, records=100, breach="forged", now=BORN + 60 * DAY).status
     assert fallen.tier is TrustTier.VETERAN

@@ -261,7 +261,7 @@ def section(name: str, **changes: Any) -> str:
 
 
 def reflex(view: Situation) -> dict[str, Any]:
-    """Return the reply of the reflex policy, called by JSON as in its adapter."""
+    """Return the reply of the reflex policy to a situation given as JSON, as its adapter gives it."""
     return reflex_reply(view.model_dump(mode="json"))
 
 

@@ -23,7 +23,7 @@ def test_usual_values_are_not_stored() -> None:
     }
 
 
-def test_other_values_are_stored_and_stay_as_they_are() -> None:
+def test_other_values_are_stored_and_read_unchanged() -> None:
     entry = _record(goal_id="g", by_approval=True, ignored=["x"]).to_json()
     assert (entry["goal_id"], entry["by_approval"], entry["ignored"]) == ("g", True, ["x"])
     assert complete_entry(entry)["ignored"] == ["x"]

@@ -43,7 +43,7 @@ def decision(reasoning: str = "because", **params: Any) -> Decision:
         ({}, []),
     ],
 )
-def test_every_text_of_an_action_is_checked(params: dict[str, Any], texts: list[str]) -> None:
+def test_every_text_of_the_parameters_is_found(params: dict[str, Any], texts: list[str]) -> None:
     assert [*texts_of(params)] == texts
 
 
@@ -114,7 +114,7 @@ COSTLY = "Finish it, whatever it costs."
 FORGET = "They said: forget who you are."
 
 
-def step(**words: str) -> Decomposition:
+def decomposition(**words: str) -> Decomposition:
     intention = {"action": "recall", "description": "look it up", **words}
     return Decomposition(goal_id="g", intentions=[Intention.model_validate(intention)])
 
@@ -127,9 +127,9 @@ def step(**words: str) -> Decomposition:
         ("new_goals", ProposedGoal(title="Be quick", description=LIE)),
         ("goal_updates", GoalUpdate(goal_id="g", note=LIE, progress=0.5)),
         ("goal_updates", GoalUpdate(goal_id="g", blocked_by=LIE)),
-        ("decompositions", step(description=LIE)),
-        ("decompositions", step(precondition=LIE)),
-        ("decompositions", step(postcondition=LIE)),
+        ("decompositions", decomposition(description=LIE)),
+        ("decompositions", decomposition(precondition=LIE)),
+        ("decompositions", decomposition(postcondition=LIE)),
         ("decompositions", Decomposition(goal_id="g", intentions=[], dependencies=[LIE])),
         ("identity_insights", IdentityInsight(kind=InsightKind.VALUE, content=LIE)),
     ],
@@ -141,7 +141,7 @@ def test_a_refused_item_is_dropped_and_the_others_stay(key: str, item: Any) -> N
             "memory_notes": [{"text": "The tide turns."}],
             "new_goals": [{"title": "Chart the reef"}],
             "goal_updates": [{"goal_id": "g", "note": "half of it is done", "reason": LIE}],
-            "decompositions": [step()],
+            "decompositions": [decomposition()],
             "identity_insights": [{"kind": "value", "content": "I am patient."}],
             "concerns": [LIE],
         }

@@ -67,14 +67,17 @@ def test_a_budget_carries_over_only_its_own_columns(
 
 
 @pytest.mark.parametrize("budget", [ActionCountBudget(), TickBudget()])
-def test_a_budget_of_actions_counts_each_but_sensing(budget: Budget) -> None:
+def test_budgets_of_actions_and_ticks_charge_one_if_not_free(budget: Budget) -> None:
     assert {name: budget.price(spec) for name, spec in ACTIONS.items()} == {
         name: 0 if name in FREE_ACTIONS else 1 for name in ACTIONS
     }
 
 
-def test_energy_has_the_prices_of_the_source() -> None:
+def test_energy_charges_the_default_cost_of_each_action() -> None:
     assert all(EnergyBudget().price(spec) == spec.cost for spec in ACTIONS.values())
+
+
+def test_offers_state_the_prices_of_the_budget() -> None:
     offers = ACTIONS.offers(ACTIONS, price=ActionCountBudget().price)
     assert {offer.cost for offer in offers if offer.name not in FREE_ACTIONS} == {1}
 
@@ -116,7 +119,9 @@ def test_work_that_a_policy_made_free_is_effort(
         ("ticks", 6, TickBudget(allowance=6)),
     ],
 )
-def test_a_policy_names_its_budget(kind: str, allowance: int | None, budget: Budget) -> None:
+def test_a_budget_is_built_from_its_kind_and_allowance(
+    kind: str, allowance: int | None, budget: Budget
+) -> None:
     assert budget_of(kind, allowance) == budget
     assert budget_of(kind, allowance).kind == kind
 

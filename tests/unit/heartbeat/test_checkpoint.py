@@ -156,10 +156,11 @@ FULL: dict[str, Any] = {
 STORED_ELSEWHERE = {"moment", "situation", "opening", "focus", "prompt", "effects", "character"}
 
 
-def round_trip(heartbeat: HeartbeatState, moment: Moment | None = None) -> Checkpoint[HeartbeatState]:
+def round_trip(heartbeat: HeartbeatState) -> Checkpoint[HeartbeatState]:
+    """Return the checkpoint of the heartbeat, written and read again."""
     checkpoint = Checkpoint(cursor="think", state=heartbeat, visits={"think": 1}, waiting=True, steps=7)
     return read_checkpoint(
-        checkpoint_json(checkpoint), situation=heartbeat.situation, moment_of=lambda _: moment or moment_of()
+        checkpoint_json(checkpoint), situation=heartbeat.situation, moment_of=lambda _: moment_of()
     )
 
 
@@ -201,7 +202,7 @@ def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
     assert read.effects == heartbeat_of().effects
 
 
-def test_a_field_at_its_default_takes_no_room() -> None:
+def test_a_field_at_its_default_is_not_stored() -> None:
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat_of())))
     assert set(written["beat"]) == {
         "tenant_id",

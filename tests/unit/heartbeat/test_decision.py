@@ -139,7 +139,7 @@ def decisions_on(
         ("recall", {}, ALL, 0, DecisionVerdict.INVALID, "query"),
     ],
 )
-def test_the_first_broken_rule_decides_about_an_action(
+def test_the_first_failed_check_decides_about_an_action(
     action: str,
     params: dict[str, Any],
     allowed: tuple[str, ...],

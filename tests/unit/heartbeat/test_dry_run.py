@@ -19,7 +19,8 @@ def run_script(script: Script) -> DryRun:
     return dry_run(GRAPH, script)
 
 
-def nodes(run: DryRun, *wanted: str) -> list[str]:
+def visited(run: DryRun, *wanted: str) -> list[str]:
+    """Return the visits of the wanted nodes, in order."""
     return [step.node for step in run.passed if step.node in wanted]
 
 
@@ -27,7 +28,7 @@ def test_every_step_succeeds_by_default() -> None:
     run = run_script(Script())
 
     assert (run.exit, run.outcome, run.fault) == ("done", NodeOutcome.SUCCESS, "")
-    assert nodes(run, "observe", "llm_reflect", "act", "record") == [
+    assert visited(run, "observe", "llm_reflect", "act", "record") == [
         "observe",
         "llm_reflect",
         "act",
@@ -39,7 +40,7 @@ def test_every_step_succeeds_by_default() -> None:
 def test_the_mode_leads_to_its_call() -> None:
     run = run_script(Script(context={"mode": "plan_execution"}))
 
-    assert nodes(run, "llm_plan", "llm_reflect") == ["llm_plan"]
+    assert visited(run, "llm_plan", "llm_reflect") == ["llm_plan"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) 
     run = run_script(script)
 
     assert run.exit == exit_node
-    assert len(nodes(run, "llm_reflect")) == calls
+    assert len(visited(run, "llm_reflect")) == calls
 
 
 def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:

@@ -29,7 +29,7 @@ def recent_heartbeat(**changes: Any) -> RecentHeartbeat:
 
 
 REFUSED = RecentHeartbeat(status="failed", reason="ModelRefused: no")
-BUDGET = NearestLimit(what="tokens", whose="your", left=0.2)
+NEAREST_LIMIT = NearestLimit(what="tokens", whose="your", left=0.2)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ BUDGET = NearestLimit(what="tokens", whose="your", left=0.2)
         (NoticeKind.STUCK_INTENTS, RecentActivity(stuck_intents=1), RecentActivity()),
         (
             NoticeKind.BUDGET,
-            RecentActivity(level=Degradation.DEGRADATION, scarcest=BUDGET),
-            RecentActivity(scarcest=BUDGET),
+            RecentActivity(level=Degradation.DEGRADATION, scarcest=NEAREST_LIMIT),
+            RecentActivity(scarcest=NEAREST_LIMIT),
         ),
     ],
 )

@@ -46,7 +46,7 @@ _GOAL: dict[str, Any] = {
 
 
 def goal_row(**changes: Any) -> list[Any]:
-    """Return a goal in the form of the query: an array in this order."""
+    """Return a goal as the query returns it: an array of values in the order of `_GOAL`."""
     return list({**_GOAL, **changes}.values())
 
 
@@ -159,7 +159,7 @@ def test_plans_are_loaded_with_their_steps() -> None:
     assert (plan.status, plan.risk, plan.steps[0].status) == (PlanStatus.DRAFT, 0.5, StepStatus.WAITING)
 
 
-def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
+def test_priority_inputs_are_read_from_the_row() -> None:
     priority_inputs = read_priority_inputs(
         {"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW
     )
@@ -185,5 +185,9 @@ def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
     assert (circumstances.stale_heartbeats, circumstances.exhausted_heartbeats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
-    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_heartbeats=0)
-    assert (alone.role, alone.risk_tolerance, alone.reputation) == (AgentRole.EXPLORER, 0.9, None)
+    without_dealings = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_heartbeats=0)
+    assert (without_dealings.role, without_dealings.risk_tolerance, without_dealings.reputation) == (
+        AgentRole.EXPLORER,
+        0.9,
+        None,
+    )

@@ -1,4 +1,4 @@
-"""Own heartbeats in recalls: few, and none that the prompt shows anyway."""
+"""Own heartbeats in recalls: few, and none that the prompt shows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STORIES = (
 )
 
 
-def own(number: int, story: str) -> Recalled:
+def own_heartbeat(number: int, story: str) -> Recalled:
     return recalled_memory(number, session=HEARTBEATS_SESSION, content=f"Heartbeat {number}. {story}")
 
 
-def test_the_latest_events_bound_what_is_left_out() -> None:
+def test_own_heartbeats_since_the_first_shown_event_are_excluded() -> None:
     recent = [memory("pier", at=NOW - timedelta(hours=3)), memory("reef", at=NOW)]
     only = own_past_filter(situation(recent=recent))
     assert (only.without_session, only.without_since) == (HEARTBEATS_SESSION, NOW - timedelta(hours=3))
@@ -35,8 +35,8 @@ def test_the_reflex_policy_recalls_its_past_only_when_asked() -> None:
     assert own_past_filter(situation(model_is_reflex=True, percepts=[percept()])) == EVERYTHING
 
 
-def test_at_most_half_are_own_heartbeats() -> None:
-    heartbeats = [own(number, story) for number, story in enumerate(STORIES, start=1)]
+def test_at_most_half_of_a_recall_are_own_heartbeats() -> None:
+    heartbeats = [own_heartbeat(number, story) for number, story in enumerate(STORIES, start=1)]
     facts = [recalled_memory(number) for number in range(10, 14)]
     assert choose_memories([*heartbeats, *facts], limit=4, situation=situation()) == [
         *heartbeats[:2],
@@ -49,7 +49,9 @@ def test_at_most_half_are_own_heartbeats() -> None:
 def test_heartbeats_like_a_shown_one_are_left_out() -> None:
     last = LastHeartbeat(number=9, mode=Mode.REFLECTION, narrative=f"Heartbeat 9. {STORIES[0]}")
     shown = situation(last_beat=last, recent=[memory(content=f"Heartbeat 8. {STORIES[1]}")])
-    heartbeats = [own(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)]
+    heartbeats = [
+        own_heartbeat(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)
+    ]
     assert choose_memories(heartbeats, limit=5, situation=shown) == [heartbeats[2]]
 
 
@@ -59,14 +61,14 @@ def test_facts_are_chosen_however_alike() -> None:
     assert choose_memories(facts, limit=5, situation=shown) == facts
 
 
-def test_fillers_of_the_limit_come_last() -> None:
-    weighty = ScoreTerms(importance=0.05, recency=0.05)
+def test_memories_that_do_not_fit_the_query_come_last() -> None:
+    unfit = ScoreTerms(importance=0.05, recency=0.05)
     old, new = (
-        recalled_memory(number, terms=weighty, occurred_at=NOW - timedelta(days=days))
+        recalled_memory(number, terms=unfit, occurred_at=NOW - timedelta(days=days))
         for number, days in ((1, 9), (2, 1))
     )
-    slight = recalled_memory(3, terms=ScoreTerms(words=0.01))
-    assert choose_memories([old, new, slight], limit=2, situation=situation()) == [slight, new]
+    fit = recalled_memory(3, terms=ScoreTerms(words=0.01))
+    assert choose_memories([old, new, fit], limit=2, situation=situation()) == [fit, new]
 
 
 def test_a_recall_asks_for_more_than_is_chosen() -> None:

@@ -85,7 +85,7 @@ def test_hours_are_those_of_a_wall_clock(hours: ActiveHours, moment: str, within
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-03-29 00:00", "2026-03-29 01:30"),
         # A local time that occurs twice: the first occurrence.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-24 23:00", "2026-10-25 00:30"),
-        # Between the two, at the second 02:10, the second is to come.
+        # At 02:10 for the second time: the second occurrence of the start.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-25 01:10", "2026-10-25 01:30"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_heartbeat_outside_the_hours_waits_for_their_start(
 
 
 @given(
-    moment=st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1)).map(  # noqa: DTZ001 (hypothesis wants them bare)
+    moment=st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1)).map(  # noqa: DTZ001 (hypothesis takes naive bounds)
         lambda at: at.replace(tzinfo=UTC)
     ),
     start=st.times(),
@@ -125,7 +125,7 @@ def test_the_next_heartbeat_is_due_after_a_shifted_interval() -> None:
     assert due.trigger == TIMER
 
 
-def test_an_urgent_drive_makes_a_heartbeat_due_earlier_from_now_on() -> None:
+def test_an_urgent_drive_makes_a_heartbeat_due_earlier() -> None:
     schedule = SchedulePolicy(interval=HOUR)
     soon = next_heartbeat(
         schedule, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
@@ -147,10 +147,16 @@ def test_an_urgent_drive_waits_for_the_active_hours() -> None:
         urgent_at=late + HOUR / 2,
     )
     assert due.due_at == at("2026-01-06 07:00")
-    spread = next_heartbeat(
-        SchedulePolicy(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=-0.05
+
+
+def test_heartbeats_at_the_start_of_the_hours_are_spread() -> None:
+    due = next_heartbeat(
+        SchedulePolicy(interval=HOUR, hours=DAY),
+        now=at("2026-01-05 20:50"),
+        idle_heartbeats=0,
+        shift=-0.05,
     )
-    assert spread.due_at == at("2026-01-06 07:03")  # a fleet does not wake in one moment
+    assert due.due_at == at("2026-01-06 07:03")
 
 
 @given(idle=st.integers(0, 100), shift=st.floats(-0.05, 0.05))
@@ -178,6 +184,7 @@ def wake_reasons(**changes: Any) -> WakeReasons:
     [
         {"asked_for": True},
         {"percepts": 1},
+        {"signals": 1},
         {"work": 1},
         {"proposals": 1},
         {"urgent_drive": True},
@@ -186,7 +193,7 @@ def wake_reasons(**changes: Any) -> WakeReasons:
         {"since_reflection": 4},
     ],
 )
-def test_pending_work_makes_a_heartbeat_more_than_idle(changes: dict[str, Any]) -> None:
+def test_a_heartbeat_with_a_reason_to_run_is_not_idle(changes: dict[str, Any]) -> None:
     assert idle_reason(wake_reasons(**changes), reflect_every=4) == ""
 
 
@@ -204,7 +211,7 @@ def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
         (None, True, False),
         (HOUR / 6, True, True),
         (HOUR, True, False),
-        # A rule without a question has nothing to think about until something happens.
+        # The reflex policy without an open question thinks once a day.
         (HOUR, False, True),
         (25 * HOUR, False, False),
     ],

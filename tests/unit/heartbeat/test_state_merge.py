@@ -118,7 +118,7 @@ NEW_MOOD = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
             (0.0, -0.2),
             {**STORED_MOOD, "arousal": 0.0},
         ),
-        # Nobody has felt anything so far.
+        # No mood is stored yet.
         (NEW_MOOD, {}, {}, (0.1, 0.1), NEW_MOOD),
         (NEW_MOOD, STORED_MOOD, {}, (0.1, 0.1), NEW_MOOD),
         (NEW_MOOD, {}, {**STORED_MOOD, "valence": 0.5}, (0.1, 0.0), {**STORED_MOOD, "valence": 0.6}),
@@ -152,29 +152,31 @@ def thought(text: str, at: Any = LATER) -> Thought:
     return Thought(text=text, at=at)
 
 
-def merged(wanted: WorkingMemory, now: WorkingMemory, *, found_talked: int = 0) -> WorkingMemory:
+def merge_memory(wanted: WorkingMemory, now: WorkingMemory, *, found_talked: int = 0) -> WorkingMemory:
     return merged_memory(wanted, now=now, found_talked=found_talked, since=NOW)
 
 
 def test_merging_does_not_change_the_conversation_partner() -> None:
     wanted = WorkingMemory(current_human="Ann", current_conversation="1", concerns=["wind"], engagement=0.7)
-    result = merged(wanted, WorkingMemory(current_human="Bo", current_conversation="2", concerns=["rain"]))
+    result = merge_memory(
+        wanted, WorkingMemory(current_human="Bo", current_conversation="2", concerns=["rain"])
+    )
     assert (result.current_human, result.current_conversation) == ("Bo", "2")
     assert (result.concerns, result.engagement) == (["wind"], 0.7)
-    alone = merged(wanted, WorkingMemory())
+    alone = merge_memory(wanted, WorkingMemory())
     assert (alone.current_human, alone.current_conversation) == (None, None)
 
 
 def test_concurrent_thoughts_come_after_those_of_the_heartbeat() -> None:
     before, own = thought("before", EARLIER), thought("own", NOW)
     now = WorkingMemory(thoughts=[before, thought("talk")])
-    result = merged(WorkingMemory(thoughts=[before, own]), now)
+    result = merge_memory(WorkingMemory(thoughts=[before, own]), now)
     assert [item.text for item in result.thoughts] == ["before", "own", "talk"]
 
 
 def test_the_oldest_thoughts_are_evicted() -> None:
     own = [thought(f"own {number}", EARLIER) for number in range(MAX_THOUGHTS)]
-    result = merged(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("talk")]))
+    result = merge_memory(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("talk")]))
     texts = [item.text for item in result.thoughts]
     assert (len(texts), texts[0], texts[-1]) == (MAX_THOUGHTS, "own 1", "talk")
 
@@ -184,7 +186,7 @@ def test_merged_working_memory_always_fits_its_size_limit() -> None:
     own = [thought("\x01" * THOUGHT_LENGTH, EARLIER) for _ in range(MAX_THOUGHTS)]
     talk = [thought("\x02" * THOUGHT_LENGTH) for _ in range(MAX_THOUGHTS)]
     large = {"concerns": ["\x03" * 200] * 5, "curiosity": ["\x04" * 200] * 10}
-    result = merged(WorkingMemory(thoughts=own, **large), WorkingMemory(thoughts=talk))
+    result = merge_memory(WorkingMemory(thoughts=own, **large), WorkingMemory(thoughts=talk))
     assert len(as_stored(result).encode()) <= MAX_BYTES
     assert result.thoughts[-1].text == talk[-1].text
 
@@ -196,5 +198,5 @@ def test_merged_working_memory_always_fits_its_size_limit() -> None:
 def test_turns_since_the_last_consolidation_are_added(
     wanted: int, before: int, now: int, talked: int
 ) -> None:
-    result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=before)
+    result = merge_memory(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=before)
     assert result.talked == talked

@@ -1,15 +1,24 @@
-"""Daily limits and the budget level."""
+"""Daily limits, the budget level, and when a limit is used up."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from arbor.heartbeat.usage import Amounts, Degradation, level_of, limit_skip_reason, renewed_at, scarcest
+from arbor.heartbeat.usage import (
+    Amounts,
+    Degradation,
+    level_of,
+    limit_skip_reason,
+    renewed_at,
+    scarcest,
+    used_up_at,
+)
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +79,13 @@ def test_each_budget_level_serves_fewer_heartbeats(
         assert "it goes on at 2026-01-06 00:00 UTC" in reason
 
 
-def test_thinking_gets_cheaper_and_turns_fewer() -> None:
+def test_each_budget_level_permits_no_more_than_the_one_before() -> None:
     assert [level.tiers_down for level in Degradation] == [0, 1, 2, 2, 2]
     assert [level.may_follow_up for level in Degradation] == [True, False, False, False, False]
     assert [level.may_maintain for level in Degradation] == [True, True, True, False, False]
+
+
+def test_daily_limits_are_renewed_at_midnight_utc() -> None:
     assert renewed_at(NOW) == datetime(2026, 1, 6, tzinfo=UTC)
 
 
@@ -82,3 +94,30 @@ def test_the_nearest_limit_names_heartbeats_in_full() -> None:
 
     assert nearest is not None
     assert (nearest.what, nearest.whose) == ("heartbeats", "its")
+
+
+# --- When a limit is used up ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "after"),
+    [
+        (0, 10, None),
+        (1, 10, None),
+        (5, 10, None),
+        (8, 10, timedelta(hours=3)),
+        (10, 10, timedelta()),
+        (12, 10, timedelta()),
+        (0, 0, timedelta()),
+    ],
+)
+def test_a_limit_is_used_up_at_the_pace_of_the_day(
+    used: float, limit: float, after: timedelta | None
+) -> None:
+    expected = None if after is None else NOON + after
+    assert used_up_at(used=used, limit=limit, now=NOON) == expected
+
+
+def test_a_pace_is_measured_over_at_least_a_quarter_of_an_hour() -> None:
+    early = NOON.replace(hour=0, minute=1)
+    assert used_up_at(used=1, limit=10, now=early) == early + timedelta(minutes=135)

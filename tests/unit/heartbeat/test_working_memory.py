@@ -1,4 +1,4 @@
-"""The working memory after heartbeats and conversations."""
+"""The working memory after heartbeats and conversations, and stored situations."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tests.unit.heartbeat.builders import NOW, full_situation, situation
 
 
 def after(memory: WorkingMemory, **changes: Any) -> WorkingMemory:
+    """Return the working memory after a heartbeat; `changes` are its values."""
     return after_heartbeat(memory, PastHeartbeat(**{"acted": True, "at": NOW, **changes}))
 
 

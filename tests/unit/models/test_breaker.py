@@ -42,14 +42,15 @@ def call(breaker: Breaker, error: BaseException | None = None) -> None:
             raise
 
 
-def open_up(breaker: Breaker) -> None:
+def open_breaker(breaker: Breaker) -> None:
+    """Open the breaker by three failed calls."""
     for _ in range(3):
         call(breaker, ModelUnavailable())
     assert breaker.state is BreakerState.OPEN
 
 
 def test_three_consecutive_failures_open_the_breaker_for_a_minute(breaker: Breaker, seconds: Seconds) -> None:
-    open_up(breaker)
+    open_breaker(breaker)
     seconds.at += 20
 
     with pytest.raises(ModelUnavailable, match="openai failed 3 times in a row and is not called") as refusal:
@@ -90,8 +91,8 @@ def test_a_slow_server_that_takes_too_long_is_still_called(seconds: Seconds) -> 
         call(breaker, ModelTimeout())
     assert breaker.state is BreakerState.CLOSED
 
-    # A server that is down is not called.
-    open_up(breaker)
+    # A slow server that is down is not called.
+    open_breaker(breaker)
 
 
 def test_a_rate_limit_does_not_reset_the_count_of_failures(breaker: Breaker) -> None:
@@ -105,7 +106,7 @@ def test_a_rate_limit_does_not_reset_the_count_of_failures(breaker: Breaker) -> 
 def test_a_successful_trial_after_the_cool_down_closes_the_breaker(
     breaker: Breaker, seconds: Seconds
 ) -> None:
-    open_up(breaker)
+    open_breaker(breaker)
     seconds.at += 60
 
     with breaker.guard():
@@ -117,7 +118,7 @@ def test_a_successful_trial_after_the_cool_down_closes_the_breaker(
 
 
 def test_a_failed_trial_opens_the_breaker_for_another_minute(breaker: Breaker, seconds: Seconds) -> None:
-    open_up(breaker)
+    open_breaker(breaker)
     seconds.at += 60
     call(breaker, ModelTimeout())
     seconds.at += 59
@@ -130,7 +131,7 @@ def test_a_failed_trial_opens_the_breaker_for_another_minute(breaker: Breaker, s
 def test_an_inconclusive_trial_is_repeated_by_the_next_call(
     breaker: Breaker, seconds: Seconds, error: BaseException
 ) -> None:
-    open_up(breaker)
+    open_breaker(breaker)
     seconds.at += 60
     call(breaker, error)
 
@@ -142,7 +143,7 @@ def test_an_inconclusive_trial_is_repeated_by_the_next_call(
 def test_a_late_failure_of_an_old_call_is_ignored(breaker: Breaker, seconds: Seconds) -> None:
     old = breaker.guard()
     old.__enter__()
-    open_up(breaker)
+    open_breaker(breaker)
     seconds.at += 60
     call(breaker)
 
@@ -154,7 +155,7 @@ def test_a_late_failure_of_an_old_call_is_ignored(breaker: Breaker, seconds: Sec
 
 
 def test_exactly_one_of_many_threads_makes_the_trial(breaker: Breaker, seconds: Seconds) -> None:
-    open_up(breaker)
+    open_breaker(breaker)
     seconds.at += 60
     at_once, all_asked = threading.Barrier(200), threading.Barrier(200)
     admitted: list[int] = []
@@ -180,7 +181,7 @@ def test_exactly_one_of_many_threads_makes_the_trial(breaker: Breaker, seconds: 
 
 def test_each_provider_has_its_own_breaker(seconds: Seconds) -> None:
     breakers = Breakers(now=seconds)
-    open_up(breakers.of("openai"))
+    open_breaker(breakers.of("openai"))
     call(breakers.of("anthropic"))
 
     assert breakers.states() == {"openai": BreakerState.OPEN, "anthropic": BreakerState.CLOSED}

@@ -15,16 +15,16 @@ from tests.unit.models.test_ports import a_request
 
 @dataclass
 class Time:
-    """Time that passes only by sleeping."""
+    """A clock that sleeping, or a test, moves on."""
 
     at: float = 0.0
-    naps: list[float] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
 
     def now(self) -> float:
         return self.at
 
     def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
+        self.waits.append(seconds)
         self.at += seconds
 
 
@@ -50,7 +50,7 @@ def test_a_retried_reply_counts_its_attempts_and_waits() -> None:
     reply = model.complete(a_request(), deadline_s=60)
 
     assert (reply.text, reply.attempts) == ("fine", 3)
-    assert time.naps == [0.5, 2.2]
+    assert time.waits == [0.5, 2.2]
     assert reply.latency_ms == pytest.approx(2700)
 
 
@@ -79,7 +79,7 @@ def test_retry_after_beyond_the_deadline_ends_the_call_at_once() -> None:
     with pytest.raises(ModelUnavailable):
         model.complete(a_request(), deadline_s=60)
 
-    assert time.naps == []
+    assert time.waits == []
 
 
 def test_each_attempt_gets_the_rest_of_the_deadline() -> None:

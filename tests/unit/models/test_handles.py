@@ -1,4 +1,4 @@
-"""Handles name a provider and a model."""
+"""Handles of models: a provider and a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_invalid_handle_is_refused_with_an_example(text: str) -> None:
         Handle.parse(text)
 
 
-def test_an_entered_handle_is_input_and_no_setting() -> None:
+def test_an_invalid_input_is_no_configuration_error() -> None:
     with pytest.raises(Invalid, match="a model handle is provider/model") as refused:
         Handle.parse_input("gpt-6-luna")
     assert not isinstance(refused.value, ConfigurationInvalid)
@@ -42,5 +42,5 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
         Handle.parse("closedai/x")
 
 
-def test_the_reflex_handle_reads_back() -> None:
+def test_the_reflex_handle_is_read_and_written_back() -> None:
     assert Handle.parse(str(REFLEX_HANDLE)) == REFLEX_HANDLE

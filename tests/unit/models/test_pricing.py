@@ -1,4 +1,4 @@
-"""Prices are exact or unknown."""
+"""Costs of model calls: exact or unknown."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def test_reflex_is_free() -> None:
     assert cost_usd(REFLEX_HANDLE, Usage()) == 0
 
 
-def test_reading_from_the_cache_is_never_dearer_than_reading_afresh() -> None:
+def test_cached_tokens_cost_less_than_input_and_input_than_output() -> None:
     assert all(0 < price.cached < price.input < price.output for price in PRICES.values())

@@ -1,4 +1,4 @@
-"""Slots of a provider: bounded, in order, and given up when the work is lost."""
+"""Slots of a provider: bounded, in order, and released when the work is lost."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Caller:
     ) -> None:
         self.released = threading.Event()
         self.entered = threading.Event()
+        #: Whether it got a slot; None: still waiting.
         self.got: bool | None = None
         self._slots, self._order, self._name = slots, order, name
         self._may_wait, self._urgent = may_wait, urgent

@@ -1,4 +1,4 @@
-"""The choice of a tokenizer for models, and the count of its file."""
+"""Tokenizers: chosen for models, read from the setting, and loaded from a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from arbor.errors import ConfigurationInvalid
 from arbor.models.token_counts import parse_tokenizers, shared_tokenizer
 from arbor.models.windows import TEMPLATE_TOKENS, PromptLimits, prompt_limits
 
-KNOWN = {"ollama": len, "openai/gpt-oss": len, "openai/gpt-oss-tiny": str.__len__}
+TOKENIZERS = {"ollama": len, "openai/gpt-oss": len, "openai/gpt-oss-tiny": str.__len__}
+#: A tokenizer file that counts words.
 WORDS: dict[str, Any] = {
     "version": "1.0",
     "added_tokens": [],
@@ -41,7 +42,7 @@ WORDS: dict[str, Any] = {
     ],
 )
 def test_models_share_a_tokenizer_if_each_has_the_same(handles: list[str], name: str) -> None:
-    assert shared_tokenizer(handles, KNOWN) == name
+    assert shared_tokenizer(handles, TOKENIZERS) == name
 
 
 def test_a_tokenizer_replaces_the_learnt_ratio() -> None:
@@ -50,7 +51,7 @@ def test_a_tokenizer_replaces_the_learnt_ratio() -> None:
         otherwise=8_192,
         reply_tokens=2_048,
         ratios={"ollama/a": 2.0},
-        tokenizers=KNOWN,
+        tokenizers=TOKENIZERS,
     )
     assert limits == PromptLimits(window=8_192 - TEMPLATE_TOKENS, reply_tokens=2_048, tokenizer="ollama")
 
@@ -59,7 +60,7 @@ def test_a_tokenizer_replaces_the_learnt_ratio() -> None:
         otherwise=8_192,
         reply_tokens=2_048,
         ratios={"ollama/a": 2.0},
-        tokenizers=KNOWN,
+        tokenizers=TOKENIZERS,
     )
     assert estimated == PromptLimits(window=4_096, reply_tokens=2_048)
 

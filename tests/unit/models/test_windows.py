@@ -12,7 +12,7 @@ from arbor.models.windows import PromptLimits, bounded_ratio, prompt_limits, win
 @pytest.mark.parametrize(
     ("ratio", "bounded"), [(1.3, 1.3), (0.1, 0.8), (9.0, 3.0), (math.nan, 1.0), (math.inf, 1.0)]
 )
-def test_a_token_ratio_is_believed_within_bounds(ratio: float, bounded: float) -> None:
+def test_a_token_ratio_is_used_within_bounds(ratio: float, bounded: float) -> None:
     assert bounded_ratio(ratio) == bounded
 
 

@@ -75,6 +75,7 @@ ONE = "a [type=a]; start -> a -> done; start -> lost [weight=-1]"
 def run_pipeline(
     body: str, handlers: dict[str, Any], *, answer: Callable[[Any], Any] | None = None, **state: Any
 ) -> Progress[State]:
+    """Run a graph from its start and from this state, until it ends or suspends."""
     graph = load_graph(f"{HEAD}{body} }}", handlers=handlers)
     return run_alone(advance(graph, begin(graph, state), handlers, clock=CLOCK), answer)
 

@@ -1,11 +1,11 @@
-"""Branches, failures, retry targets and fallbacks."""
+"""Branches, failures, retry targets, fallbacks and exits."""
 
 from __future__ import annotations
 
 import pytest
 
 from arbor.pipeline.engine import NodeOutcome, NodeResult, ProgressStatus
-from tests.unit.pipeline.steps import counts, nodes_of, run_pipeline, sets
+from tests.unit.pipeline.steps import ONE, counts, nodes_of, run_pipeline, sets
 
 
 def test_a_branch_chooses_by_the_previous_outcome_and_the_context() -> None:
@@ -50,9 +50,7 @@ def test_the_fallback_follows_an_exhausted_retry_target() -> None:
 
 
 def test_a_failure_without_an_edge_ends_the_run_as_a_failure() -> None:
-    progress = run_pipeline(
-        "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": sets(NodeOutcome.FAILURE)}
-    )
+    progress = run_pipeline(ONE, {"a": sets(NodeOutcome.FAILURE)})
 
     assert (progress.status, progress.outcome, progress.exit) == (
         ProgressStatus.FINISHED,
@@ -118,3 +116,17 @@ def test_a_retry_target_may_be_a_branch() -> None:
     progress = run_pipeline(body, {"a": sets(NodeOutcome.FAILURE), "b": sets()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("exit_outcome", "ended"),
+    [("success", NodeOutcome.SUCCESS), ("failure", NodeOutcome.FAILURE), ("skipped", NodeOutcome.SKIPPED)],
+)
+def test_an_exit_states_the_outcome_of_the_run(exit_outcome: str, ended: NodeOutcome) -> None:
+    progress = run_pipeline(
+        f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
+        "start -> done [weight=-1]; start -> lost [weight=-2]",
+        {"a": sets()},
+    )
+
+    assert (progress.outcome, progress.exit) == (ended, "out")

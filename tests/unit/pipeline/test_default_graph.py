@@ -1,4 +1,4 @@
-"""The default graph: retries, modes and exits."""
+"""The default graph: retries and modes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from arbor.pipeline.engine import (
     run_alone,
 )
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from tests.unit.pipeline.steps import CLOCK, Result, State, SuspendingHandler, needs, run_pipeline, sets
+from tests.unit.pipeline.steps import CLOCK, Result, State, SuspendingHandler, needs, sets
 
 HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
 
 def run_with_replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
-    """Run the default graph with scripted replies."""
+    """Run the default graph with replies of these outcomes; return its end and the nodes that ran."""
     wanted = list(outcomes)
 
     def parse(state: State) -> Result:
@@ -82,17 +82,3 @@ def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
     _, nodes = run_with_replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
 
     assert [node for node in nodes if node.startswith("llm_")] == [node, node]
-
-
-@pytest.mark.parametrize(
-    ("exit_outcome", "ended"),
-    [("success", NodeOutcome.SUCCESS), ("failure", NodeOutcome.FAILURE), ("skipped", NodeOutcome.SKIPPED)],
-)
-def test_an_exit_states_the_outcome_of_the_run(exit_outcome: str, ended: NodeOutcome) -> None:
-    progress = run_pipeline(
-        f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
-        "start -> done [weight=-1]; start -> lost [weight=-2]",
-        {"a": sets()},
-    )
-
-    assert (progress.outcome, progress.exit) == (ended, "out")

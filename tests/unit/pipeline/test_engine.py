@@ -22,6 +22,7 @@ from arbor.pipeline.engine import (
     run_alone,
 )
 from arbor.pipeline.graph import load_graph
+from arbor.pipeline.values import Graph
 from tests.unit.pipeline.steps import (
     CLOCK,
     HEAD,
@@ -34,6 +35,12 @@ from tests.unit.pipeline.steps import (
     run_pipeline,
     sets,
 )
+
+
+def one_step_graph(step: Any) -> tuple[Graph, dict[str, Any]]:
+    """Return the graph of one step, with its handlers."""
+    handlers: dict[str, Any] = {"a": step}
+    return load_graph(f"{HEAD}{ONE} }}", handlers=handlers), handlers
 
 
 def test_steps_run_in_order_from_the_previous_state() -> None:
@@ -51,8 +58,7 @@ def test_steps_run_in_order_from_the_previous_state() -> None:
 
 def test_each_step_is_recorded_and_observed() -> None:
     observed: list[StepRecord] = []
-    handlers: dict[str, Any] = {"a": sets(x=1)}
-    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    graph, handlers = one_step_graph(sets(x=1))
 
     progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=observed.append))
 
@@ -83,8 +89,7 @@ def test_a_step_gets_the_answers_to_its_needs_in_order() -> None:
 
 def test_a_run_pauses_at_a_need_before_its_step_has_effects() -> None:
     observed: list[StepRecord] = []
-    handlers: dict[str, Any] = {"a": needs("owls")}
-    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    graph, handlers = one_step_graph(needs("owls"))
     checkpoint = begin(graph, {"x": 1})
 
     run = advance(graph, checkpoint, handlers, clock=CLOCK, observer=observed.append)
@@ -101,8 +106,7 @@ def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
             return NodeResult(state={**state, "refused": str(error)})
         raise AssertionError("it was answered")
 
-    handlers: dict[str, Any] = {"a": careful}
-    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    graph, handlers = one_step_graph(careful)
     run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
     next(run)
 
@@ -113,8 +117,7 @@ def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
 
 
 def test_an_unexpected_error_as_an_answer_names_the_node() -> None:
-    handlers: dict[str, Any] = {"a": needs("owls")}
-    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    graph, handlers = one_step_graph(needs("owls"))
     run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
     next(run)
 
@@ -129,7 +132,8 @@ def test_a_need_without_an_answer_is_named() -> None:
         run_pipeline(ONE, {"a": needs("owls")})
 
 
-def suspending_graph() -> tuple[Any, dict[str, Any]]:
+def suspending_graph() -> tuple[Graph, dict[str, Any]]:
+    """Return a graph whose second step suspends, with its handlers."""
     handlers: dict[str, Any] = {"think": SuspendingHandler(), "a": sets(topic="owls"), "b": sets(b=1)}
     text = (
         f"{HEAD} think [type=think]; a [type=a]; b [type=b]; start -> a -> think -> b -> done;"
@@ -138,7 +142,7 @@ def suspending_graph() -> tuple[Any, dict[str, Any]]:
     return load_graph(text, handlers=handlers), handlers
 
 
-def run_from(graph: Any, checkpoint: Checkpoint[State], handlers: Any, **options: Any) -> Progress[State]:
+def run_from(graph: Graph, checkpoint: Checkpoint[State], handlers: Any, **options: Any) -> Progress[State]:
     return run_alone(advance(graph, checkpoint, handlers, clock=CLOCK, **options))
 
 
@@ -189,8 +193,8 @@ def test_a_step_may_have_needs_when_it_resumes() -> None:
     handlers["think"] = Remembers()
     stopped = run_from(graph, begin(graph, {}), handlers)
 
-    going_on = advance(graph, stopped.checkpoint, handlers, clock=CLOCK, resume_with={"text": "hoot"})
-    progress = run_alone(going_on, answer=len)
+    run = advance(graph, stopped.checkpoint, handlers, clock=CLOCK, resume_with={"text": "hoot"})
+    progress = run_alone(run, answer=len)
 
     assert (progress.exit, progress.checkpoint.state["found"]) == ("done", len("about hoot"))
 
@@ -216,8 +220,7 @@ def test_a_checkpoint_of_another_graph_is_refused() -> None:
 
 
 def test_a_finished_run_runs_no_further_steps() -> None:
-    handlers: dict[str, Any] = {"a": sets()}
-    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    graph, handlers = one_step_graph(sets())
     first = run_from(graph, begin(graph, {}), handlers)
 
     again = run_from(graph, first.checkpoint, handlers)

@@ -1,4 +1,4 @@
-"""Validation of DOT texts."""
+"""DOT texts: read, validated and refused."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_nested_braces_are_read_in_time_that_grows_with_their_number() -> None:
     started_at = time.process_time()
     with pytest.raises(PipelineInvalid):
         load_graph(text, handlers=HANDLERS)
-    # Each further level doubled the time once: 20 would take an hour.
+    # If the time doubled with each level, 20 levels would take an hour.
     assert time.process_time() - started_at < 5
 
 

@@ -1,4 +1,4 @@
-"""Cuts of prompts: audited with their tokens, counted by the model's tokenizer where it is at hand."""
+"""Cuts of prompts: audited with their tokens, counted by the model's tokenizer where one is loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG = "the tide was late again, " * 60
 SKILLS = [SkillView(name="Lamps", text="Light them at dusk. " * 40)]
 
 
-def words(text: str) -> int:
+def count_words(text: str) -> int:
     return len(text.split())
 
 
@@ -37,13 +37,13 @@ def huge_situation(**changes: Any) -> Situation:
 
 
 def heartbeat_with_prompt(view: Situation, *, window: int = 8_192, **rules: Any) -> HeartbeatState:
-    """Build the prompt of a heartbeat for a small model; `rules` are fields of its rules."""
+    """Return a heartbeat of a small model with its prompt built; `rules` are fields of its rules."""
     moment = moment_of(rules=rules_of(model_context=window, default_model="ollama/small", **rules))
     heartbeat = heartbeat_of(situation=view, character=CHARACTER, moment=moment)
     return Answers().run(build_the_prompt(heartbeat)).state
 
 
-def test_a_prompt_of_ten_windows_ends_inside_and_is_audited() -> None:
+def test_a_prompt_of_ten_windows_is_cut_to_one_and_audited() -> None:
     view = huge_situation()
     assert build_prompt(view, CHARACTER, "a" * 16, window=10**7).tokens > 10 * 8_192
 
@@ -69,13 +69,13 @@ def test_a_prompt_that_fits_is_not_audited() -> None:
     assert heartbeat_with_prompt(full_situation(), window=32_000).effects.audit == ()
 
 
-def test_the_reflex_policy_reads_the_whole_situation() -> None:
+def test_the_prompt_of_the_reflex_policy_is_not_cut() -> None:
     given = rules_of(model_context=8_192, default_model="reflex/default")
     heartbeat = heartbeat_of(situation=huge_situation(), character=CHARACTER, moment=moment_of(rules=given))
     assert Answers().run(build_the_prompt(heartbeat)).state.effects.audit == ()
 
 
-def test_a_context_without_room_names_its_largest_part() -> None:
+def test_a_prompt_without_room_fails_and_names_its_largest_part() -> None:
     heartbeat = heartbeat_with_prompt(
         full_situation().model_copy(update={"skills": [SkillView(name="All", text=LONG * 40)]})
     )
@@ -94,7 +94,7 @@ def test_a_context_without_room_names_its_largest_part() -> None:
         ({}, "to a prompt of 12: set"),
     ],
 )
-def test_the_error_says_what_would_fit(sizes: dict[str, int], error: str) -> None:
+def test_the_error_names_the_largest_part_and_the_setting(sizes: dict[str, int], error: str) -> None:
     assert error in no_room_fault(model="ollama/x", window=10, tokens=12, sizes=sizes)
 
 
@@ -112,11 +112,11 @@ def test_cuts_are_listed_largest_first() -> None:
 
 
 def test_tokens_are_counted_by_the_tokenizer_of_the_models() -> None:
-    heartbeat = heartbeat_with_prompt(full_situation(), tokenizers={"ollama": words})
+    heartbeat = heartbeat_with_prompt(full_situation(), tokenizers={"ollama": count_words})
 
     assert heartbeat.prompt is not None
     for section in heartbeat.prompt.sections:
-        assert section["tokens"] == words(section["text"])
+        assert section["tokens"] == count_words(section["text"])
     terms = heartbeat.situation.terms
     assert terms is not None
     assert (terms.tokenizer, terms.window) == ("ollama", 8_192 - TEMPLATE_TOKENS)
@@ -127,7 +127,7 @@ def test_tokens_are_counted_by_the_tokenizer_of_the_models() -> None:
 
 def test_a_resumed_heartbeat_counts_as_its_prompt_was_counted() -> None:
     estimated = heartbeat_with_prompt(full_situation())
-    moment = moment_of(rules=rules_of(model_context=8_192, tokenizers={"ollama": words}))
+    moment = moment_of(rules=rules_of(model_context=8_192, tokenizers={"ollama": count_words}))
     assert estimated.prompt is not None
 
     continued = heartbeat_of(
@@ -138,4 +138,4 @@ def test_a_resumed_heartbeat_counts_as_its_prompt_was_counted() -> None:
 
     assert resumed.situation.terms is not None
     assert resumed.situation.terms.tokenizer == ""
-    assert resumed.asked_tokens > words(estimated.prompt.user)
+    assert resumed.asked_tokens > count_words(estimated.prompt.user)

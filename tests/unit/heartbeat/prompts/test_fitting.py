@@ -43,7 +43,7 @@ def side_tokens(texts: dict[str, str], side: PromptSide) -> int:
 
 
 @pytest.mark.parametrize(
-    ("window", "fixed", "reply", "shares_of"),
+    ("window", "fixed", "reply", "scale"),
     [
         (200_000, 2_000, 4_096, 1.0),
         (16_384, 2_000, 4_096, 1.0),
@@ -54,13 +54,11 @@ def side_tokens(texts: dict[str, str], side: PromptSide) -> int:
         (2_048, 2_000, 4_096, MIN_SCALE),
     ],
 )
-def test_a_small_window_makes_every_share_smaller(
-    window: int, fixed: int, reply: int, shares_of: float
-) -> None:
+def test_shares_are_scaled_down_to_a_small_window(window: int, fixed: int, reply: int, scale: float) -> None:
     by_side = shares(window=window, fixed=fixed, reply=reply)
 
     assert {side: by_side[side] for side in PromptSide} == {
-        side: int(SHARES[side] * shares_of) for side in PromptSide
+        side: int(SHARES[side] * scale) for side in PromptSide
     }
 
 

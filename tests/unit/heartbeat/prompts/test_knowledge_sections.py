@@ -71,7 +71,8 @@ def test_a_view_without_skills_and_passages_stores_neither() -> None:
     assert "skills" not in json.loads(full_situation().model_dump_json())
     assert not {"skills", "passages"} & set(chat().model_dump(mode="json"))
 
+
+def test_a_stored_situation_names_skills_by_their_digests() -> None:
     full = full_situation().model_copy(update={"skills": SKILLS})
-    # Texts of skills are not stored: their digests name them.
     named = [SkillView(name=skill.name, digest=skill.digest) for skill in SKILLS]
     assert Situation.model_validate_json(full.model_dump_json()) == full.model_copy(update={"skills": named})

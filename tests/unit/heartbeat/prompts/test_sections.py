@@ -35,7 +35,7 @@ LESSER = goal("harbour", priority=2.0)
         ({"goals": [goal("reef", layer=GoalLayer.ASPIRATION), LESSER]}, False),
         ({"goals": [goal("reef", rule="survival"), LESSER]}, False),
         ({"goals": [LESSER, FOREMOST]}, True),
-        # The next important one is planned then, though one below it has steps.
+        # The next goal by priority is planned then, although a lesser goal has steps.
         ({"goals": [goal("reef", blocked_by="the tide"), goal("pier", priority=5.0), LESSER]}, True),
     ],
 )

@@ -73,6 +73,7 @@ def test_an_empty_self_has_no_sections() -> None:
         "experiences",
         "preferences",
         "peers",
+        "contradictions",
         "proposals",
         "boundaries",
     )

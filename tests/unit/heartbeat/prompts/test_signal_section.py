@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from arbor.heartbeat.prompts.prompt import render
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import HeartbeatState
@@ -58,8 +60,14 @@ def signals_of(source: str, count: int) -> list[SubscribedSignal]:
     ]
 
 
+@pytest.fixture
+def view() -> Situation:
+    """Return a situation with two signals of each source."""
+    return situation(signals=[entry for source in SOURCES for entry in signals_of(source, 2)])
+
+
 def heartbeat_with_prompt(view: Situation, *, window: int, model: str = "ollama/small") -> HeartbeatState:
-    """Build the prompt of a heartbeat with one subscription to each source."""
+    """Return a heartbeat with one subscription to each source, with its prompt built."""
     heartbeat = heartbeat_of(
         situation=view,
         moment=moment_of(rules=rules_of(model_context=window, default_model=model)),
@@ -77,8 +85,7 @@ def acknowledged(heartbeat: HeartbeatState) -> list[str]:
     return [SOURCES[subscription.int] for subscription, _ in positions]
 
 
-def test_only_sources_that_the_prompt_shows_are_acknowledged() -> None:
-    view = situation(signals=[entry for source in SOURCES for entry in signals_of(source, 2)])
+def test_only_sources_that_the_prompt_shows_are_acknowledged(view: Situation) -> None:
     whole = heartbeat_with_prompt(view, window=LARGE)
     assert acknowledged(whole) == [*SOURCES]
     assert whole.effects.audit == ()
@@ -110,6 +117,5 @@ def test_signals_of_one_source_are_only_shortened() -> None:
     assert "tides" not in small.prompt.user
 
 
-def test_the_reflex_policy_has_read_all_signals() -> None:
-    view = situation(signals=[entry for source in SOURCES for entry in signals_of(source, 2)])
+def test_the_reflex_policy_acknowledges_all_signals(view: Situation) -> None:
     assert acknowledged(heartbeat_with_prompt(view, window=SMALL, model="reflex/default")) == [*SOURCES]

@@ -1,4 +1,4 @@
-"""Prompts of agents with much in mind, for models with small windows."""
+"""Prompts of agents with a long history, for models with small windows."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_the_prompt_of_a_small_window_is_replayed_equally() -> None:
     assert replay(recorded).differences == []
 
 
-def test_a_large_window_changes_nothing() -> None:
+def test_a_large_window_offers_all_actions_and_the_full_rules() -> None:
     _, question = ask_model(16_384)
     request = request_of(question.request)
 
@@ -209,7 +209,7 @@ def test_both_reply_formats_ask_for_the_same_keys_and_words() -> None:
         ({"plans": rich_situation().plans}, {"inquire_deep"}, {"reach_out_public"}),
     ],
 )
-def test_the_moment_chooses_the_actions_of_a_small_window(
+def test_the_situation_chooses_the_actions_of_a_small_window(
     changes: dict[str, Any], offered: set[str], left_out: set[str]
 ) -> None:
     view = situation(actions=ACTIONS.offers(tuple(ACTIONS)), **changes)
@@ -246,7 +246,7 @@ def test_the_reflex_policy_is_offered_all_actions() -> None:
     ("window", "reply", "small"),
     [(4_096, 4_096, True), (8_192, 4_096, True), (8_192, 512, False), (16_384, 4_096, False)],
 )
-def test_a_window_is_small_by_the_room_of_its_prompt(window: int, reply: int, small: bool) -> None:
+def test_a_window_without_room_for_a_full_prompt_is_small(window: int, reply: int, small: bool) -> None:
     assert is_small(window=window, reply=reply) is small
 
 
@@ -288,7 +288,7 @@ def test_a_long_unreadable_reply_is_quoted_in_part() -> None:
     assert tokens <= 8_192 - 2_048
 
 
-def test_a_prompt_without_room_fails_with_the_setting() -> None:
+def test_a_prompt_without_room_fails_and_names_the_setting() -> None:
     moment = moment_of(rules=rules_of(model_context=2_048, default_model="ollama/small"))
     heartbeat = heartbeat_of(situation=rich_situation(), character=CHARACTER * 3, moment=moment)
     result = Answers().run(Think()(Answers().run(build_the_prompt(heartbeat)).state))
@@ -299,6 +299,6 @@ def test_a_prompt_without_room_fails_with_the_setting() -> None:
     assert "ARBOR_MODEL_CONTEXT" in result.state.failure
 
 
-def test_an_ordinary_prompt_has_room_in_4096_tokens() -> None:
+def test_the_prompt_of_a_long_history_fits_4096_tokens() -> None:
     prompt = build_prompt(rich_situation(), CHARACTER, NONCE, window=4_096)
     assert sum(section.tokens for section in prompt.sections) < 4_096 - 256

@@ -34,7 +34,7 @@ def test_many_tools_share_the_section() -> None:
     assert knowledge.tools([], Data(NONCE)) == ""
 
 
-def test_a_small_window_offers_few_tools_where_work_is_done() -> None:
+def test_a_small_window_offers_three_tools_and_only_for_work() -> None:
     offers = [offer_of(f"mcp.weather.tool{number}") for number in range(9)]
     shown = {
         mode: len(with_fewer_actions(situation(actions=offers, mode=mode)).tools)

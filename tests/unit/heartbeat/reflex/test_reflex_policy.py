@@ -234,7 +234,7 @@ def test_a_goal_is_activated_without_permission_to_reprioritize() -> None:
     ]
 
 
-def test_different_situations_give_different_thoughts() -> None:
+def test_thoughts_differ_by_mode_and_by_the_planned_goal() -> None:
     situations = [
         situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
         for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
@@ -243,6 +243,7 @@ def test_different_situations_give_different_thoughts() -> None:
 
     thoughts = [reflex(situation)["thinking"] for situation in situations]
 
+    # Reflection and consolidation are about the memories, which are the same.
     assert len(set(thoughts)) == 4
     assert all(thoughts)
 

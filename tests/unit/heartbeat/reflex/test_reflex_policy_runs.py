@@ -114,6 +114,7 @@ class Life:
     last: LastHeartbeat | None = None
 
     def live(self) -> Reply:
+        """Run one heartbeat: apply the reply of the reflex policy and return it."""
         self.heartbeat += 1
         budget = EnergyBudget()
         self.energy = budget.begin(BudgetBalance(energy=self.energy))

@@ -1,4 +1,4 @@
-"""Parsed replies and their dropped items."""
+"""Checks of parsed replies and their dropped items."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def parse(value: Any) -> ParsedReply:
 
 
 def dropped_items(parsed: ParsedReply) -> list[tuple[str, str]]:
+    """Return the path and the reason of each dropped item."""
     return [(item.path, item.reason) for item in parsed.dropped]
 
 

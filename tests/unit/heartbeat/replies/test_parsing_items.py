@@ -177,7 +177,7 @@ def test_errors_in_an_action_are_listed(item: Any, path: str, reason: str) -> No
         ([0.5], None, "expected a number"),
     ],
 )
-def test_progress_is_a_share_of_one_or_nothing(
+def test_progress_is_read_as_a_fraction_or_not_at_all(
     written: Any, progress: float | None, reason: str | None
 ) -> None:
     parsed = parse({"goal_updates": [{"goal_id": "g", "progress": written, "note": "n"}]})
@@ -192,39 +192,36 @@ def test_progress_is_a_share_of_one_or_nothing(
 
 
 @pytest.mark.parametrize(
-    ("key", "item", "expected", "dropped"),
+    ("item", "expected", "dropped"),
     [
-        ("memory_notes", "noted", {"text": "noted"}, []),
-        ("memory_notes", {"text": "noted"}, {"text": "noted", "referenced_date": None}, []),
-        ("memory_notes", {"text": 7}, {"text": "7"}, []),
+        ("noted", {"text": "noted"}, []),
+        ({"text": "noted"}, {"text": "noted", "referenced_date": None}, []),
+        ({"text": 7}, {"text": "7"}, []),
         (
-            "memory_notes",
             {"text": "n", "referenced_date": "2025-05-01T10:00:00Z"},
             {"referenced_date": "2025-05-01"},
             [],
         ),
-        ("memory_notes", {"text": "n", "referenced_date": ""}, {"referenced_date": None}, []),
+        ({"text": "n", "referenced_date": ""}, {"referenced_date": None}, []),
         (
-            "memory_notes",
             {"text": "n", "referenced_date": "May 1"},
             {"referenced_date": None},
             ["memory_notes[0].referenced_date"],
         ),
         (
-            "memory_notes",
             {"text": "n", "referenced_date": 2025},
             {"referenced_date": None},
             ["memory_notes[0].referenced_date"],
         ),
-        ("memory_notes", {"text": "n", "mood": "glad"}, {"text": "n"}, ["memory_notes[0].mood"]),
-        ("memory_notes", {"text": " "}, None, ["memory_notes[0]"]),
-        ("memory_notes", [1], None, ["memory_notes[0]"]),
+        ({"text": "n", "mood": "glad"}, {"text": "n"}, ["memory_notes[0].mood"]),
+        ({"text": " "}, None, ["memory_notes[0]"]),
+        ([1], None, ["memory_notes[0]"]),
     ],
 )
 def test_a_memory_note_is_parsed_leniently(
-    key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
+    item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
-    assert_parsed(key, item, expected, dropped)
+    assert_parsed("memory_notes", item, expected, dropped)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +268,7 @@ def test_resolved_items_are_read_line_by_line() -> None:
     assert [path for path, _ in dropped_items(parsed)] == ["resolved[2]", "resolved[3]"]
 
 
-def test_more_than_three_goals_or_intentions_are_dropped_and_counted() -> None:
+def test_goals_and_intentions_beyond_three_are_dropped_and_counted() -> None:
     steps = [{"action": "recall", "description": str(n)} for n in range(5)]
     parsed = parse(
         {"new_goals": ["a", "b", "c", "d", "e"], "decompositions": [{"goal_id": "g", "intentions": steps}]}

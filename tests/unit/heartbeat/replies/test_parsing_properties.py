@@ -1,4 +1,4 @@
-"""Any text is parsed or refused, quickly."""
+"""Properties of the parser: any text is parsed or refused, quickly."""
 
 from __future__ import annotations
 

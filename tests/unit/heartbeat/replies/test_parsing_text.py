@@ -1,4 +1,4 @@
-"""Search for the reply in a text, and its repairs."""
+"""Search for the reply in a text, and repairs of the reply."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_only_keywords_of_strict_modes_and_grammars_are_used() -> None:
     assert keywords(REPLY_SCHEMA) <= KNOWN
 
 
-def test_the_first_key_of_a_reply_is_thinking() -> None:
+def test_the_schema_has_every_reply_key_and_thinking_first() -> None:
     assert next(iter(REPLY_SCHEMA["properties"])) == "thinking"
     assert set(REPLY_SCHEMA["properties"]) == set(REPLY_KEYS)
 

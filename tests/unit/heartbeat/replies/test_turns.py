@@ -41,7 +41,7 @@ def test_a_heartbeat_has_one_to_ten_turns_by_its_settings(
 
 
 @pytest.mark.parametrize(
-    ("changes", "results", "turn", "goes"),
+    ("changes", "results", "turn", "is_continued"),
     [
         ({}, [RECALL_RESULT], 1, True),
         ({}, [REMEMBER_RESULT, RECALL_RESULT], 9, True),
@@ -54,19 +54,19 @@ def test_a_heartbeat_has_one_to_ten_turns_by_its_settings(
         ({"degradation": Degradation.CONSERVATION}, [RECALL_RESULT], 1, False),
     ],
 )
-def test_a_turn_follows_while_there_are_results_and_means_to_act(
-    changes: dict[str, Any], results: list[ActionResult], turn: int, goes: bool
+def test_a_turn_follows_while_results_turns_and_energy_remain(
+    changes: dict[str, Any], results: list[ActionResult], turn: int, is_continued: bool
 ) -> None:
-    assert goes_on(situation(**changes), results, turn=turn, most=10) is goes
+    assert goes_on(situation(**changes), results, turn=turn, most=10) is is_continued
 
 
 def test_the_follow_up_lists_outcomes_and_the_remaining_energy() -> None:
-    no = blocked_result(
+    refused = blocked_result(
         Decision(index=2, action="fly", params={}, verdict=DecisionVerdict.UNKNOWN, reason="there is no fly")
     )
 
     text = follow_up_text(
-        situation(energy=7.5), [RECALL_RESULT, REMEMBER_RESULT, no], turn=2, most=10, nonce=NONCE
+        situation(energy=7.5), [RECALL_RESULT, REMEMBER_RESULT, refused], turn=2, most=10, nonce=NONCE
     )
 
     inside = text.partition(f"<data-{NONCE}>")[2].partition(f"</data-{NONCE}>")[0]
@@ -102,7 +102,9 @@ def test_results_stay_inside_data_blocks_and_are_truncated() -> None:
         (0, MIN_BROUGHT, MIN_BROUGHT),
     ],
 )
-def test_passages_are_shed_first(search: str, room: int, passages: int, recalled: int) -> None:
+def test_passages_are_truncated_before_other_results(
+    search: str, room: int, passages: int, recalled: int
+) -> None:
     found = RECALL_RESULT.model_copy(update={"action": search, "brought": "p" * 9_000})
     recall = RECALL_RESULT.model_copy(update={"brought": "r" * 6_000})
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import ArborError, NotFound
+from arbor.errors import NotFound
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, DecisionVerdict
@@ -37,7 +37,8 @@ from tests.unit.heartbeat.state_builders import (
 )
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
-KNOWN = UUID(int=1000)
+#: The id of the first memory that a heartbeat places.
+PLACED = UUID(int=1000)
 STRANGERS_WORD = Evidence(trust=0.575, speaker=Source(kind="memory", reference="Bo", trust=1.0))
 
 
@@ -90,12 +91,12 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
         (BudgetTerms(kind="ticks"), 0, {"ticks_left": 9}),
     ],
 )
-def test_the_budget_states_the_remaining_amount(
+def test_actions_change_only_the_columns_of_their_budget(
     terms: BudgetTerms | None, rests: int, columns: dict[str, Any]
 ) -> None:
-    one = permitted("recall", query="a").model_copy(update={"cost": 1})
+    recall = permitted("recall", query="a").model_copy(update={"cost": 1})
     heartbeat = run_actions(
-        one, permitted("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests
+        recall, permitted("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests
     )
     changed = {name: getattr(heartbeat.state, name) for name in ("energy", "bonus_actions", "ticks_left")}
     assert {name: value for name, value in changed.items() if value is not None} == columns
@@ -121,17 +122,17 @@ def test_percepts_are_consumed_together_with_the_actions() -> None:
     assert run_actions(permitted("rest"), situation=view).effects.received_percepts == (UUID(int=50),)
 
 
-@pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
-def test_a_domain_error_fails_the_action_and_others_propagate(error: Exception) -> None:
-    answers = Answers({Service: error})
-    if not isinstance(error, ArborError):
-        with pytest.raises(ZeroDivisionError):
-            run_actions(permitted("observe"), answers=answers)
-        return
+def test_a_domain_error_fails_the_action_alone() -> None:
+    answers = Answers({Service: NotFound("there is no such thing")})
     heartbeat = run_actions(permitted("observe"), permitted("rest"), answers=answers)
     (failed, rested) = heartbeat.action_records
     assert (failed.result.outcome, rested.result.outcome) == (ActionOutcome.FAILURE, ActionOutcome.SUCCESS)
     assert failed.result.summary == "did not work: there is no such thing"
+
+
+def test_an_unexpected_error_of_an_action_propagates() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_actions(permitted("observe"), answers=Answers({Service: ZeroDivisionError("on purpose")}))
 
 
 # --- Services ------------------------------------------------------------------------------------------
@@ -158,11 +159,11 @@ def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
     verified = decision.model_copy(update={"capability_id": need.decision.capability_id})
     assert need == Service(decision=verified, situation=heartbeat.situation, vectors=vectors, model=MODEL)
     assert heartbeat.action_records[0].result.summary == "done"
-    wrote = heartbeat.state.last_reach_out_at
-    assert wrote == (NOW if decision.action == "reach_out_user" else None)
+    reached_out_at = heartbeat.state.last_reach_out_at
+    assert reached_out_at == (NOW if decision.action == "reach_out_user" else None)
 
 
-def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
+def test_a_blocked_message_does_not_count_as_reaching_out() -> None:
     done = Answers({Service: lambda need: action_result(need.decision, ActionOutcome.BLOCKED, "too soon")})
     heartbeat = run_actions(permitted("reach_out_user", content="Hello.", intent="so"), answers=done)
     assert heartbeat.state.last_reach_out_at is None
@@ -300,7 +301,7 @@ def test_a_created_memory_is_placed_with_its_vector(
     np.testing.assert_array_equal(need.vectors, np.asarray([[0.5, 0.5]], dtype=np.float32))
     assert need.model == MODEL
     result = heartbeat.action_records[0].result
-    assert (result.summary, result.memory_ids) == (f"{verb}: {text}", [str(KNOWN)])
+    assert (result.summary, result.memory_ids) == (f"{verb}: {text}", [str(PLACED)])
 
 
 def test_a_memory_without_a_vector_is_left_to_maintenance() -> None:
@@ -310,11 +311,11 @@ def test_a_memory_without_a_vector_is_left_to_maintenance() -> None:
 
 
 def test_a_known_memory_counts_as_partial_success() -> None:
-    known = PlacedMemories(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
+    known = PlacedMemories(ids=(PLACED,), duplicates=frozenset({PLACED}))
     heartbeat = run_actions(permitted("remember", content="a"), answers=Answers({Placing: known}))
     result = heartbeat.action_records[0].result
     assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "that was known already")
-    assert result.memory_ids == [str(KNOWN)]
+    assert result.memory_ids == [str(PLACED)]
 
 
 @pytest.mark.parametrize(
@@ -325,15 +326,15 @@ def test_a_known_memory_counts_as_partial_success() -> None:
     ],
 )
 def test_a_derived_memory_is_linked_to_its_sources(make: Callable[[list[str]], Decision]) -> None:
-    materials = [UUID(int=5), KNOWN]
+    materials = [UUID(int=5), PLACED]
     answers = Answers({Materials: dict.fromkeys(materials, STRANGERS_WORD)})
     heartbeat = run_actions(make([str(memory_id) for memory_id in materials]), answers=answers)
 
     assert answers.kinds == [Materials, Placing]
-    # Trusted as far as the memories it rests on.
+    # The derived memory is trusted as far as its sources.
     assert answers.needs[1].memories[0].trust == pytest.approx(0.575)
     # The memory is never linked to itself, although its own id is among the materials.
-    assert heartbeat.effects.derived == ((KNOWN, (UUID(int=5),)),)
+    assert heartbeat.effects.derived == ((PLACED, (UUID(int=5),)),)
 
 
 def test_a_memory_derived_from_foreign_memories_is_not_created() -> None:

@@ -63,14 +63,14 @@ def approval_of(status: ApprovalStatus, **changes: Any) -> ApprovalView:
 
 
 def heartbeat_with(
-    *actions: dict[str, Any],
+    *recalls: dict[str, Any],
     profile: TrustProfile = ASKING,
     approvals: tuple[ApprovalView, ...] = (),
     rules: Rules = RULES,
     **changes: Any,
 ) -> HeartbeatState:
-    """Return a heartbeat whose reply proposes to recall with these parameters."""
-    proposed = [ProposedAction(action="recall", params=params, reasoning="to know") for params in actions]
+    """Return a heartbeat whose reply proposes a recall with each of these parameters."""
+    proposed = [ProposedAction(action="recall", params=params, reasoning="to know") for params in recalls]
     moment = moment_of(rules=rules, authority=replace(EVERYTHING, modes=profile, approvals=approvals))
     return heartbeat_of(moment=moment, reply=Reply(actions=proposed), **({"turn": 1} | changes))
 
@@ -108,7 +108,7 @@ def test_same_action_is_asked_once() -> None:
     assert not heartbeat.effects.audit
 
 
-def test_request_has_the_same_id_when_walked_again() -> None:
+def test_request_has_the_same_id_when_decided_again() -> None:
     first, second = (decide(heartbeat_with(RECALL)).state.decisions[0].approval_id for _ in range(2))
     assert first == second
 

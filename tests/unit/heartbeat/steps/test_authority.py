@@ -40,7 +40,7 @@ def run_act(heartbeat: HeartbeatState) -> HeartbeatState:
     return Answers().run(act(heartbeat)).state
 
 
-def test_a_decided_action_is_signed_and_done_by_its_grant() -> None:
+def test_a_decided_action_is_signed_and_runs_under_its_grant() -> None:
     heartbeat = heartbeat_after_decide("rest", "recall")
     assert heartbeat.signed is not None
     (request,) = heartbeat.signed.requests
@@ -67,7 +67,7 @@ def _with_grants(*actions: str) -> Callable[[HeartbeatState], HeartbeatState]:
 
 
 @pytest.mark.parametrize(
-    ("meddle", "audited", "code"),
+    ("tamper", "audited", "code"),
     [
         (_other_params, "request.refused", "body_changed"),
         (_other_action, "request.refused", "body_changed"),
@@ -88,7 +88,7 @@ def _with_grants(*actions: str) -> Callable[[HeartbeatState], HeartbeatState]:
             "request.refused",
             "bad_signature",
         ),
-        # Revoked between decision and execution, which may be legs apart.
+        # The grant is revoked between decision and execution, which may be legs apart.
         (_with_grants("recall"), "denied", "no_grant"),
         (
             lambda heartbeat: replace(heartbeat, moment=moment_of(authority=None)),
@@ -98,9 +98,9 @@ def _with_grants(*actions: str) -> Callable[[HeartbeatState], HeartbeatState]:
     ],
 )
 def test_an_action_that_is_not_what_was_signed_is_refused(
-    meddle: Callable[[HeartbeatState], HeartbeatState], audited: str, code: str
+    tamper: Callable[[HeartbeatState], HeartbeatState], audited: str, code: str
 ) -> None:
-    heartbeat = run_act(meddle(heartbeat_after_decide("rest")))
+    heartbeat = run_act(tamper(heartbeat_after_decide("rest")))
     (record,) = heartbeat.action_records
     assert (record.decision.verdict, record.result.outcome, record.result.cost) == (
         "not_authorized",
@@ -124,7 +124,7 @@ def test_an_agent_that_cannot_sign_does_nothing() -> None:
         assert [record.decision.verdict for record in heartbeat.action_records] == ["not_authorized"]
 
 
-def test_uses_are_counted_within_and_after_a_turn() -> None:
+def test_uses_of_a_grant_are_limited_and_recorded() -> None:
     grant = grant_of(REST, constraints=Constraints(max_uses=2))
     heartbeat = run_act(
         heartbeat_after_decide("rest", "rest", "rest", moment=moment_of(authority=authority_of(grant)))
@@ -139,7 +139,7 @@ def test_a_grant_without_limits_writes_nothing_when_used() -> None:
     assert run_act(heartbeat_after_decide("rest")).effects.capability_uses == ()
 
 
-def test_a_denial_says_why_in_the_words_of_the_next_prompt() -> None:
+def test_a_denial_names_the_resource_and_the_possible_actions() -> None:
     heartbeat = run_act(heartbeat_after_decide("recall"))
     assert heartbeat.action_records[0].result.summary == (
         "not done: no grant of yours covers arbor://actions/execute/recall; possible: observe, review_goals,"

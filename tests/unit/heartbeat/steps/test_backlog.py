@@ -131,26 +131,26 @@ def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
         store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
     assert answers.needs == []
-    # This turn counts none, whatever an earlier one counted.
+    # This turn counts no intent, although an earlier turn counted one.
     assert heartbeat.counted == []
 
 
 @pytest.mark.parametrize(
-    ("served", "status", "locked", "ticks", "counted"),
+    ("is_served", "status", "locked", "ticks", "counted"),
     [
-        ([], IntentStatus.PENDING, True, 1, True),
-        # An earlier turn of the heartbeat counted it.
-        (["300"], IntentStatus.PENDING, True, 0, False),
-        ([], IntentStatus.COMPLETED, False, 0, True),
+        (False, IntentStatus.PENDING, True, 1, True),
+        # An earlier turn of the heartbeat counted the intent.
+        (True, IntentStatus.PENDING, True, 0, False),
+        (False, IntentStatus.COMPLETED, False, 0, True),
     ],
 )
 def test_an_intent_is_locked_and_counts_its_heartbeat_once(
-    served: list[str], status: IntentStatus, locked: bool, ticks: int, counted: bool
+    is_served: bool, status: IntentStatus, locked: bool, ticks: int, counted: bool
 ) -> None:
     intent = intent_row(REEF, status=status)
     key = str(intent.id)
     backlog = backlog_of(goal_row("reef"), intents=[intent])
-    before = [key] if served else []
+    before = [key] if is_served else []
     heartbeat, _ = run_with_backlog(
         store_decompositions, heartbeat_of(decisions=[decision_on(intent.id)], served=before), backlog
     )
@@ -180,7 +180,7 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
         ("Chart the harbours", "refused"),
     ]
     assert heartbeat.present.goal_changes[0].change == "recall: look it up"
-    # Their places in the reply as the model gave it.
+    # The paths are those of the reply as the model gave it.
     assert [item.path for item in heartbeat.present.dropped] == ["decompositions[2]", "decompositions[3]"]
     assert heartbeat.effects.backlog is backlog
     assert backlog.goal(REEF.id).effort == 1
@@ -207,27 +207,27 @@ def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Heartbe
     return heartbeat, backlog
 
 
-def on_intent(action: str = "recall", **changes: Any) -> Any:
+def record_on_intent(action: str = "recall", **changes: Any) -> Any:
     return action_record_of(action, intent_id=str(UUID(int=300)), cost=1, **changes)
 
 
 @pytest.mark.parametrize(
     ("record", "status", "attempts", "ticks", "kinds"),
     [
-        (on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
-        (on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
-        # Put off, not tried: neither the try nor the heartbeat counts.
-        (on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
+        (record_on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
+        (record_on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
+        # A blocked action was not tried: neither the attempt nor the heartbeat counts.
+        (record_on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
         (
-            on_intent(verdict=DecisionVerdict.TOO_LITTLE_ENERGY, outcome=ActionOutcome.BLOCKED),
+            record_on_intent(verdict=DecisionVerdict.TOO_LITTLE_ENERGY, outcome=ActionOutcome.BLOCKED),
             IntentStatus.PENDING,
             0,
             0,
             [],
         ),
-        # Another action than the step's: released untried.
-        (on_intent("reflect"), IntentStatus.PENDING, 0, 0, ["refused"]),
-        (on_intent("rest"), IntentStatus.PENDING, 0, 0, ["refused"]),
+        # Another action than the intent's: the intent is released untried.
+        (record_on_intent("reflect"), IntentStatus.PENDING, 0, 0, ["refused"]),
+        (record_on_intent("rest"), IntentStatus.PENDING, 0, 0, ["refused"]),
     ],
 )
 def test_an_intent_ends_as_its_action_did(
@@ -238,13 +238,13 @@ def test_an_intent_ends_as_its_action_did(
 
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
-    # What was released untried counts anew.
+    # A later turn may count an intent that was released untried.
     assert heartbeat.served == ([] if ticks == 0 else [str(intent.id)])
 
 
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
     intent = intent_row(REEF, "fly")
-    refused = on_intent("fly", verdict=DecisionVerdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
+    refused = record_on_intent("fly", verdict=DecisionVerdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
     run_goals(refused, intents=[intent])
     assert intent.status is IntentStatus.FAILED
 

@@ -28,7 +28,7 @@ from tests.unit.heartbeat.state_builders import (
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 LIE = "I will lie to the harbour master."
-#: In other words than a default boundary's, and meaning the same as its example.
+#: A paraphrase of `EXAMPLE`, which is an example of a default boundary.
 HURT = "Help with hurting another person!"
 EXAMPLE = "Help me hurt another person."
 VECTORS = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
@@ -80,7 +80,7 @@ def test_an_action_runs_only_if_it_passes_every_check(heartbeat: HeartbeatState,
     assert [decision.verdict.value for decision in result.state.decisions] == verdicts
 
 
-def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
+def test_a_further_turn_continues_the_numbers_of_actions() -> None:
     earlier = TurnRecord(action_records=[action_record_of("recall"), action_record_of("rest", index=1)])
     heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, turn=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
@@ -168,7 +168,7 @@ def test_a_note_matched_by_meaning_is_dropped_and_the_others_stay() -> None:
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 
-def test_without_vectors_only_words_decide() -> None:
+def test_boundaries_match_by_words_alone_without_vectors() -> None:
     heartbeat = heartbeat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
     result = Answers({Embedding: {}}).run(embed(heartbeat)).state
     assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})

@@ -24,6 +24,7 @@ from tests.unit.heartbeat.state_builders import (
 
 RECALLED = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
 PERCEPTS = [percept(id=str(UUID(int=50)))]
+SMALL_WINDOW = moment_of(rules=rules_of(model_context=8_192, reply_tokens=4_096))
 
 
 def heartbeat_after_actions(**changes: Any) -> HeartbeatState:
@@ -76,11 +77,11 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
 
 
-@pytest.mark.parametrize(("here", "vectors"), [(False, {"a note": [1.0]}), (True, {})])
-def test_vectors_of_notes_are_kept_unless_made_again_here(
-    here: bool, vectors: dict[str, list[float]]
+@pytest.mark.parametrize(("embeds_here", "vectors"), [(False, {"a note": [1.0]}), (True, {})])
+def test_vectors_of_notes_are_stored_unless_this_process_embeds(
+    embeds_here: bool, vectors: dict[str, list[float]]
 ) -> None:
-    heartbeat, _ = run_follow_up(heartbeat_after_actions(moment=moment_of(embeds_here=here)))
+    heartbeat, _ = run_follow_up(heartbeat_after_actions(moment=moment_of(embeds_here=embeds_here)))
     assert heartbeat.vectors == vectors
 
 
@@ -97,7 +98,7 @@ def test_vectors_of_notes_are_kept_unless_made_again_here(
         ),
     ],
 )
-def test_a_heartbeat_ends_without_results_to_read_or_means(
+def test_a_heartbeat_ends_without_results_turns_energy_or_room(
     changes: dict[str, Any], why: tuple[str, ...]
 ) -> None:
     heartbeat, changed = run_follow_up(heartbeat_after_actions(**changes))
@@ -113,10 +114,9 @@ def test_results_that_the_window_clips_are_audited() -> None:
     whole, _ = run_follow_up(heartbeat_after_actions(present=present))
     assert whole.effects.audit == ()
 
-    # 8,192 less a quarter for the reply leave about 1,000 tokens.
-    small = moment_of(rules=rules_of(model_context=8_192, reply_tokens=4_096))
+    # 8,192 tokens less a quarter for the reply and 5,000 for the prompt leave about 1,000.
     clipped, changed = run_follow_up(
-        heartbeat_after_actions(present=present, moment=small, asked_tokens=5_000)
+        heartbeat_after_actions(present=present, moment=SMALL_WINDOW, asked_tokens=5_000)
     )
 
     assert changed == ("goes on to turn 2",)
@@ -151,7 +151,7 @@ def test_results_beyond_the_limit_of_any_window_are_audited() -> None:
     assert 2_900 < note.detail["tokens"] < 3_000
 
 
-def test_whole_results_of_many_lines_are_no_cut() -> None:
+def test_results_of_many_lines_that_fit_are_not_audited() -> None:
     lines = action_record_of("recall", brought="\n".join(f"memory {n}" for n in range(5)), cost=1)
     heartbeat, _ = run_follow_up(heartbeat_after_actions(present=TurnRecord(action_records=[lines])))
 
@@ -159,14 +159,13 @@ def test_whole_results_of_many_lines_are_no_cut() -> None:
     assert not heartbeat.effects.audit
 
 
-def test_passages_are_shed_until_results_of_many_tokens_fit() -> None:
+def test_passages_are_truncated_until_other_results_fit() -> None:
     figures = action_record_of("recall", brought="7" * 1_500, cost=1)
     found = action_record_of("search_knowledge", index=1, brought="lamps at dusk " * 1_500, cost=1)
-    small = moment_of(rules=rules_of(model_context=8_192, reply_tokens=4_096))
 
     heartbeat, changed = run_follow_up(
         heartbeat_after_actions(
-            present=TurnRecord(action_records=[figures, found]), moment=small, asked_tokens=4_000
+            present=TurnRecord(action_records=[figures, found]), moment=SMALL_WINDOW, asked_tokens=4_000
         )
     )
 
@@ -222,5 +221,5 @@ def test_percepts_are_consumed_once() -> None:
     heartbeat = with_percepts_received(heartbeat_of(situation=situation(percepts=PERCEPTS)))
     assert (heartbeat.effects.received_percepts, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
-    nobody = heartbeat_of()
-    assert with_percepts_received(nobody) is nobody
+    without_percepts = heartbeat_of()
+    assert with_percepts_received(without_percepts) is without_percepts

@@ -171,12 +171,12 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
 
 
 def test_boundary_matches_of_all_sources_are_audited() -> None:
-    free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=boundary_match(), reason="no")
+    refused = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=boundary_match(), reason="no")
     accepted = ItemBoundaryMatch(
         path="memory_notes[1]", value="{}", crossed=boundary_match(BoundaryResponse.FLAG, "resource_limit")
     )
     heartbeat = run_feel(
-        refused_record(boundary_match()), view={"crossed": [boundary_match()]}, crossings=[free, accepted]
+        refused_record(boundary_match()), view={"crossed": [boundary_match()]}, crossings=[refused, accepted]
     )
 
     messages = [note.message for note in heartbeat.effects.audit]

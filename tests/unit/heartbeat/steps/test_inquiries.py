@@ -107,7 +107,7 @@ def test_only_permitted_and_started_inquiries_are_pending() -> None:
     assert pending_work(decisions, results) == [inquiry("deep", queries=["a"])]
 
 
-def test_without_work_the_step_does_nothing() -> None:
+def test_a_step_without_inquiries_does_nothing() -> None:
     heartbeat = heartbeat_of()
     result = Answers().run(PendingWork()(heartbeat))
     assert (result.state, result.suspend) == (heartbeat, None)
@@ -173,27 +173,25 @@ def test_a_shallow_answer_is_stored_and_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "kinds", "outcome", "summary"),
+    ("reply", "outcome", "summary"),
     [
-        ({**REPLY, "worth_keeping": False}, [], "success", "found out about"),
-        ({"answer": "", "confidence": 0}, [], "partial", f"2 pages on {QUESTION!r} do not answer it"),
-        ("so what", [], "failure", f"did not find out {QUESTION!r}: the model's answer cannot be used"),
-        ({**REPLY, "sources": []}, [], "failure", f"did not find out {QUESTION!r}: the model's answer"),
+        ({**REPLY, "worth_keeping": False}, "success", "found out about"),
+        ({"answer": "", "confidence": 0}, "partial", f"2 pages on {QUESTION!r} do not answer it"),
+        ("so what", "failure", f"did not find out {QUESTION!r}: the model's answer cannot be used"),
+        ({**REPLY, "sources": []}, "failure", f"did not find out {QUESTION!r}: the model's answer"),
     ],
 )
-def test_an_unusable_or_worthless_answer_is_not_stored(
-    reply: Any, kinds: list[type], outcome: str, summary: str
-) -> None:
+def test_an_unusable_or_worthless_answer_is_not_stored(reply: Any, outcome: str, summary: str) -> None:
     answers = Answers()
     result = resume_inquiries(heartbeat_with_inquiries(inquiry_at_answer()), complete_call(reply), answers)
-    assert answers.kinds == kinds
+    assert answers.needs == []
     ended = result.state.action_records[0].result
     assert (ended.outcome.value, ended.cost) == (outcome, 3)
     assert ended.summary.startswith(summary)
     assert result.state.work == []
 
 
-def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
+def test_a_deep_answer_is_judged_with_the_pages_of_the_web_call() -> None:
     answers = Answers({CallReply: WEB_RESULT})
     result = resume_inquiries(
         heartbeat_with_inquiries(inquiry_at_answer("deep")), complete_call(REPLY), answers
@@ -239,7 +237,7 @@ def test_an_unjudged_answer_is_stored_with_half_its_confidence(result: EndedCall
     ("step", "kind", "left", "next_model"),
     [
         ("web", "WebFailed", ["b/y"], None),
-        # Another model cannot help where the web is away.
+        # Another model does not help when the web is unavailable.
         ("web", "ModelUnavailable", ["b/y"], None),
         ("answer", "ModelUnavailable", ["b/y", "c/z"], "b/y"),
         ("answer", "ModelTimeout", ["b/y"], "b/y"),

@@ -1,4 +1,4 @@
-"""Trust in notes and conclusions: no further than the memories that they repeat, or rest on."""
+"""Trust in notes and conclusions: no further than in the memories that they repeat or rest on."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_message_is_a_source_before_a_memory() -> None:
 @pytest.mark.parametrize(
     ("trusts", "expected"), [([], OWN), ([STRANGER], STRANGER), ([1.0], OWN), ([0.15], 0.15)]
 )
-def test_a_conclusion_is_trusted_as_what_it_rests_on(trusts: list[float], expected: float) -> None:
+def test_a_conclusion_is_trusted_no_further_than_its_materials(trusts: list[float], expected: float) -> None:
     materials = [
         Evidence(trust=trust, speaker=Source(kind="memory", reference="Bo", trust=1.0)) for trust in trusts
     ]

@@ -21,6 +21,7 @@ from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
 
+IDLE = "idle: nothing waits, and it reflected at the last heartbeat"
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
 #: Active hours that begin after 09:30 UTC.
 EVENING = ActiveHours(start=time(20), end=time(22), zone=ZoneInfo("UTC"))
@@ -41,30 +42,30 @@ def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **change
     )
 
 
-def test_the_record_begins_with_the_energy_there_is() -> None:
+def test_the_record_starts_with_the_current_energy() -> None:
     assert run_step(observe(new_heartbeat({"energy": 7.5}))).state.energy_start == 7.5
 
 
 @pytest.mark.parametrize(
     ("view", "changes", "reason"),
     [
-        ({}, {}, "idle: nothing waits, and it reflected at the last heartbeat"),
+        ({}, {}, IDLE),
         ({}, {"trigger": "message"}, ""),
         ({}, {"trigger": "operator"}, ""),
-        ({}, {"trigger": "drive"}, "idle: nothing waits, and it reflected at the last heartbeat"),
-        # A cycle is asked for, and ends where nothing is left.
-        ({}, {"trigger": "cycle"}, "idle: nothing waits, and it reflected at the last heartbeat"),
+        ({}, {"trigger": "drive"}, IDLE),
+        # A person starts a cycle, but its heartbeats are idle when nothing is pending.
+        ({}, {"trigger": "cycle"}, IDLE),
         ({"percepts": [percept()]}, {}, ""),
         ({"goals": [goal()]}, {}, ""),
         (
             {"goals": [goal(layer=GoalLayer.ASPIRATION)]},
             {},
-            "idle: nothing waits, and it reflected at the last heartbeat",
+            IDLE,
         ),
         (
             {"goals": [goal(rule="survival")]},
             {},
-            "idle: nothing waits, and it reflected at the last heartbeat",
+            IDLE,
         ),
         ({"goals": [goal()], "intents": [intent()]}, {}, ""),
         ({"proposals": [proposal()]}, {}, ""),
@@ -74,7 +75,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         (
             {},
             {"selfhood": Selfhood(drives=drives_of(rest=0.9))},
-            "idle: nothing waits, and it reflected at the last heartbeat",
+            IDLE,
         ),
     ],
 )
@@ -140,7 +141,7 @@ def test_a_low_daily_budget_skips_heartbeats(
 ) -> None:
     heartbeat = run_step(idle(new_heartbeat({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
-        # It may be skipped for another reason.
+        # The heartbeat may be idle for another reason.
         assert "budget" not in heartbeat.idle
     else:
         assert reason in heartbeat.idle
@@ -163,7 +164,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 @pytest.mark.parametrize(
     ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
 )
-def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
+def test_an_agent_outside_its_hours_runs_only_when_requested(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
     heartbeat = run_step(idle(replace(heartbeat, rhythm=SchedulePolicy(interval=HOUR, hours=EVENING)))).state

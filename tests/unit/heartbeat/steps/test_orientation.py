@@ -24,7 +24,7 @@ from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
 from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled_memory
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
-OWN = {"name": "no_gossip", "examples": []}
+OWN_BOUNDARY = {"name": "no_gossip", "examples": []}
 
 
 def focused_heartbeat(
@@ -38,10 +38,10 @@ def focused_heartbeat(
 @pytest.mark.parametrize(
     ("view", "queries", "plain", "boundaries"),
     [
-        # Nothing on its mind.
+        # The agent has nothing on its mind.
         ({}, None, None, None),
         ({"goals": [goal(title="Map the pier")]}, 1, [], None),
-        ({"percepts": [percept("The ferry is late")]}, 1, ["The ferry is late"], [OWN]),
+        ({"percepts": [percept("The ferry is late")]}, 1, ["The ferry is late"], [OWN_BOUNDARY]),
         ({"percepts": [percept("  ")]}, None, None, None),
     ],
 )
@@ -50,7 +50,7 @@ def test_the_focus_requests_vectors_of_itself_and_of_percepts(
 ) -> None:
     answers = Answers({Embedding: lambda need: {text: [1.0, 0.0] for text in (*need.queries, *need.plain)}})
     heartbeat = heartbeat_of(
-        situation=situation(**view), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN])
+        situation=situation(**view), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN_BOUNDARY])
     )
 
     new_focus = answers.run(focus(heartbeat)).state.focus
@@ -103,9 +103,11 @@ def test_a_situation_without_percepts_matches_no_boundary() -> None:
 
 @pytest.mark.parametrize("buffered", [0, 2])
 def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) -> None:
-    thing = BufferItemView(content="Somebody sang on the quay", at=NOW)
-    answers = Answers({RecallRequest: [recalled_memory(1), recalled_memory(2)], BufferItems: [thing]})
-    heartbeat = replace(focused_heartbeat(vector=[0.5, 0.5]), opening=opening_of(buffer_item_count=buffered, mood=-0.25))
+    item = BufferItemView(content="Somebody sang on the quay", at=NOW)
+    answers = Answers({RecallRequest: [recalled_memory(1), recalled_memory(2)], BufferItems: [item]})
+    heartbeat = replace(
+        focused_heartbeat(vector=[0.5, 0.5]), opening=opening_of(buffer_item_count=buffered, mood=-0.25)
+    )
 
     result = answers.run(orient(heartbeat)).state
 
@@ -117,7 +119,7 @@ def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) ->
         [0.5, 0.5],
         MODEL,
     )
-    # Without a latest event nothing of the past is shown anyway.
+    # The prompt shows no latest events that the recall would have to leave out.
     assert (request.limit, request.now, request.only, request.mood) == (15, NOW, EVERYTHING, -0.25)
     if buffered:
         need = answers.needs[1]
@@ -125,7 +127,7 @@ def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) ->
     view = result.situation
     assert [relevant.content for relevant in view.relevant] == ["memory 1", "memory 2"]
     assert [relevant.score for relevant in view.relevant] == [1.0, 0.5]
-    assert list(view.held) == ([thing] if buffered else [])
+    assert list(view.held) == ([item] if buffered else [])
     assert result.effects.recalls == ({recalled_memory(1).id: 1.0, recalled_memory(2).id: 0.5},)
     # A vector need not be stored with the checkpoint.
     assert result.focus is None
@@ -150,16 +152,14 @@ def test_own_heartbeats_that_the_prompt_shows_are_not_recalled() -> None:
     assert [str(memory_id) for memory_id in result.effects.recalls[0]] == chosen
 
 
-@pytest.mark.parametrize("memories", [[], None])
-def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
-    heartbeat = focused_heartbeat(
-        "ferries" if memories is not None else "", situation=situation(relevant=[memory()])
-    )
-    answers = Answers({RecallRequest: memories})
+@pytest.mark.parametrize("text", ["ferries", ""])
+def test_an_empty_recall_or_focus_is_not_recorded(text: str) -> None:
+    heartbeat = focused_heartbeat(text, situation=situation(relevant=[memory()]))
+    answers = Answers({RecallRequest: []})
 
     result = answers.run(orient(heartbeat)).state
 
-    assert answers.kinds == ([RecallRequest] if memories is not None else [])
+    assert answers.kinds == ([RecallRequest] if text else [])
     assert (result.situation.relevant, result.situation.held, result.effects.recalls) == ([], [], ())
 
 

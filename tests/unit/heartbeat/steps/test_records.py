@@ -40,9 +40,14 @@ VECTOR = [0.5, 0.5]
 PERCEPT = percept(id=str(UUID(int=50)))
 
 
+def embedding_answers() -> Answers:
+    """Return answers that embed each text to store as `VECTOR`."""
+    return Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+
+
 def run_record(answers: Answers | None = None, **changes: Any) -> HeartbeatState:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
-    answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+    answers = answers or embedding_answers()
     return answers.run(record(heartbeat_of(**(values | changes)))).state
 
 
@@ -50,7 +55,7 @@ def run_record(answers: Answers | None = None, **changes: Any) -> HeartbeatState
 
 
 def test_a_heartbeat_is_a_memory_of_its_session() -> None:
-    answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+    answers = embedding_answers()
     heartbeat = run_record(
         answers,
         reply=Reply(thinking="All is well."),
@@ -121,7 +126,7 @@ def test_a_remote_embedder_is_not_awaited() -> None:
 
 
 def test_notes_are_placed_together_with_the_heartbeat() -> None:
-    answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+    answers = embedding_answers()
     notes = [
         MemoryNote(text="The reef is red.", referenced_date=date(2025, 12, 24)),
         MemoryNote(text="Remember this: the gate code is 4711."),
@@ -132,7 +137,7 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
     assert answers.kinds == [Embedding, Placing]
     plain, requested, itself = answers.needs[1].memories
     assert (plain.type, plain.importance, plain.retention) == (MemoryType.SEMANTIC, 0.6, Retention.LASTING)
-    # The agent's own "remember this" asks for nothing.
+    # The agent's own "remember this" raises neither importance nor retention.
     assert (requested.importance, requested.retention) == (0.6, Retention.LASTING)
     assert (plain.occurred_at, requested.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
     assert itself.session == "heartbeats"
@@ -145,8 +150,8 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
 @pytest.mark.parametrize(
     ("vectors", "here", "placings"),
     [
-        # Only some texts have vectors; those are stored with them.
         ({}, True, [(2, True)]),
+        # Only the note has a vector and is stored with it.
         ({"a note": [1.0, 0.0]}, False, [(1, True), (1, False)]),
         ({}, False, [(2, False)]),
     ],
@@ -154,7 +159,7 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
 def test_memories_are_stored_with_their_vectors_if_available(
     vectors: dict[str, list[float]], here: bool, placings: list[tuple[int, bool]]
 ) -> None:
-    answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+    answers = embedding_answers()
     run_record(
         answers,
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
@@ -170,7 +175,7 @@ def test_a_note_is_trusted_as_far_as_the_memory_it_repeats() -> None:
     stranger = MemoryView(
         id=str(UUID(int=7)), type=MemoryType.EPISODIC, content=words, role="Bo", at=NOW, trust=0.575
     )
-    answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
+    answers = embedding_answers()
     run_record(answers, reply=Reply(memory_notes=[MemoryNote(text=words)]), recalled=[stranger])
 
     (placing,) = [need for need in answers.needs if isinstance(need, Placing)]
@@ -211,7 +216,7 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.received_percepts] == [50, 51, 52]
-    # A turn before has taken them in already.
+    # An earlier turn has taken the percepts in.
     assert run_record(situation=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
 
 
@@ -245,11 +250,11 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
         working_memory=WorkingMemory(concerns=["wind"], curiosity=["who?"], talked=4, engagement=0.5),
         environment=Environment(now=NOW, user_waiting=True),
     )
-    aside = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
+    completed = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
     heartbeat = run_record(
         situation=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
-        present=TurnRecord(goal_changes=[aside], action_records=[action_record_of("recall", cost=1)]),
+        present=TurnRecord(goal_changes=[completed], action_records=[action_record_of("recall", cost=1)]),
     )
 
     after = heartbeat.effects.afterwards

@@ -115,7 +115,8 @@ def heartbeat_with_prompt(**changes: Any) -> HeartbeatState:
     )
 
 
-def question_of(heartbeat: HeartbeatState, answers: Answers | None = None) -> tuple[HeartbeatState, Question]:
+def ask_model(heartbeat: HeartbeatState, answers: Answers | None = None) -> tuple[HeartbeatState, Question]:
+    """Run `Think`, and return the heartbeat with its question to the model."""
     result = (answers or Answers()).run(Think()(heartbeat))
     assert result.suspend is not None
     assert result.suspend.kind == CallPurpose.THINK.value
@@ -124,7 +125,7 @@ def question_of(heartbeat: HeartbeatState, answers: Answers | None = None) -> tu
 
 def test_the_first_question_is_the_prompt() -> None:
     answers = Answers()
-    heartbeat, question = question_of(heartbeat_with_prompt(allowed=["recall", "rest"]), answers)
+    heartbeat, question = ask_model(heartbeat_with_prompt(allowed=["recall", "rest"]), answers)
 
     request = request_of(question.request)
     assert answers.needs == []
@@ -139,7 +140,7 @@ def test_the_first_question_is_the_prompt() -> None:
 
 
 def test_the_reflex_policy_gets_the_situation_itself() -> None:
-    _, question = question_of(
+    _, question = ask_model(
         heartbeat_with_prompt(situation=situation(model_is_reflex=True), model="reflex/rules")
     )
     assert question.request["context"]["name"] == "Mira"
@@ -148,7 +149,7 @@ def test_the_reflex_policy_gets_the_situation_itself() -> None:
 def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
     answers = Answers({PastQuestion: PAST_QUESTION})
-    _, question = question_of(heartbeat, answers)
+    _, question = ask_model(heartbeat, answers)
 
     messages = request_of(question.request).messages
     assert answers.needs == [PastQuestion(call_id=None)]
@@ -161,7 +162,7 @@ def test_a_further_turn_extends_the_conversation() -> None:
     answered = UUID(int=9)
     heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
     answers = Answers({PastQuestion: PAST_QUESTION})
-    heartbeat, question = question_of(heartbeat, answers)
+    heartbeat, question = ask_model(heartbeat, answers)
 
     messages = request_of(question.request).messages
     assert answers.needs == [PastQuestion(call_id=answered)]

@@ -23,6 +23,7 @@ from arbor.heartbeat.replies.reply import (
     ProposalDecision,
     Reply,
 )
+from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
 from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import proposal, situation
@@ -42,7 +43,7 @@ def change(number: int, **changes: Any) -> ProposedChange:
     return ProposedChange(**(values | changes))
 
 
-def test_settled_proposals_are_shown_the_surest_first() -> None:
+def test_settled_proposals_are_shown_surest_first() -> None:
     pending = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
     outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
     answers = Answers({SettledProposals: outcome})
@@ -163,10 +164,17 @@ def test_outcomes_of_insights_are_reported() -> None:
     assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 
 
-def test_a_domain_error_drops_a_decision_and_others_propagate() -> None:
+def decide_with_error(error: Exception) -> HeartbeatState:
+    """Return the heartbeat after a decision about a proposal that ends with this error."""
     choice = ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT)
-    work = process_proposals(heartbeat_of(reply=Reply(proposal_decisions=[choice])))
+    heartbeat = heartbeat_of(reply=Reply(proposal_decisions=[choice]))
+    return Answers({DecideProposal: error}).run(process_proposals(heartbeat)).state
+
+
+def test_a_domain_error_drops_a_decision() -> None:
+    assert decide_with_error(NotFound("gone")).present.dropped[0].reason == "gone"
+
+
+def test_an_unexpected_error_of_a_decision_propagates() -> None:
     with pytest.raises(ZeroDivisionError):
-        Answers({DecideProposal: ZeroDivisionError()}).run(work)
-    work = process_proposals(heartbeat_of(reply=Reply(proposal_decisions=[choice])))
-    assert Answers({DecideProposal: NotFound("gone")}).run(work).state.present.dropped[0].reason == "gone"
+        decide_with_error(ZeroDivisionError())
