@@ -16,6 +16,7 @@ from tests.integration.memories.conftest import (
     memories_of,
 )
 
+#: The installation's model, and the same model with shorter vectors.
 LONG = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
 #: Texts of which some mean nearly the same.
@@ -41,11 +42,11 @@ def vectors_of(agent: Agent) -> dict[str, list[float]]:
     }
 
 
-def count_next_rows(agent: Agent) -> int:
+def count_next_embeddings(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return NextEmbedding.objects.filter(agent_id=agent.id).count()
 
 
-def mind_of(agent: Agent) -> EmbeddingModel:
+def current_model(agent: Agent) -> EmbeddingModel:
     with tenant_transaction(agent.tenant_id):
         return model_of(agent.id)
