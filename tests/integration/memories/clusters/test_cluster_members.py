@@ -84,7 +84,7 @@ def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
                 assign_memory_to_clusters(memory_id=memory_id, max_clusters=number)
 
 
-def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None:
+def test_an_archived_memory_leaves_its_cluster_until_restored(mind: Agent) -> None:
     stored = store_all_subjects(mind)
     recluster(mind)
     archived = stored["jazz"][0]
@@ -174,7 +174,7 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
         assert not ClusterRelation.objects.exists()
 
 
-def test_real_texts_form_clusters_by_the_embedded_model(mind: Agent) -> None:
+def test_real_texts_form_clusters_by_the_in_process_model(mind: Agent) -> None:
     texts = [
         *(
             f"I baked a sourdough {what} in the oven this morning."
@@ -190,7 +190,7 @@ def test_real_texts_form_clusters_by_the_embedded_model(mind: Agent) -> None:
     ]
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in texts])
     recluster(mind)
-    assert {frozenset(member) for member in members_of_clusters(mind).values()} == {
+    assert {frozenset(members) for members in members_of_clusters(mind).values()} == {
         frozenset(stored.ids[:4]),
         frozenset(stored.ids[4:8]),
     }

@@ -76,7 +76,7 @@ def test_a_zero_vector_does_not_stop_the_others(mind: Agent) -> None:
     assert members_of_clusters(mind)[cluster_of(mind, stored["jazz"][1:]).id] == set(stored["jazz"][1:])
 
 
-def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
+def test_a_mind_of_few_memories_forms_no_cluster(mind: Agent, other_mind: Agent) -> None:
     store_subject(mind, "jazz", 2)
     assert maintain_clusters().steps == 1
     assert members_of_clusters(mind) == {}
@@ -121,8 +121,7 @@ def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
     jazz, bread = cluster_of(mind, stored["jazz"]), cluster_of(mind, stored["bread"])
     with tenant_transaction(mind.tenant_id):
         name_cluster(cluster_id=jazz.id, name=" Evenings at  the club ")
-        Cluster.objects.filter(id=bread.id).update(name="old words", keywords=["old", "words"], stale=True)
-        Cluster.objects.filter(id=bread.id).update(name="old, words")
+        Cluster.objects.filter(id=bread.id).update(name="old, words", keywords=["old", "words"], stale=True)
     recluster(mind)
     assert cluster_of(mind, stored["jazz"]).name == "Evenings at the club"
     assert cluster_of(mind, stored["bread"]).name == ", ".join(cluster_of(mind, stored["bread"]).keywords[:3])
@@ -131,10 +130,10 @@ def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
             name_cluster(cluster_id=jazz.id, name=name)
 
 
-def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
+def test_concurrent_reclusterings_form_each_cluster_once(mind: Agent) -> None:
     store_all_subjects(mind)
     counts = at_once(lambda _: recluster(mind), writers=3)
-    assert sorted(counts)[-1] == 30
+    assert max(counts) == 30
     assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6, 6]
 
 
@@ -202,7 +201,7 @@ def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("deviations", [0.0, 11.0, float("nan")])
-def test_an_invalid_setting_is_named(mind: Agent, settings: Any, deviations: float) -> None:
+def test_deviations_out_of_range_are_refused(mind: Agent, settings: Any, deviations: float) -> None:
     settings.ARBOR_CLUSTER_DEVIATIONS = deviations
     store_subject(mind, "jazz", 4)
     with pytest.raises(ConfigurationInvalid, match=r"0\.5 to 10"):

@@ -126,7 +126,7 @@ def test_clusters_of_another_agent_are_not_recalled(
         assert find_partial_activations(agent_id=agent_with_cluster.id, vector=vague_query()) == []
 
 
-def test_partial_recall_needs_the_agents_embedder(mind: Agent, remote: RemoteEmbedder) -> None:
+def test_partial_recall_embeds_the_text_and_survives_a_failure(mind: Agent, remote: RemoteEmbedder) -> None:
     ask = partial(partial_recall_about, tenant_id=mind.tenant_id, agent_id=mind.id, recalled=[])
     assert ask(text="Who was it?") == []
     assert remote.asked == ["Who was it?"]

@@ -118,7 +118,7 @@ def test_concurrent_links_make_each_concept_once(mind: Agent) -> None:
 # --- Hierarchy ---------------------------------------------------------------------------------------
 
 
-def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -> None:
+def test_a_moved_concept_takes_its_narrower_concepts_along(mind: Agent) -> None:
     (memory_id,) = store_memories(mind, "Coltrane played until two.")
     link(mind, {memory_id: [(name, 1.0) for name in ("art", "music", "jazz", "bop", "craft")]})
     move(mind, "bop", "jazz")
