@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.memories.models import (
-    NextEmbedding,
-)
+from apps.memories.models import NextEmbedding
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.embedding.reembed import ModelSwitch, Reembedding, find_moves
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
-from tests.integration.memories.conftest import (
-    memories_of,
-)
+from tests.integration.memories.conftest import memories_of
 
 #: The installation's model, and the same model with shorter vectors.
 LONG = EmbeddingModel(name="wordllama", dimension=256)

@@ -201,9 +201,7 @@ def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
 # --- Recall by concept -------------------------------------------------------------------------------
 
 
-def test_recall_by_concept_includes_narrower_concepts(
-    mind: Agent,
-) -> None:
+def test_recall_by_concept_includes_narrower_concepts(mind: Agent) -> None:
     first, second, third, archived = store_memories(mind, "One.", "Two.", "Three.", "Out of mind.")
     link(mind, {first: [("music", 0.3)], second: [("jazz", 0.9), ("music", 0.1)], third: [("music", 0.8)]})
     link(mind, {archived: [("music", 1.0)]})

@@ -86,6 +86,7 @@ class Checker:
         with tenant_transaction(agent.tenant_id):
             model = model_of(agent.id)
         if "model" in fields or "vector" in fields:
+            # The mind may have been given a model without an embedder.
             model = LONG
         (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
         values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}

@@ -74,9 +74,7 @@ def test_an_episode_continues_across_batches(mind: Agent) -> None:
     assert latest.ended_at is None
 
 
-def test_a_late_memory_joins_its_earlier_episode(
-    mind: Agent,
-) -> None:
+def test_a_late_memory_joins_its_earlier_episode(mind: Agent) -> None:
     store_memories(mind, memories_at(0, 90))
     first, _ = episodes_of(mind)
     with tenant_transaction(mind.tenant_id):

@@ -144,9 +144,7 @@ def test_a_rollback_removes_stored_memories(mind: Agent) -> None:
 # --- Many writers ------------------------------------------------------------------------------------
 
 
-def test_ten_writers_neither_deadlock_nor_double(
-    mind: Agent,
-) -> None:
+def test_ten_writers_neither_deadlock_nor_double(mind: Agent) -> None:
     memories = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
 
     def write(writer: int) -> int:
