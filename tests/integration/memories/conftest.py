@@ -96,7 +96,7 @@ def turns(*texts: str, session: str = "talk", role: str = "Ada") -> list[NewMemo
 
 
 def memories_of(agent: Agent) -> list[Memory]:
-    """Return the agent's current memories, in the order of storing."""
+    """Return the agent's memories, archived ones too, in the order of storing."""
     with tenant_transaction(agent.tenant_id):
         return list(Memory.objects.filter(agent_id=agent.id).order_by("id"))
 
@@ -113,7 +113,7 @@ def term_counts(agent: Agent) -> dict[int, int]:
 
 
 def true_counts(agent: Agent) -> dict[int, int]:
-    """Count the document frequencies of the active memories; 0 means all of them."""
+    """Count the document frequencies of the active memories; under the key 0, their number."""
     counts: dict[int, int] = {}
     for memory in memories_of(agent):
         if memory.status == MemoryStatus.ACTIVE:
@@ -139,13 +139,13 @@ def store_without_vectors(agent: Agent, *memories: NewMemory) -> None:
         store(agent_id=agent.id, memories=memories, vectors=None)
 
 
-#: A remote model.
+#: The model of the embedder that `server` registers.
 REMOTE = EmbeddingModel(name="tei/remote", dimension=512)
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Register a remote embedder of 512 dimensions beside the one in this process, and return it."""
+    """Register the embedder of REMOTE beside the one in this process, and return it."""
     embedder = RemoteEmbedder(REMOTE.dimension)
     with registered_embedder(monkeypatch, embedder, name=REMOTE.name):
         yield embedder

@@ -137,7 +137,7 @@ class MindMachine(RuleBasedStateMachine):
         active = {memory_id for memory_id in ids if self.status[memory_id] is MemoryStatus.ACTIVE}
         with tenant_transaction(self.tenant.id):
             assert archive(memory_ids=ids, reason="a test", actor=ADA) == len(active)
-        self._set(ids, MemoryStatus.ARCHIVED)
+        self._set_status(ids, MemoryStatus.ARCHIVED)
 
     @rule(chosen=places, for_good=st.booleans())
     def restore(self, chosen: list[int], for_good: bool) -> None:
@@ -146,7 +146,7 @@ class MindMachine(RuleBasedStateMachine):
         with tenant_transaction(self.tenant.id):
             counted = restore(memory_ids=ids, reason="a test", actor=ADA, for_good=for_good)
         assert counted == len(archived)
-        self._set(ids, MemoryStatus.ACTIVE)
+        self._set_status(ids, MemoryStatus.ACTIVE)
         self.permanent |= archived if for_good else set()
 
     @rule(chosen=places)
@@ -163,7 +163,7 @@ class MindMachine(RuleBasedStateMachine):
 
     @rule(chosen=places)
     def purge_without_right(self, chosen: list[int]) -> None:
-        """Try to purge without a person, or what is active: both are refused and change nothing."""
+        """Try to purge as no person, and to purge active memories: both are refused and change nothing."""
         archived = self._chosen(chosen, MemoryStatus.ARCHIVED)
         active = self._chosen(chosen, MemoryStatus.ACTIVE)
         with pytest.raises(PermissionDenied), tenant_transaction(self.tenant.id):
@@ -183,7 +183,7 @@ class MindMachine(RuleBasedStateMachine):
             forgotten = set(archived.values_list("id", flat=True))
         newly = {memory_id for memory_id in forgotten if self.status[memory_id] is MemoryStatus.ACTIVE}
         assert not newly & self.permanent
-        self._set(newly, MemoryStatus.ARCHIVED)
+        self._set_status(newly, MemoryStatus.ARCHIVED)
 
     # --- Relate --------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class MindMachine(RuleBasedStateMachine):
                 unrelate(agent_id=self.agent.id, source=source, target=target)
 
     @rule(chosen=places, name=st.sampled_from(["ship", "harbour", "sea"]))
-    def name_concept(self, chosen: list[int], name: str) -> None:
+    def link_to_concept(self, chosen: list[int], name: str) -> None:
         with tenant_transaction(self.tenant.id):
             for memory_id in self._chosen(chosen):
                 link_memory_to_concept(agent_id=self.agent.id, memory_id=memory_id, concept_name=name)
@@ -232,8 +232,8 @@ class MindMachine(RuleBasedStateMachine):
     @rule(model=st.sampled_from([LONG, SHORT]))
     def reembed(self, model: Any) -> None:
         with tenant_transaction(self.tenant.id):
-            moves = self.status and model_of(self.agent.id) != model
-        if moves:
+            is_other_model = self.status and model_of(self.agent.id) != model
+        if is_other_model:
             move(self.agent, model)
 
     @rule()
@@ -283,7 +283,7 @@ class MindMachine(RuleBasedStateMachine):
                 self.content[memory_id] = content
                 if retention == Retention.PERMANENT:
                     self.permanent.add(memory_id)
-        self._set(ids, MemoryStatus.ACTIVE)
+        self._set_status(ids, MemoryStatus.ACTIVE)
         # Remembered again after its purge.
         self.purged -= {*contents, *self.content.values()}
 
@@ -293,5 +293,5 @@ class MindMachine(RuleBasedStateMachine):
             list(dict.fromkeys(candidates[place % len(candidates)] for place in chosen)) if candidates else []
         )
 
-    def _set(self, ids: Sequence[UUID] | set[UUID], status: MemoryStatus) -> None:
+    def _set_status(self, ids: Sequence[UUID] | set[UUID], status: MemoryStatus) -> None:
         self.status |= dict.fromkeys(ids, status)

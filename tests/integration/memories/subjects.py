@@ -10,9 +10,7 @@ from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, ClusterMember, Mind, Upkeep
-from apps.memories.services.clusters.job import (
-    recluster_mind,
-)
+from apps.memories.services.clusters.job import recluster_mind
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.ports import Vectors

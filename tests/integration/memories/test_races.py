@@ -23,7 +23,7 @@ from arbor.memory.recall.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import a_memory, access_counts
-from tests.integration.memories.embedding.moves import LONG, SHORT, mind_of, move
+from tests.integration.memories.embedding.moves import LONG, SHORT, current_model, move
 from tests.integration.memories.mind_invariants import assert_mind_is_consistent
 from tests.support.races import none_if_refused, race
 
@@ -89,7 +89,7 @@ class Racers:
         recluster_mind(self.agent.tenant_id, self.agent.id)
 
     def reembed(self) -> None:
-        move(self.agent, LONG if mind_of(self.agent) == SHORT else SHORT)
+        move(self.agent, LONG if current_model(self.agent) == SHORT else SHORT)
 
     def _act(self, act: Callable[..., int]) -> int:
         with tenant_transaction(self.agent.tenant_id):
@@ -162,7 +162,7 @@ def test_memories_are_stored_while_the_mind_is_maintained(mind: Agent, work: str
     with tenant_transaction(mind.tenant_id):
         assert Memory.objects.filter(agent_id=mind.id, content__startswith="Buoy").count() == 5
     # Moved to another model and back.
-    assert mind_of(mind) == LONG
+    assert current_model(mind) == LONG
 
 
 def test_a_memory_is_archived_while_the_mind_is_maintained(mind: Agent) -> None:

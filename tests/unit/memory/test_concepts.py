@@ -136,7 +136,7 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
 
 
 @pytest.mark.parametrize(
-    ("parents", "place"),
+    ("parents", "expected"),
     [
         ({"music": None, "jazz": "music", "bop": "jazz"}, {"music": None, "bop": "music"}),
         ({"music": "jazz", "jazz": None}, {"music": None}),
@@ -148,9 +148,9 @@ def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
     ],
 )
 def test_the_merge_target_inherits_the_parent_that_it_needs(
-    parents: dict[str, str | None], place: dict[str, str | None]
+    parents: dict[str, str | None], expected: dict[str, str | None]
 ) -> None:
-    assert with_merged(parents, retained="music", absorbed="jazz") == place
+    assert with_merged(parents, retained="music", absorbed="jazz") == expected
 
 
 def test_a_concept_is_not_merged_with_itself() -> None:

@@ -165,7 +165,7 @@ RATES = st.floats(0, 1e6)
 DAYS = st.floats(-1e6, 1e6)
 
 
-def test_a_hundred_days_at_the_usual_rate_leave_a_share_of_one_in_e() -> None:
+def test_a_hundred_days_at_the_usual_rate_leave_one_in_e() -> None:
     faded = relevance(importance=0.8, decay_rate=0.01, days_since_access=100)
     assert faded == pytest.approx(0.8 / math.e)
 

@@ -56,7 +56,7 @@ def levels_of(
 
 
 @given(edges, st.integers(0, 14))
-def test_every_path_follows_existing_edges_at_the_shortest_distance(
+def test_paths_follow_edges_at_the_shortest_distance(
     drawn: list[tuple[int, int, Relation]], start: int
 ) -> None:
     levels, distances = levels_of(drawn, start)
@@ -88,7 +88,7 @@ def test_the_length_of_a_traversal_is_limited(hops: int) -> None:
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_weight_is_between_zero_and_one(weight: float) -> None:
+def test_a_weight_outside_zero_to_one_is_refused(weight: float) -> None:
     with pytest.raises(Invalid, match="0 to 1"):
         check_edge(NODES[0], NODES[1], weight=weight, note="")
 

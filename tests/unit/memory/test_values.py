@@ -1,4 +1,4 @@
-"""Invalid memories, refused before they reach the database."""
+"""Values of memories: defaults, refused values, and the score of a recalled memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_memory_without_text_is_refused() -> None:
         NewMemory(content=" ", occurred_at=NOON)
 
 
-def test_the_score_of_a_recalled_memory_is_the_sum_of_its_terms() -> None:
+def test_a_recalled_memory_scores_the_sum_of_its_components() -> None:
     terms = ScoreTerms(meaning=0.25, words=0.5, trust=0.125)
     recalled = Recalled(
         id=uuid7(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
@@ -39,44 +39,40 @@ from tests.integration.memories.subjects import (
 # --- Between two reclusterings -----------------------------------------------------------------------
 
 
-def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
+def test_a_new_memory_joins_a_cluster_before_the_reclustering(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
     more = store_subject(mind, "jazz", 2, seed=9, days=30)
     with tenant_transaction(mind.tenant_id):
         (loner,) = store(
             agent_id=mind.id, memories=[a_memory("Alone.")], vectors=vectors_about("jazz", 1) * -1
         ).ids
     assert maintain_clusters().done == 2
-    cluster = cluster_of(mind, stored["jazz"])
-    assert members_of_clusters(mind)[cluster.id] == {*stored["jazz"], *more}
+    cluster = cluster_of(mind, clustered["jazz"])
+    assert members_of_clusters(mind)[cluster.id] == {*clustered["jazz"], *more}
     assert (cluster.size, cluster.stale) == (8, True)
     assert unclustered_ids(mind) == {loner}
     assert maintain_agent_clusters(mind.tenant_id, mind.id) == 0
     age_reclustering(mind)
     assert maintain_clusters().done == 33
     assert unclustered_ids(mind) == set()
-    assert cluster_of(mind, stored["jazz"]).stale is False
+    assert cluster_of(mind, clustered["jazz"]).stale is False
 
 
-def test_concurrent_assignments_count_each_memory_once(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
+def test_concurrent_assignments_count_each_memory_once(mind: Agent, clustered: dict[str, list[UUID]]) -> None:
     store_subject(mind, "jazz", 4, seed=9, days=30)
     assert sum(at_once(lambda _: maintain_agent_clusters(mind.tenant_id, mind.id), writers=3)) == 4
-    assert cluster_of(mind, stored["jazz"]).size == 10
+    assert cluster_of(mind, clustered["jazz"]).size == 10
 
 
-def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
+def test_one_memory_is_assigned_on_demand(mind: Agent, clustered: dict[str, list[UUID]]) -> None:
     (memory_id,) = store_subject(mind, "bread", 1, seed=9, days=30)
     with tenant_transaction(mind.tenant_id):
         assigned = assign_memory_to_clusters(memory_id=memory_id, max_clusters=1)
         assert assign_memory_to_clusters(memory_id=memory_id) == assigned
-        assert assign_memory_to_clusters(memory_id=stored["nothing"][0]) == {}
-        assert list(assigned) == [cluster_of(mind, stored["bread"]).id]
-        assert 0.5 < assigned[cluster_of(mind, stored["bread"]).id] <= 1
+        assert assign_memory_to_clusters(memory_id=clustered["nothing"][0]) == {}
+        assert list(assigned) == [cluster_of(mind, clustered["bread"]).id]
+        assert 0.5 < assigned[cluster_of(mind, clustered["bread"]).id] <= 1
         with pytest.raises(NotFound):
             assign_memory_to_clusters(memory_id=uuid4())
         for number in (0, 4):
@@ -84,33 +80,31 @@ def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
                 assign_memory_to_clusters(memory_id=memory_id, max_clusters=number)
 
 
-def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
-    archived = stored["jazz"][0]
+def test_an_archived_memory_leaves_its_cluster_until_restored(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    archived = clustered["jazz"][0]
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[archived], reason="a test", actor="system:test")
-    cluster = cluster_of(mind, stored["jazz"][1:])
-    assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"][1:])
+    cluster = cluster_of(mind, clustered["jazz"][1:])
+    assert members_of_clusters(mind)[cluster.id] == set(clustered["jazz"][1:])
     assert (cluster.size, cluster.stale) == (5, True)
     with tenant_transaction(mind.tenant_id):
         restore(memory_ids=[archived], reason="a test", actor="system:test")
         assert remove_from_clusters([uuid4()]) == remove_from_clusters([]) == 0
     assert unclustered_ids(mind) == {archived}
     assert maintain_clusters().done == 1
-    assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"])
+    assert members_of_clusters(mind)[cluster.id] == set(clustered["jazz"])
 
 
-def test_one_cluster_is_recomputed_on_demand(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
-    cluster = cluster_of(mind, stored["jazz"])
+def test_one_cluster_is_recomputed_on_demand(mind: Agent, clustered: dict[str, list[UUID]]) -> None:
+    cluster = cluster_of(mind, clustered["jazz"])
     with tenant_transaction(mind.tenant_id):
-        ClusterMember.objects.filter(cluster_id=cluster.id).exclude(memory_id=stored["jazz"][0]).delete()
+        ClusterMember.objects.filter(cluster_id=cluster.id).exclude(memory_id=clustered["jazz"][0]).delete()
         recalculate_cluster(cluster_id=cluster.id)
         with pytest.raises(NotFound):
             recalculate_cluster(cluster_id=uuid4())
-    recomputed = cluster_of(mind, stored["jazz"])
+    recomputed = cluster_of(mind, clustered["jazz"])
     assert recomputed.size == 1
     assert np.asarray(recomputed.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
 
@@ -118,14 +112,14 @@ def test_one_cluster_is_recomputed_on_demand(mind: Agent) -> None:
 # --- Members and relations ---------------------------------------------------------------------------
 
 
-def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
-    cluster = cluster_of(mind, stored["jazz"])
+def test_members_are_listed_nearest_first_without_archived(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    cluster = cluster_of(mind, clustered["jazz"])
     with tenant_transaction(mind.tenant_id):
-        Memory.objects.filter(id=stored["jazz"][0]).update(status="archived")
+        Memory.objects.filter(id=clustered["jazz"][0]).update(status="archived")
         shown = cluster_members(cluster_id=cluster.id)
-        assert {member.memory_id for member in shown} == set(stored["jazz"][1:])
+        assert {member.memory_id for member in shown} == set(clustered["jazz"][1:])
         assert [member.strength for member in shown] == sorted(
             (member.strength for member in shown), reverse=True
         )
@@ -174,7 +168,7 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
         assert not ClusterRelation.objects.exists()
 
 
-def test_real_texts_form_clusters_by_the_embedded_model(mind: Agent) -> None:
+def test_real_texts_form_clusters_by_the_in_process_model(mind: Agent) -> None:
     texts = [
         *(
             f"I baked a sourdough {what} in the oven this morning."
@@ -190,7 +184,7 @@ def test_real_texts_form_clusters_by_the_embedded_model(mind: Agent) -> None:
     ]
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in texts])
     recluster(mind)
-    assert {frozenset(member) for member in members_of_clusters(mind).values()} == {
+    assert {frozenset(members) for members in members_of_clusters(mind).values()} == {
         frozenset(stored.ids[:4]),
         frozenset(stored.ids[4:8]),
     }

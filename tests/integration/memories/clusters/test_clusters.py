@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -11,12 +12,8 @@ from pgvector import HalfVector
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, Memory, Mind
 from apps.memories.services.clusters import job as clustering
-from apps.memories.services.clusters.clusters import (
-    name_cluster,
-)
-from apps.memories.services.clusters.job import (
-    maintain_clusters,
-)
+from apps.memories.services.clusters.clusters import name_cluster
+from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.retention.archive import archive
@@ -76,7 +73,7 @@ def test_a_zero_vector_does_not_stop_the_others(mind: Agent) -> None:
     assert members_of_clusters(mind)[cluster_of(mind, stored["jazz"][1:]).id] == set(stored["jazz"][1:])
 
 
-def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
+def test_a_mind_of_few_memories_forms_no_cluster(mind: Agent, other_mind: Agent) -> None:
     store_subject(mind, "jazz", 2)
     assert maintain_clusters().steps == 1
     assert members_of_clusters(mind) == {}
@@ -115,26 +112,27 @@ def test_one_agents_fault_does_not_stop_the_others(
     assert len(members_of_clusters(other_mind)) == 3
 
 
-def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
-    jazz, bread = cluster_of(mind, stored["jazz"]), cluster_of(mind, stored["bread"])
+def test_a_given_name_stays_and_others_follow_the_words(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    jazz, bread = cluster_of(mind, clustered["jazz"]), cluster_of(mind, clustered["bread"])
     with tenant_transaction(mind.tenant_id):
         name_cluster(cluster_id=jazz.id, name=" Evenings at  the club ")
-        Cluster.objects.filter(id=bread.id).update(name="old words", keywords=["old", "words"], stale=True)
-        Cluster.objects.filter(id=bread.id).update(name="old, words")
+        Cluster.objects.filter(id=bread.id).update(name="old, words", keywords=["old", "words"], stale=True)
     recluster(mind)
-    assert cluster_of(mind, stored["jazz"]).name == "Evenings at the club"
-    assert cluster_of(mind, stored["bread"]).name == ", ".join(cluster_of(mind, stored["bread"]).keywords[:3])
+    assert cluster_of(mind, clustered["jazz"]).name == "Evenings at the club"
+    assert cluster_of(mind, clustered["bread"]).name == ", ".join(
+        cluster_of(mind, clustered["bread"]).keywords[:3]
+    )
     for name in ("", "x" * 201, "a\0b"):
         with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
             name_cluster(cluster_id=jazz.id, name=name)
 
 
-def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
+def test_concurrent_reclusterings_form_each_cluster_once(mind: Agent) -> None:
     store_all_subjects(mind)
     counts = at_once(lambda _: recluster(mind), writers=3)
-    assert sorted(counts)[-1] == 30
+    assert max(counts) == 30
     assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6, 6]
 
 
@@ -172,11 +170,9 @@ def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
     assert (cluster.size, cluster.stale) == (5, True)
 
 
-def test_a_cluster_without_enough_members_dissolves(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
+def test_a_cluster_without_enough_members_dissolves(mind: Agent, clustered: dict[str, list[UUID]]) -> None:
     with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=stored["jazz"][:4], reason="a test", actor="system:test")
+        archive(memory_ids=clustered["jazz"][:4], reason="a test", actor="system:test")
     assert count_stale_clusters(mind) == 1
     assert maintain_clusters().steps == 0, "not before its next reclustering"
     age_reclustering(mind)
@@ -184,10 +180,10 @@ def test_a_cluster_without_enough_members_dissolves(mind: Agent) -> None:
     assert sorted(map(len, members_of_clusters(mind).values())) == [6, 6]
 
 
-def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
-    stored = store_all_subjects(mind)
-    recluster(mind)
-    cluster = cluster_of(mind, stored["jazz"])
+def test_an_agent_moved_to_other_vectors_gets_new_centers(
+    mind: Agent, clustered: dict[str, list[UUID]]
+) -> None:
+    cluster = cluster_of(mind, clustered["jazz"])
     with tenant_transaction(mind.tenant_id):
         # The rows after a switch of the model: vectors of another length, and the new model of the mind.
         for memory in Memory.objects.filter(agent_id=mind.id):
@@ -197,12 +193,12 @@ def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
         assert clustering.read_centers(mind.id, model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
     assert maintain_clusters().done == 30, "at once, because a cluster without a center cannot be used"
-    assert cluster_of(mind, stored["jazz"]).id == cluster.id
-    assert len(cluster_of(mind, stored["jazz"]).centroid) == 128
+    assert cluster_of(mind, clustered["jazz"]).id == cluster.id
+    assert len(cluster_of(mind, clustered["jazz"]).centroid) == 128
 
 
 @pytest.mark.parametrize("deviations", [0.0, 11.0, float("nan")])
-def test_an_invalid_setting_is_named(mind: Agent, settings: Any, deviations: float) -> None:
+def test_deviations_out_of_range_are_refused(mind: Agent, settings: Any, deviations: float) -> None:
     settings.ARBOR_CLUSTER_DEVIATIONS = deviations
     store_subject(mind, "jazz", 4)
     with pytest.raises(ConfigurationInvalid, match=r"0\.5 to 10"):

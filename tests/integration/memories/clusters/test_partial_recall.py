@@ -108,9 +108,7 @@ def test_a_vector_that_cannot_be_compared_is_refused(agent_with_cluster: Agent, 
         find_partial_activations(agent_id=agent_with_cluster.id, vector=vector)
 
 
-def test_a_query_vector_from_before_a_move_recalls_nothing(
-    agent_with_cluster: Agent,
-) -> None:
+def test_a_query_vector_from_before_a_move_recalls_nothing(agent_with_cluster: Agent) -> None:
     with tenant_transaction(agent_with_cluster.tenant_id):
         Mind.objects.filter(agent_id=agent_with_cluster.id).update(embedding_dimension=128)
         assert partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=vague_query()) == []
@@ -126,7 +124,7 @@ def test_clusters_of_another_agent_are_not_recalled(
         assert find_partial_activations(agent_id=agent_with_cluster.id, vector=vague_query()) == []
 
 
-def test_partial_recall_needs_the_agents_embedder(mind: Agent, remote: RemoteEmbedder) -> None:
+def test_partial_recall_embeds_the_text_and_survives_a_failure(mind: Agent, remote: RemoteEmbedder) -> None:
     ask = partial(partial_recall_about, tenant_id=mind.tenant_id, agent_id=mind.id, recalled=[])
     assert ask(text="Who was it?") == []
     assert remote.asked == ["Who was it?"]

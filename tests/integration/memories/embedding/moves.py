@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.memories.models import (
-    NextEmbedding,
-)
+from apps.memories.models import NextEmbedding
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.embedding.reembed import ModelSwitch, Reembedding, find_moves
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
-from tests.integration.memories.conftest import (
-    memories_of,
-)
+from tests.integration.memories.conftest import memories_of
 
+#: The installation's model, and the same model with shorter vectors.
 LONG = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
 #: Texts of which some mean nearly the same.
@@ -41,11 +38,11 @@ def vectors_of(agent: Agent) -> dict[str, list[float]]:
     }
 
 
-def count_next_rows(agent: Agent) -> int:
+def count_next_embeddings(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return NextEmbedding.objects.filter(agent_id=agent.id).count()
 
 
-def mind_of(agent: Agent) -> EmbeddingModel:
+def current_model(agent: Agent) -> EmbeddingModel:
     with tenant_transaction(agent.tenant_id):
         return model_of(agent.id)

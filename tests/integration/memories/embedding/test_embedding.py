@@ -24,13 +24,11 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
-from tests.integration.memories.conftest import at_once
+from tests.integration.memories.conftest import REMOTE, at_once
 from tests.integration.memories.creation import create_mind
+from tests.integration.memories.embedding.moves import LONG, SHORT
 from tests.support.embedders import RemoteEmbedder, forget_vectors
 
-WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
-SHORT = EmbeddingModel(name="wordllama", dimension=64)
-REMOTE = EmbeddingModel(name="tei/remote", dimension=96)
 TEXTS = ["The harbour is full.", "The harbour is empty.", "The harbour is full."]
 
 
@@ -140,7 +138,7 @@ def test_workers_with_the_same_texts_do_not_deadlock(
     assert count_cached(tenant) == len(texts)
 
 
-def test_a_truncated_text_is_logged_once(
+def test_a_truncated_text_is_audited_once(
     tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
@@ -215,7 +213,7 @@ def test_a_failed_request_is_reported_and_caches_nothing(tenant: Tenant, remote:
 
 def test_a_working_embedder_passes_the_check() -> None:
     check = check_embedder()
-    assert (check.model, check.made_by, check.error) == (WORDLLAMA, "wordllama/l2_supercat_256", "")
+    assert (check.model, check.made_by, check.error) == (LONG, "wordllama/l2_supercat_256", "")
     assert 0 < check.latency_s < 5
     assert check_embedder(SHORT).made_by == "wordllama/l2_supercat_64"
 
@@ -244,7 +242,7 @@ def test_wrong_and_varying_vectors_fail_the_check(
 
 
 def test_other_models_of_agents_are_counted(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
-    for agent, model in ((mind, SHORT), (other_mind, WORDLLAMA), (foreign_mind, SHORT)):
+    for agent, model in ((mind, SHORT), (other_mind, LONG), (foreign_mind, SHORT)):
         create_mind(agent, model)
     (other,) = other_models()
     assert (other.model, other.agents) == (SHORT, 2)

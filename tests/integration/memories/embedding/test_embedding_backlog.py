@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,12 +22,12 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
-from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
 from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.memories.conftest import (
     NOON,
+    REMOTE,
     a_memory,
     at_once,
     memories_of,
@@ -36,27 +35,16 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.creation import create_mind
+from tests.integration.memories.embedding.moves import LONG, SHORT
 from tests.support.embedders import RemoteEmbedder, registered_embedder
-
-WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
-SHORT = EmbeddingModel(name="wordllama", dimension=64)
-REMOTE = EmbeddingModel(name="tei/remote", dimension=96)
 
 
 def unembedded_contents(agent: Agent) -> list[str]:
     return [memory.content for memory in memories_of(agent) if memory.embedding is None]
 
 
-def lengths(agent: Agent) -> set[int]:
+def vector_lengths(agent: Agent) -> set[int]:
     return {len(memory.embedding) for memory in memories_of(agent) if memory.embedding}
-
-
-@pytest.fixture
-def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Register a remote embedder beside the one in this process, and return it."""
-    embedder = RemoteEmbedder(REMOTE.dimension)
-    with registered_embedder(monkeypatch, embedder, name=REMOTE.name):
-        yield embedder
 
 
 def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
@@ -178,7 +166,7 @@ def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_m
     store_without_vectors(mind, *turns("One.", "Two."))
     store_without_vectors(other_mind, a_memory("Three."))
     assert embed_backlog() == 3
-    assert (lengths(mind), lengths(other_mind)) == ({64}, {256})
+    assert (vector_lengths(mind), vector_lengths(other_mind)) == ({64}, {256})
     assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_64"}
 
 
@@ -249,7 +237,7 @@ def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
 
 
 def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    create_mind(mind, WORDLLAMA)
+    create_mind(mind, LONG)
     store_without_vectors(mind, a_memory("The tide turns."))
 
     def move_meanwhile(**arguments: Any) -> Any:
@@ -262,29 +250,29 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
     assert embed_backlog() == 0
     assert unembedded_contents(mind) == ["The tide turns."]
     assert embed_backlog() == 1
-    assert lengths(mind) == {64}
+    assert vector_lengths(mind) == {64}
 
 
 # --- A failing embedder ------------------------------------------------------------------------------
 
 
 def test_a_failing_embedder_rests_longer_and_delays_no_other(
-    mind: Agent, other_mind: Agent, two_embedders: RemoteEmbedder
+    mind: Agent, other_mind: Agent, server: RemoteEmbedder
 ) -> None:
     create_mind(mind, REMOTE)
-    create_mind(other_mind, WORDLLAMA)
+    create_mind(other_mind, LONG)
     store_without_vectors(mind, *turns("One.", "Two."))
     store_without_vectors(other_mind, *turns("Three."))
-    two_embedders.away = True
+    server.away = True
     assert embed_backlog() == 1
     (fault,) = embedder_faults()
-    assert (fault.embedding_model, fault.failures) == ("tei/remote 96", 1)
+    assert (fault.embedding_model, fault.failures) == ("tei/remote 512", 1)
     assert fault.error == "EmbeddingFailed", (
         "the class alone, because the text of a server may contain somebody's data"
     )
-    requests = len(two_embedders.asked)
+    requests = len(server.asked)
     assert embed_backlog() == 0
-    assert len(two_embedders.asked) == requests, "it was asked before its rest was over"
+    assert len(server.asked) == requests, "it was asked before its rest was over"
     rests = []
     for _ in range(8):
         EmbedderFault.objects.update(retry_at=NOON)
@@ -292,20 +280,20 @@ def test_a_failing_embedder_rests_longer_and_delays_no_other(
         (fault,) = embedder_faults()
         rests.append(round((fault.retry_at - datetime.now(UTC)).total_seconds(), -1))
     assert rests == [20, 40, 80, 160, 320, 600, 600, 600]
-    two_embedders.away = False
+    server.away = False
     EmbedderFault.objects.update(retry_at=NOON)
     assert embed_backlog() == 2
     assert embedder_faults() == []
 
 
 def test_a_tenant_with_a_failing_embedder_delays_no_other(
-    mind: Agent, foreign_mind: Agent, two_embedders: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+    mind: Agent, foreign_mind: Agent, server: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)
     monkeypatch.setattr(embedding_backlog, "CHUNK", 5)
     create_mind(mind, REMOTE)
-    create_mind(foreign_mind, WORDLLAMA)
-    two_embedders.away = True
+    create_mind(foreign_mind, LONG)
+    server.away = True
     store_without_vectors(mind, *turns(*(f"Fish {number}." for number in range(30))))
     store_without_vectors(foreign_mind, *turns(*(f"Bird {number}." for number in range(30))))
     assert embed_backlog() == 30
@@ -327,11 +315,11 @@ class InvalidEmbedder(RemoteEmbedder):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (np.ones((1, 256), np.float32), "vectors of 256 numbers"),
-        (np.ones((5, 96), np.float32), "must give 2 vectors"),
-        (np.full((2, 96), np.nan, np.float32), "zero or not finite"),
-        (np.zeros((2, 96), np.float32), "zero or not finite"),
-        (np.ones(96, np.float32), "must give 2 vectors"),
+        (np.ones((2, 256), np.float32), "vectors of 256 numbers"),
+        (np.ones((5, REMOTE.dimension), np.float32), "must give 2 vectors"),
+        (np.full((2, REMOTE.dimension), np.nan, np.float32), "zero or not finite"),
+        (np.zeros((2, REMOTE.dimension), np.float32), "zero or not finite"),
+        (np.ones(REMOTE.dimension, np.float32), "must give 2 vectors"),
     ],
     ids=["length", "number", "NaN", "zero", "shape"],
 )
@@ -341,8 +329,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     rows: npt.NDArray[np.float32],
     message: str,
 ) -> None:
-    wrong = InvalidEmbedder(np.vstack([rows, rows]) if message.startswith("vectors of") else rows)
-    with registered_embedder(monkeypatch, wrong, name=REMOTE.name):
+    with registered_embedder(monkeypatch, InvalidEmbedder(rows), name=REMOTE.name):
         create_mind(mind, REMOTE)
         store_without_vectors(mind, *turns("One.", "Two."))
         assert embed_backlog() == 0

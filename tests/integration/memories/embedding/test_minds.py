@@ -1,4 +1,4 @@
-"""A mind stays with its first embedder when the settings change later."""
+"""Minds and their embedding models: chosen once, reached by an embedder, compared with queries."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed, Invalid
 from tests.integration.memories.creation import open_mind
+from tests.integration.memories.embedding.moves import LONG, SHORT
 from tests.support.embedders import RemoteEmbedder
-
-WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
-SHORT = EmbeddingModel(name="wordllama", dimension=64)
 
 
 def test_a_new_mind_has_the_installations_model_and_keeps_it(
@@ -38,13 +36,13 @@ def test_a_new_mind_has_the_installations_model_and_keeps_it(
 ) -> None:
     with tenant_transaction(mind.tenant_id):
         assert not Mind.objects.filter(agent_id=mind.id).exists()
-        assert model_of(mind.id) == WORDLLAMA
-        assert open_mind(mind.id) == WORDLLAMA
+        assert model_of(mind.id) == LONG
+        assert open_mind(mind.id) == LONG
     settings.ARBOR_EMBEDDING_DIMENSION = 64
     with tenant_transaction(mind.tenant_id):
         assert installation_model() == SHORT
-        assert open_mind(mind.id) == WORDLLAMA
-        assert model_of(mind.id) == WORDLLAMA
+        assert open_mind(mind.id) == LONG
+        assert model_of(mind.id) == LONG
         row = Mind.objects.get(agent_id=mind.id)
     assert str(row) == "wordllama, 256 dimensions"
 
@@ -55,7 +53,7 @@ def test_a_mind_of_another_tenant_is_not_read(mind: Agent, foreign_mind: Agent, 
         open_mind(foreign_mind.id)
     settings.ARBOR_EMBEDDING_DIMENSION = 256
     with tenant_transaction(mind.tenant_id):
-        assert model_of(foreign_mind.id) == WORDLLAMA
+        assert model_of(foreign_mind.id) == LONG
 
 
 def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
@@ -81,7 +79,7 @@ def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
         (EmbeddingModel(name="wordllama", dimension=2048), "must be at most 1024, got 2048"),
     ],
 )
-def test_an_unreachable_model_fails_like_an_embedder(
+def test_an_unusable_model_fails_like_an_embedder(
     mind: Agent, model: EmbeddingModel, message: str, settings: Any
 ) -> None:
     settings.ARBOR_EMBEDDING_URL = "http://for.another.model.invalid"
@@ -117,7 +115,7 @@ def test_storing_waits_for_a_remote_embedder_only_on_request(
     mind: Agent, remote: RemoteEmbedder, settings: Any, setting: str, expected: list[str]
 ) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = setting
-    vectors = embed_for_storage(tenant_id=mind.tenant_id, texts=["The tide turns."], model=WORDLLAMA)
+    vectors = embed_for_storage(tenant_id=mind.tenant_id, texts=["The tide turns."], model=LONG)
     assert (vectors is not None) is bool(expected)
     assert remote.asked == expected
 
@@ -126,7 +124,7 @@ def test_storing_waits_for_an_in_process_embedder_by_default(mind: Agent, settin
     arguments: dict[str, Any] = {
         "tenant_id": mind.tenant_id,
         "texts": ["The tide turns."],
-        "model": WORDLLAMA,
+        "model": LONG,
     }
     assert embed_for_storage(**arguments) is not None
     settings.ARBOR_EMBED_AT_STORAGE = "never"
@@ -135,7 +133,7 @@ def test_storing_waits_for_an_in_process_embedder_by_default(mind: Agent, settin
     assert embed_for_storage(**arguments) is None
 
 
-def test_longer_vectors_than_the_index_holds_are_refused(settings: Any) -> None:
+def test_a_dimension_above_the_limit_is_refused(settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 1025
     with pytest.raises(ConfigurationInvalid, match="must be at most 1024, got 1025"):
         installation_model()
@@ -144,7 +142,7 @@ def test_longer_vectors_than_the_index_holds_are_refused(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "length", "compared"),
     [
-        (WORDLLAMA, 256, True),
+        (LONG, 256, True),
         (None, 256, True),
         (SHORT, 64, False),
         (None, 64, False),
@@ -182,7 +180,7 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
 )
 def test_an_invalid_query_vector_is_refused_early(vector: Any) -> None:
     with pytest.raises(Invalid, match="a query's vector"):
-        query_vector(vector, WORDLLAMA)
+        query_vector(vector, LONG)
 
 
 def test_a_slow_failing_embedder_delays_one_query_only(
@@ -198,7 +196,7 @@ def test_a_slow_failing_embedder_delays_one_query_only(
         return answer(texts)
 
     def ask(text: str) -> None:
-        embed_query(tenant_id=mind.tenant_id, texts=[text], model=WORDLLAMA)
+        embed_query(tenant_id=mind.tenant_id, texts=[text], model=LONG)
 
     remote.away = True
     for text in ("At once.", "Also at once."):

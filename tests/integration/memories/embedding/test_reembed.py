@@ -47,8 +47,8 @@ from tests.integration.memories.embedding.moves import (
     LONG,
     SHORT,
     STATEMENTS,
-    count_next_rows,
-    mind_of,
+    count_next_embeddings,
+    current_model,
     move,
     vectors_of,
 )
@@ -58,7 +58,10 @@ from tests.support.memories import store_memories
 
 
 def is_recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
-    """Return whether the similarities of a recall are those of the model's own vectors."""
+    """Return whether a recall finds the memories for the query's vector by this model, the nearest one included.
+
+    Assert that the stored vectors are those of the model.
+    """
     recalled = recall(
         tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5)
     )
@@ -89,12 +92,12 @@ def test_all_memories_get_the_vectors_of_the_new_model(
     assert is_recalled_as_by_brute_force(mind, LONG, "who is sleeping?")
     switch = move(mind, model, batch=10)
     assert (switch.memories, switch.refused, switch.left) == (len(STATEMENTS), 0, 0)
-    assert mind_of(mind) == model
+    assert current_model(mind) == model
     assert {len(vector) for vector in vectors_of(mind).values()} == {model.dimension}
     assert {memory.embedding_model for memory in memories_of(mind)} == {embedder_for(model).model}
     assert is_recalled_as_by_brute_force(mind, model, "who is sleeping?")
-    assert count_next_rows(mind) == 0
-    assert mind_of(other_mind) == LONG
+    assert count_next_embeddings(mind) == 0
+    assert current_model(other_mind) == LONG
     assert {len(vector) for vector in vectors_of(other_mind).values()} == {256}
     with tenant_transaction(mind.tenant_id):
         (event,) = AuditEvent.objects.filter(action=AuditAction.OPERATOR_ACT, actor="cli:test")
@@ -134,7 +137,7 @@ def test_an_agent_that_remembers_nothing_yet_is_moved_at_once(mind: Agent) -> No
     with tenant_transaction(mind.tenant_id):
         open_mind(mind.id)
     assert move(mind, SHORT).memories == 0
-    assert mind_of(mind) == SHORT
+    assert current_model(mind) == SHORT
 
 
 def test_derived_values_of_the_old_vectors_are_recomputed(mind: Agent) -> None:
@@ -198,7 +201,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
 # --- Recall during the move --------------------------------------------------------------------------
 
 
-def test_recall_answers_all_the_while(mind: Agent) -> None:
+def test_recall_answers_during_the_move(mind: Agent) -> None:
     store_memories(mind, *turns(*STATEMENTS))
     stop = threading.Event()
 
@@ -228,7 +231,7 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
     assert min(answers) > 0
 
 
-def test_a_query_embedded_before_the_move_is_asked_again_after_it(
+def test_a_query_embedded_before_the_move_is_embedded_again(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_memories(mind, *turns(*STATEMENTS))
@@ -244,7 +247,7 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
         tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?")
     )
     assert "asleep" in recalled[0].content
-    assert mind_of(mind) == SHORT
+    assert current_model(mind) == SHORT
 
 
 def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None:
@@ -273,7 +276,9 @@ def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> 
 # --- Selected agents ---------------------------------------------------------------------------------
 
 
-def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+def test_moves_are_found_for_an_agent_a_tenant_or_all(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
     for agent in (mind, other_mind, foreign_mind):
         store_memories(agent, *turns("One.", "Two."))
 
@@ -290,11 +295,11 @@ def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent,
     assert (planned.name, planned.model, planned.memories, planned.prepared) == ("Vega", SHORT, 2, 0)
 
 
-def test_a_switch_takes_as_many_statements_for_any_number(mind: Agent, statements: list[str]) -> None:
+def test_a_switch_takes_as_many_statements_for_any_mind(mind: Agent, statements: list[str]) -> None:
     counts = []
     for number in (2, 30):
         store_memories(mind, *turns(*STATEMENTS[:number]))
-        target = SHORT if mind_of(mind) == LONG else LONG
+        target = SHORT if current_model(mind) == LONG else LONG
         moves = find_moves(model=target, actor="cli:test", agent_id=mind.id)
         Reembedding(model=target, actor="cli:test")._prepare_missing(moves[0])
         statements.clear()

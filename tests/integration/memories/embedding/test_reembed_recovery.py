@@ -27,8 +27,8 @@ from tests.integration.memories.embedding.moves import (
     LONG,
     SHORT,
     STATEMENTS,
-    count_next_rows,
-    mind_of,
+    count_next_embeddings,
+    current_model,
     move,
     vectors_of,
 )
@@ -47,8 +47,8 @@ def test_an_interrupted_run_continues_where_it_stopped(mind: Agent, server: Remo
 
     with pytest.raises(KeyboardInterrupt):
         move(mind, REMOTE, batch=10, progress=interrupt)
-    assert count_next_rows(mind) == 20
-    assert mind_of(mind) == LONG
+    assert count_next_embeddings(mind) == 20
+    assert current_model(mind) == LONG
     assert {len(vector) for vector in vectors_of(mind).values()} == {256}
     server.asked.clear()
     progress: list[tuple[int, int]] = []
@@ -75,11 +75,11 @@ def test_an_abandoned_move_leaves_nothing_behind(mind: Agent, server: RemoteEmbe
     with pytest.raises(KeyboardInterrupt):
         move(mind, REMOTE, batch=10, progress=interrupt)
     assert move(mind, LONG).memories == 0
-    assert (count_next_rows(mind), mind_of(mind)) == (0, LONG)
+    assert (count_next_embeddings(mind), current_model(mind)) == (0, LONG)
     with pytest.raises(KeyboardInterrupt):
         move(mind, REMOTE, batch=10, progress=interrupt)
     move(mind, SHORT)
-    assert (count_next_rows(mind), mind_of(mind)) == (0, SHORT)
+    assert (count_next_embeddings(mind), current_model(mind)) == (0, SHORT)
 
 
 def test_concurrent_runs_move_each_memory_once(mind: Agent) -> None:
@@ -91,7 +91,7 @@ def test_concurrent_runs_move_each_memory_once(mind: Agent) -> None:
 
     assert sorted(at_once(work, writers=4)) == [0, 0, 0, 36]
     assert {len(vector) for vector in vectors_of(mind).values()} == {64}
-    assert count_next_rows(mind) == 0
+    assert count_next_embeddings(mind) == 0
 
 
 def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, server: RemoteEmbedder) -> None:
@@ -101,15 +101,15 @@ def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, ser
     def start_other_run(done: int, total: int) -> None:
         if done == 10:
             with tenant_transaction(mind.tenant_id):
-                remaining = list(NextEmbedding.objects.values_list("memory_id", flat=True))
-                rest = Memory.objects.exclude(id__in=remaining)[:1]
+                prepared = list(NextEmbedding.objects.values_list("memory_id", flat=True))
+                (unprepared,) = Memory.objects.exclude(id__in=prepared)[:1]
                 NextEmbedding.objects.create(
-                    tenant_id=mind.tenant_id, agent=mind, memory=rest[0], embedding_model="tei/remote 512"
+                    tenant_id=mind.tenant_id, agent=mind, memory=unprepared, embedding_model="tei/remote 512"
                 )
 
     with pytest.raises(AlreadyExists, match="another run moves agent Vega to tei/remote 512"):
         Reembedding(model=SHORT, actor="cli:test", batch=10, progress=start_other_run).run(moves)
-    assert mind_of(mind) == LONG
+    assert current_model(mind) == LONG
     move(mind, SHORT)
     assert {len(vector) for vector in vectors_of(mind).values()} == {64}
 
@@ -165,7 +165,7 @@ def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: Remot
     ):
         with pytest.raises(ConfigurationInvalid, match=message):
             move(mind, model)
-    assert (count_next_rows(mind), mind_of(mind)) == (0, LONG)
+    assert (count_next_embeddings(mind), current_model(mind)) == (0, LONG)
 
 
 def test_a_run_waits_for_a_lost_embedder_and_then_ends(
@@ -196,8 +196,8 @@ def test_a_run_waits_for_a_lost_embedder_and_then_ends(
             find_moves(**selection)
         )
     assert waited[2:] == [10, 20, 40]
-    assert count_next_rows(mind) == 10
-    assert mind_of(mind) == LONG
+    assert count_next_embeddings(mind) == 10
+    assert current_model(mind) == LONG
 
 
 def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: RemoteEmbedder) -> None:

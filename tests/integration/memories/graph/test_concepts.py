@@ -118,7 +118,7 @@ def test_concurrent_links_make_each_concept_once(mind: Agent) -> None:
 # --- Hierarchy ---------------------------------------------------------------------------------------
 
 
-def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -> None:
+def test_a_moved_concept_takes_its_narrower_concepts_along(mind: Agent) -> None:
     (memory_id,) = store_memories(mind, "Coltrane played until two.")
     link(mind, {memory_id: [(name, 1.0) for name in ("art", "music", "jazz", "bop", "craft")]})
     move(mind, "bop", "jazz")
@@ -201,9 +201,7 @@ def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
 # --- Recall by concept -------------------------------------------------------------------------------
 
 
-def test_recall_by_concept_includes_narrower_concepts(
-    mind: Agent,
-) -> None:
+def test_recall_by_concept_includes_narrower_concepts(mind: Agent) -> None:
     first, second, third, archived = store_memories(mind, "One.", "Two.", "Three.", "Out of mind.")
     link(mind, {first: [("music", 0.3)], second: [("jazz", 0.9), ("music", 0.1)], third: [("music", 0.8)]})
     link(mind, {archived: [("music", 1.0)]})

@@ -29,7 +29,8 @@ from tests.integration.memories.chosen_vectors import neighbors_of, refresh_all,
 from tests.support.threads import await_blocked_session, in_own_connection
 
 
-def memories_in(agent: Agent, count: int = 2) -> list[GraphNode]:
+def create_memory_nodes(agent: Agent, count: int = 2) -> list[GraphNode]:
+    """Store memories without vectors, and return their nodes."""
     return [
         GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in store_with_vectors(agent, [None] * count)
     ]
@@ -66,7 +67,7 @@ def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
 
 
 def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
-    ebb, flood = memories_in(mind)
+    ebb, flood = create_memory_nodes(mind)
     assert relate_nodes(mind, ebb, flood, weight=0.5, note="seen twice") == 0.5
     assert relate_nodes(mind, ebb, flood, weight=0.8) == 0.8
     assert relate_nodes(mind, ebb, flood, weight=0.2) == 0.8
@@ -80,7 +81,7 @@ def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
 
 
 def test_memories_concepts_and_goals_can_be_related(mind: Agent) -> None:
-    (memory,), concept, goal = memories_in(mind, 1), a_concept(mind), a_goal(mind)
+    (memory,), concept, goal = create_memory_nodes(mind, 1), a_concept(mind), a_goal(mind)
     relate_nodes(mind, memory, concept, Relation.INSTANCE_OF)
     relate_nodes(mind, goal, concept, Relation.REQUIRES)
     with tenant_transaction(mind.tenant_id):
@@ -91,7 +92,7 @@ def test_memories_concepts_and_goals_can_be_related(mind: Agent) -> None:
 
 
 def test_a_node_cannot_be_related_to_itself(mind: Agent) -> None:
-    ebb, _ = memories_in(mind)
+    ebb, _ = create_memory_nodes(mind)
     with pytest.raises(Invalid, match="cannot be related to itself"):
         relate_nodes(mind, ebb, ebb)
     with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="cannot be related to itself"):
@@ -99,9 +100,9 @@ def test_a_node_cannot_be_related_to_itself(mind: Agent) -> None:
 
 
 def test_only_an_agents_own_nodes_can_be_related(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
-    ebb, _ = memories_in(mind)
+    ebb, _ = create_memory_nodes(mind)
     for stranger in (other_mind, foreign_mind):
-        theirs = memories_in(stranger)
+        theirs = create_memory_nodes(stranger)
         for foreign in (theirs[0], a_concept(stranger), a_goal(stranger)):
             with pytest.raises(NotFound):
                 relate_nodes(mind, ebb, foreign)
@@ -118,20 +119,20 @@ def test_only_an_agents_own_nodes_can_be_related(mind: Agent, other_mind: Agent,
 
 
 def test_an_id_of_another_kind_is_not_found(mind: Agent) -> None:
-    ebb, flood = memories_in(mind)
+    ebb, flood = create_memory_nodes(mind)
     with pytest.raises(NotFound, match="there is no goal"):
         relate_nodes(mind, ebb, GraphNode(GraphNodeKind.GOAL, flood.id))
 
 
 @pytest.mark.parametrize("nonsense", ["", "the first one", "01a2006d-1234"])
 def test_an_invalid_id_is_not_found(mind: Agent, nonsense: str) -> None:
-    ebb, _ = memories_in(mind)
+    ebb, _ = create_memory_nodes(mind)
     with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
 
 
 def test_a_relation_to_a_memory_being_purged_is_refused(mind: Agent) -> None:
-    ebb, flood = memories_in(mind)
+    ebb, flood = create_memory_nodes(mind)
     act: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
 
     with tenant_transaction(mind.tenant_id):
@@ -146,21 +147,21 @@ def test_a_relation_to_a_memory_being_purged_is_refused(mind: Agent) -> None:
 
 @pytest.mark.parametrize("weight", [-1, 2, float("nan")])
 def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> None:
-    ebb, flood = memories_in(mind)
+    ebb, flood = create_memory_nodes(mind)
     with pytest.raises(Invalid, match="0 to 1"):
         relate_nodes(mind, ebb, flood, weight=weight)
     assert edges_of(mind) == []
 
 
 def test_an_unsupported_kind_is_named(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    (ebb,) = memories_in(mind, 1)
+    (ebb,) = create_memory_nodes(mind, 1)
     monkeypatch.setattr(relations, "_existing_kinds", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):
         relate_nodes(mind, ebb, GraphNode(GraphNodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
 
 
 def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
-    (observation,) = memories_in(mind, 1)
+    (observation,) = create_memory_nodes(mind, 1)
     with tenant_transaction(mind.tenant_id):
         belief = BeliefFactory.create(agent=mind, statement="Tides keep their hours.")
         theirs = BeliefFactory.create(agent=other_mind)
@@ -187,7 +188,7 @@ def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind
 
 
 def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
-    one, two, three, apart = memories_in(mind, 4)
+    one, two, three, apart = create_memory_nodes(mind, 4)
     relate_nodes(mind, one, two)
     refresh_all(mind)
     relate_nodes(mind, two, three)
@@ -204,7 +205,7 @@ def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
 
 
 def test_a_relation_to_a_concept_marks_its_other_memories(mind: Agent) -> None:
-    one, two = memories_in(mind)
+    one, two = create_memory_nodes(mind)
     concept = a_concept(mind)
     relate_nodes(mind, one, concept, Relation.INSTANCE_OF)
     refresh_all(mind)
@@ -218,7 +219,7 @@ def test_a_relation_to_a_concept_marks_its_other_memories(mind: Agent) -> None:
 
 
 def test_a_relation_takes_five_statements(mind: Agent, statements: list[str]) -> None:
-    one, two = memories_in(mind)
+    one, two = create_memory_nodes(mind)
     relations._existing_kinds()
     statements.clear()
     relate_nodes(mind, one, two)

@@ -42,7 +42,7 @@ def assert_neighborhoods_as_defined(agent: Agent) -> None:
         assert stored == pytest.approx(neighbors, abs=2e-4), memory_id
 
 
-def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent) -> None:
+def test_neighbors_are_related_similar_or_adjacent_memories(mind: Agent) -> None:
     ids = store_with_vectors(mind, [*clustered_vectors(40), None, None])
     store_in_episode(mind, ids[:12])
     for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
@@ -53,7 +53,7 @@ def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent)
     assert all(row.computed_at for row in upkeep_of(mind).values())
 
 
-def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
+def test_paths_pass_concepts_but_only_memories_are_neighbors(mind: Agent) -> None:
     one, two, three = store_with_vectors(mind, [None] * 3)
     concept = uuid4()
     kinds = (GraphNodeKind.MEMORY, GraphNodeKind.CONCEPT)

@@ -27,7 +27,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, Traversed
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.conftest import turns
-from tests.integration.memories.graph.test_graph import a_concept, a_goal, memories_in, relate_nodes
+from tests.integration.memories.graph.test_graph import a_concept, a_goal, create_memory_nodes, relate_nodes
 
 MEMORIES = 9
 FOLLOWED = (Relation.CAUSES, Relation.DERIVED_FROM, Relation.ASSOCIATED)
@@ -128,7 +128,7 @@ def _store_edges(mind: Agent, edges: DrawnEdges, nodes: Sequence[GraphNode]) -> 
 
 
 def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
-    rain, mud, fall = memories_in(mind, 3)
+    rain, mud, fall = create_memory_nodes(mind, 3)
     goal = a_goal(mind, title="Mend the path")
     relate_nodes(mind, rain, mud, Relation.CAUSES, weight=0.9)
     relate_nodes(mind, mud, fall, Relation.CAUSES)
@@ -144,7 +144,7 @@ def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
 
 
 def test_supporting_evidence_is_found_over_hops(mind: Agent) -> None:
-    claim, sighting, report, hearsay = memories_in(mind, 4)
+    claim, sighting, report, hearsay = create_memory_nodes(mind, 4)
     relate_nodes(mind, sighting, claim, Relation.SUPPORTS)
     relate_nodes(mind, report, sighting, Relation.SUPPORTS)
     relate_nodes(mind, hearsay, claim, Relation.CONTRADICTS)
@@ -156,7 +156,7 @@ def test_supporting_evidence_is_found_over_hops(mind: Agent) -> None:
 
 
 def test_contradictions_of_all_and_of_one_node(mind: Agent) -> None:
-    one, two, three = memories_in(mind, 3)
+    one, two, three = create_memory_nodes(mind, 3)
     relate_nodes(mind, one, two, Relation.CONTRADICTS, weight=0.4, note="not both")
     relate_nodes(mind, two, three, Relation.CONTRADICTS)
     relate_nodes(mind, one, three, Relation.SUPPORTS)
@@ -175,7 +175,7 @@ def test_contradictions_of_all_and_of_one_node(mind: Agent) -> None:
 
 
 def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
-    (memory,) = memories_in(mind, 1)
+    (memory,) = create_memory_nodes(mind, 1)
     broad, narrow = a_concept(mind, "Water"), a_concept(mind, "Tides")
     whole = a_goal(mind)
     with tenant_transaction(mind.tenant_id):
@@ -202,10 +202,10 @@ def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
 def test_a_traversal_stays_within_tenant_and_agent(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    one, two = memories_in(mind)
+    one, two = create_memory_nodes(mind)
     relate_nodes(mind, one, two)
     for stranger in (other_mind, foreign_mind):
-        theirs, also = memories_in(stranger)
+        theirs, also = create_memory_nodes(stranger)
         relate_nodes(stranger, theirs, also)
         # A row with another agent's memory, which no service would write.
         with tenant_transaction(stranger.tenant_id):
@@ -231,7 +231,7 @@ def test_a_traversal_stays_within_tenant_and_agent(
 
 
 def test_the_nodes_of_a_traversal_are_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, *rim = memories_in(mind, 30)
+    hub, *rim = create_memory_nodes(mind, 30)
     for number, node in enumerate(rim):
         relate_nodes(mind, hub, node, weight=number / 100)
     monkeypatch.setattr(traversal, "MAX_NODES", 10)
@@ -247,7 +247,7 @@ def test_the_nodes_of_a_traversal_are_bounded(mind: Agent, monkeypatch: pytest.M
 def test_an_answer_at_its_bound_is_marked_as_bounded(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int, bounded: bool
 ) -> None:
-    hub, *rim = memories_in(mind, 7)
+    hub, *rim = create_memory_nodes(mind, 7)
     apart = rim.pop()
     for number, node in enumerate(rim[:5]):
         relate_nodes(mind, hub, node, Relation.CONTRADICTS, weight=number / 10)
@@ -266,7 +266,7 @@ def test_an_answer_at_its_bound_is_marked_as_bounded(
 def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one,) = memories_in(mind, 1)
+    (one,) = create_memory_nodes(mind, 1)
     monkeypatch.setattr(traversal, "TRAVERSAL_TIMEOUT_S", 0.05)
     monkeypatch.setattr(
         queries,
@@ -284,7 +284,7 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
 
 @pytest.mark.parametrize("hops", [0, 7, 1_000_000])
 def test_the_hops_of_a_traversal_are_bounded(mind: Agent, hops: int) -> None:
-    one, two = memories_in(mind)
+    one, two = create_memory_nodes(mind)
     with tenant_transaction(mind.tenant_id):
         for ask in (find_causes, find_connected, find_supporting_evidence):
             with pytest.raises(Invalid, match="1 to 6"):
@@ -293,13 +293,18 @@ def test_the_hops_of_a_traversal_are_bounded(mind: Agent, hops: int) -> None:
             find_path(agent_id=mind.id, start=one, end=two, hops=hops)
 
 
-def test_a_deleted_memory_is_hidden_and_a_path_to_itself_is_empty(mind: Agent) -> None:
-    one, two, three = memories_in(mind, 3)
+def test_a_deleted_memory_is_passed_but_not_found(mind: Agent) -> None:
+    one, two, three = create_memory_nodes(mind, 3)
     relate_nodes(mind, one, two)
     relate_nodes(mind, two, three)
     with tenant_transaction(mind.tenant_id):
         mind.memories.filter(id=two.id).delete()
         assert [node.id for node in find_connected(agent_id=mind.id, node=one, hops=2).found] == [three.id]
+
+
+def test_a_path_from_a_node_to_itself_is_empty(mind: Agent) -> None:
+    (one,) = create_memory_nodes(mind, 1)
+    with tenant_transaction(mind.tenant_id):
         itself = find_path(agent_id=mind.id, start=one, end=one)
     (end,) = itself.found
     assert (end.id, end.hops, end.path) == (one.id, 0, ())

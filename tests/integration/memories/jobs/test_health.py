@@ -166,7 +166,7 @@ def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
     assert states == {"arbor.decay.fade": HealthState.OK, "arbor.cleanup.expire": HealthState.CRITICAL}
 
 
-def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
+def test_a_mind_never_maintained_becomes_overdue(mind: Agent) -> None:
     store_memories(mind, 1)
     assert figure(read_health(), Metric.OVERDUE_FORGETTING).count == 0
     now = datetime.now(UTC)
@@ -175,7 +175,7 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     overdue = figure(read_health(), Metric.OVERDUE_FORGETTING)
     assert (overdue.count, overdue.state) == (1, HealthState.CRITICAL)
     with tenant_transaction(mind.tenant_id):
-        # The mind has just grown, so it is due at once.
+        # The mind has just grown: it is due at once, but not overdue.
         Mind.objects.update(forgot_at=now, cleaned_at=now, counted_at=None)
     assert figure(read_health(), Metric.OVERDUE_FORGETTING).count == 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -25,13 +24,9 @@ def _without_rests(settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
 
 
-@pytest.fixture
-def make_agents() -> Callable[[Tenant, int], list[Agent]]:
-    def make(tenant: Tenant, count: int) -> list[Agent]:
-        with tenant_transaction(tenant.id):
-            return list(AgentFactory.create_batch(count))
-
-    return make
+def create_agents(tenant: Tenant, count: int) -> list[Agent]:
+    with tenant_transaction(tenant.id):
+        return list(AgentFactory.create_batch(count))
 
 
 class RecordedJob:
@@ -51,10 +46,8 @@ class RecordedJob:
         return int(self.visited.count(agent_id) <= self._steps)
 
 
-def test_each_agent_gets_steps_until_no_work_is_left(
-    tenant: Tenant, other_tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
-) -> None:
-    agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
+def test_each_agent_gets_steps_until_no_work_is_left(tenant: Tenant, other_tenant: Tenant) -> None:
+    agents = create_agents(tenant, 3) + create_agents(other_tenant, 2)
     job = RecordedJob(steps=4)
     job_run = run_job("test", waiting=ALL_AGENTS, step=job.visit)
     assert (job_run.steps, job_run.done, job_run.failed) == (25, 20, 0)
@@ -62,10 +55,10 @@ def test_each_agent_gets_steps_until_no_work_is_left(
 
 
 def test_a_failing_agent_delays_no_other_and_is_retried(
-    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_runs, "_MAX_AGENTS_OF_TENANT", 2)
-    agents = make_agents(tenant, 8)
+    agents = create_agents(tenant, 8)
     job = RecordedJob()
     job.broken = {agent.id for agent in agents[:5]}
     job_run = run_job("test", waiting=ALL_AGENTS, step=job.visit)
@@ -79,21 +72,18 @@ def test_a_failing_agent_delays_no_other_and_is_retried(
 def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     tenant: Tenant,
     other_tenant: Tenant,
-    make_agents: Callable[[Tenant, int], list[Agent]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(job_runs, "_MAX_AGENTS_OF_TENANT", 3)
-    make_agents(tenant, 30)
-    (lone_agent,) = make_agents(other_tenant, 1)
+    create_agents(tenant, 30)
+    (lone_agent,) = create_agents(other_tenant, 1)
     job = RecordedJob(steps=0)
     run_job("test", waiting=ALL_AGENTS, step=job.visit)
     assert job.visited.index(lone_agent.id) <= 3
 
 
-def test_all_agents_are_visited_before_one_is_visited_again(
-    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
-) -> None:
-    agents = {agent.id for agent in make_agents(tenant, 30)}
+def test_all_agents_are_visited_before_one_is_visited_again(tenant: Tenant) -> None:
+    agents = {agent.id for agent in create_agents(tenant, 30)}
     visited: list[UUID] = []
 
     def visit(_tenant_id: UUID, agent_id: UUID) -> int:
@@ -104,10 +94,8 @@ def test_all_agents_are_visited_before_one_is_visited_again(
     assert [set(visited[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
 
 
-def test_a_short_run_is_continued_with_the_other_agents(
-    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
-) -> None:
-    agents = {agent.id for agent in make_agents(tenant, 6)}
+def test_a_short_run_is_continued_with_the_other_agents(tenant: Tenant) -> None:
+    agents = {agent.id for agent in create_agents(tenant, 6)}
     visited: list[UUID] = []
 
     def visit(_tenant_id: UUID, agent_id: UUID) -> int:
@@ -124,11 +112,9 @@ def test_a_short_run_is_continued_with_the_other_agents(
 
 
 @pytest.mark.bar
-def test_a_job_run_ends_in_time(
-    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
-) -> None:
+def test_a_job_run_ends_in_time(tenant: Tenant, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 0.01
-    agents = make_agents(tenant, 30)
+    agents = create_agents(tenant, 30)
     visited: set[UUID] = set()
 
     def visit(_tenant_id: UUID, agent_id: UUID) -> int:
@@ -146,12 +132,11 @@ def test_a_job_run_ends_in_time(
 
 def test_a_job_run_rests_between_its_steps_as_the_share_says(
     tenant: Tenant,
-    make_agents: Callable[[Tenant, int], list[Agent]],
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.ARBOR_MAINTENANCE_SHARE = 0.25
-    make_agents(tenant, 2)
+    create_agents(tenant, 2)
     rests: list[float] = []
     monkeypatch.setattr(time, "sleep", rests.append)
     clock = iter(range(1000))

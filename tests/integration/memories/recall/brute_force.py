@@ -45,7 +45,7 @@ class StoredMind:
 
     memories: Sequence[Memory]
     accesses: Mapping[UUID, MemoryAccess]
-    present: Mapping[UUID, Activation]
+    activations: Mapping[UUID, Activation]
     neighborhoods: Neighborhoods
 
 
@@ -60,7 +60,7 @@ def read_mind(agent: Agent) -> StoredMind:
             accesses={
                 access.memory_id: access for access in MemoryAccess.objects.filter(memory__agent_id=agent.id)
             },
-            present={
+            activations={
                 activation.memory_id: activation
                 for activation in Activation.objects.filter(agent_id=agent.id)
             },
@@ -89,7 +89,7 @@ def recall_slowly(
         and _passes(row, only)
     ]
     candidates = [
-        _candidate(row, stored.accesses.get(row.id), stored.present.get(row.id), now, reading, vector)
+        _candidate(row, stored.accesses.get(row.id), stored.activations.get(row.id), now, reading, vector)
         for row in rows
     ]
     near = [candidate.similarity for candidate in candidates if candidate.similarity is not None]
@@ -142,7 +142,7 @@ def _read(rows: Sequence[Memory], text: str, now: datetime) -> ReadQuery:
 def _candidate(
     row: Memory,
     access: MemoryAccess | None,
-    present: Activation | None,
+    activation: Activation | None,
     now: datetime,
     reading: ReadQuery,
     vector: Sequence[float] | None,
@@ -157,7 +157,9 @@ def _candidate(
         for name in ("id", "session", "position", "role", "occurred_at", "importance", "decay_rate", "trust")
     }
     level = (
-        level_after(present.level, now - present.at, settings.ARBOR_ACTIVATION_HALF_LIFE) if present else 0.0
+        level_after(activation.level, now - activation.at, settings.ARBOR_ACTIVATION_HALF_LIFE)
+        if activation
+        else 0.0
     )
     return Candidate(
         words=sum(weight * stored.get(term, 0.0) for term, weight in reading.lexical.items()),
@@ -180,7 +182,8 @@ def _choose(
     neighborhoods: Neighborhoods,
 ) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
     """Return the seeds by meaning, by words and by the time span of the query, with the turns beside them, and the
-    neighbors of the best seeds with their association scores.
+    neighbors of the best seeds with their association scores. Where these are fewer than `limit`, the latest memories are
+    seeds too.
     """
     count = max(SEEDS, limit)
     near = [memory for memory in all_candidates if memory.similarity is not None]

@@ -35,7 +35,7 @@ def scanning() -> Iterator[None]:
 
 @contextmanager
 def caching(minds: MindCache = MINDS) -> Iterator[None]:
-    """Make each recall load a mind that is not cached, in this process or in one that has `minds`."""
+    """Make each recall read the mind from the cache `minds`, and load it if it is not cached there."""
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
@@ -48,7 +48,7 @@ def caching(minds: MindCache = MINDS) -> Iterator[None]:
 def recall_both_ways(
     request: RecallRequest, *, minds: MindCache = MINDS
 ) -> tuple[list[Recalled], list[Recalled]]:
-    """Return the recall from the cached mind, checked against the scan, in the open transaction."""
+    """Recall from the cached mind and by the scan, in the open transaction; return both results, which must agree."""
     with caching(minds):
         (recalled,) = Recaller().recall([request])
     with scanning():
@@ -86,6 +86,7 @@ class Checker:
         with tenant_transaction(agent.tenant_id):
             model = model_of(agent.id)
         if "model" in fields or "vector" in fields:
+            # The mind may have been given a model without an embedder.
             model = LONG
         (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
         values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}

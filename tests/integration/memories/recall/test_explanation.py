@@ -50,7 +50,7 @@ def reasons(explanation: Explanation) -> tuple[str, ...]:
     return explanation.absence.reasons
 
 
-def test_a_recalled_memory_has_its_rank_and_score_terms(mind: Agent, ids: dict[str, UUID]) -> None:
+def test_a_recalled_memory_has_its_rank_and_score_components(mind: Agent, ids: dict[str, UUID]) -> None:
     ranking = [memory.id for memory in explain(mind, ids[TARGET]).recalled]
     for place, memory_id in enumerate(ranking, start=1):
         explanation = explain(mind, memory_id)
@@ -122,7 +122,7 @@ def test_filters_by_groups_are_named(mind: Agent, ids: dict[str, UUID], group: s
     assert reasons(explain(mind, ids[TARGET], only=only)) == expected
 
 
-def test_a_memory_without_vector_is_named(mind: Agent, settings: Any) -> None:
+def test_a_memory_without_a_vector_has_that_reason(mind: Agent, settings: Any) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "never"
     (stored,) = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(TARGET)]).ids
     with tenant_transaction(mind.tenant_id):

@@ -140,11 +140,11 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("changes", CHANGES)
+@pytest.mark.parametrize("change", CHANGES)
 def test_each_change_is_recalled_as_by_scan(
-    checker: Checker, mind: Agent, changes: Callable[[Agent], None]
+    checker: Checker, mind: Agent, change: Callable[[Agent], None]
 ) -> None:
-    changes(mind)
+    change(mind)
     changed = checker.recall()
     store_memories(mind, a_memory("Afterwards the boat was launched."))
     assert len(checker.recall()) == len(changed) + 1
@@ -220,15 +220,15 @@ def test_raw_statements_leave_no_cached_mind_stale(
     first = ids_of(mind)[0]
     values = {"first": first, "agent": mind.id, "other": other_mind.id}
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
-        for upkeep in ("memories_upkeep", "memories_memoryaccess"):
-            cursor.execute(f"DELETE FROM {upkeep} WHERE memory_id = %s", [first])
+        for table in ("memories_upkeep", "memories_memoryaccess"):
+            cursor.execute(f"DELETE FROM {table} WHERE memory_id = %s", [first])
         cursor.execute(statement, values)
         assert cursor.rowcount > 0
     checker.recall(vector=None)
     checker.recall(model=LONG)
 
 
-def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
+def test_rolled_back_changes_are_recalled_before_the_rollback(
     checker: Checker, mind: Agent, cache: MindCache, other_cache: MindCache
 ) -> None:
     before = checker.recall()
@@ -262,7 +262,7 @@ def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, 
     checker.recall()
 
 
-def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: MindCache) -> None:
+def test_uncommitted_changes_of_a_loaded_mind_are_not_kept(mind: Agent, cache: MindCache) -> None:
     store_memories(mind, *turns(*TALK))
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
     with rolled_back(tenant_transaction(mind.tenant_id)):
@@ -274,7 +274,7 @@ def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: Mi
 
 @pytest.fixture
 def writer(checker: Checker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
-    """Return another session of the tenant, with a transaction that is open."""
+    """Return another session of the tenant, whose statements take effect when it commits."""
     settings = connections[APP].settings_dict
     with psycopg.connect(
         dbname=settings["NAME"],
@@ -288,7 +288,7 @@ def writer(checker: Checker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
         yield session
 
 
-def test_a_late_commit_is_recalled_once_committed(
+def test_an_archival_that_commits_late_takes_effect(
     checker: Checker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early, late = ids_of(mind)[:2]
@@ -304,7 +304,7 @@ def test_a_late_commit_is_recalled_once_committed(
     assert early not in {memory.id for memory in checker.recall()}
 
 
-def test_a_late_deletion_is_recalled_until_committed(
+def test_a_deletion_that_commits_late_takes_effect(
     checker: Checker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early = ids_of(mind)[0]
@@ -331,10 +331,10 @@ def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cac
     checker.recall(limit=50)
 
 
-def test_rows_restored_from_another_cluster_are_not_read_each_time(
+def test_rows_restored_from_another_server_are_read_once(
     checker: Checker, superuser: psycopg.Connection[Any], cache: MindCache
 ) -> None:
-    # Revisions are ids of transactions; those of the other cluster are far beyond those of this one.
+    # Revisions are ids of transactions; those of the other server are far beyond those of this one.
     superuser.execute("UPDATE memories_memory SET revision = 1e15")
     superuser.execute("UPDATE memories_mind SET revision = 1e15")
     checker.recall()

@@ -102,7 +102,7 @@ def test_a_small_mind_is_loaded_at_once(
     assert count_cached_after(mind, cache, monkeypatch, 1) == 1
 
 
-def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
+def test_the_least_recently_used_mind_is_evicted_over_budget(
     mind: Agent, other_mind: Agent, cache: MindCache, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     for agent in (mind, other_mind):

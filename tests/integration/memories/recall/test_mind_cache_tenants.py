@@ -1,4 +1,4 @@
-"""A cached mind is used only for its own tenant, while that is active."""
+"""A cached mind is used only for its own tenant, while the tenant is active."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.memories import TALK
 ACTOR = "cli:test"
 
 
-def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cache: MindCache) -> None:
+def test_a_suspended_tenants_mind_is_evicted_and_not_used(checker: Checker, cache: MindCache) -> None:
     assert len(cache) == 1
     suspend_tenant(slug="acme", actor=ACTOR)
     checker.recall(cache)
@@ -37,7 +37,7 @@ def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cac
     assert len(cache) == 0
 
 
-def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
+def test_a_cached_mind_is_hidden_from_other_tenants(
     checker: Checker, mind: Agent, foreign_mind: Agent, cache: MindCache
 ) -> None:
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)

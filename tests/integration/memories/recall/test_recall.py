@@ -77,7 +77,7 @@ def test_the_latest_memories_fill_the_limit(mind: Agent, remote: RemoteEmbedder)
     assert [memory.content for memory in recalled] == [f"Stone {n}." for n in range(5)]
 
 
-def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) -> None:
+def test_a_concept_filter_includes_narrower_concepts(mind: Agent) -> None:
     store_memories(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
     oak, tulip, _ = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
@@ -282,15 +282,15 @@ def test_the_agents_own_recall_counts_its_results(mind: Agent) -> None:
 def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
     store_memories(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
-    note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
+    lamp_id = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
     with tenant_transaction(mind.tenant_id):
-        record_recall(agent_id=mind.id, recalled={note: 1.0})
+        record_recall(agent_id=mind.id, recalled={lamp_id: 1.0})
     after = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     assert after["Lamp 0."] == pytest.approx(before["Lamp 0."], rel=1e-3)
     assert after["Lamp 1."] > before["Lamp 1."]
 
 
-def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
+def test_concurrent_recalls_are_all_counted(mind: Agent) -> None:
     store_memories(mind, *turns(*TALK))
     ids = [row.id for row in memories_of(mind)]
 
@@ -307,7 +307,7 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize(("way", "count"), [(scanning, 3), (caching, 4)])
-def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
+def test_counting_a_recall_takes_one_statement_more(
     mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], count: int
 ) -> None:
     store_memories(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))

@@ -194,7 +194,7 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
                 assert_same(recalled, expected)
 
 
-def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:
+def test_recall_without_a_session_equals_scoring_all_others(mind: Agent) -> None:
     chance = random.Random(7)
     populate(mind, chance, 200)
     vector = random_vectors(chance, 1)[0].tolist()
@@ -223,7 +223,7 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
         RecallFilter(types=frozenset({MemoryType.SEMANTIC})),
     ],
 )
-def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, only: RecallFilter) -> None:
+def test_a_filtered_recall_equals_scoring_memories_that_pass(mind: Agent, only: RecallFilter) -> None:
     chance = random.Random(8)
     populate(mind, chance, 300)
     stored = read_mind(mind)
@@ -317,7 +317,7 @@ def scan_of_the_mind(plan: dict[str, Any]) -> dict[str, Any]:
     return scan
 
 
-def test_the_scan_reads_the_index_alone_under_forced_row_security(
+def test_the_scan_reads_only_the_index_under_row_security(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
 ) -> None:
     chance = random.Random(11)
@@ -359,7 +359,7 @@ def test_recalling_causes_no_heap_fetches(
     assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
 
 
-def test_the_longest_session_and_the_most_terms_fit_into_the_index(mind: Agent) -> None:
+def test_the_longest_session_and_terms_fit_into_the_index(mind: Agent) -> None:
     text = " ".join(f"word{number}" for number in range(400))
     chance = random.Random(13)
     memory = NewMemory(content=text, occurred_at=NOW, session="🌲" * 100, role="🌲" * 100, expires_at=NOW)

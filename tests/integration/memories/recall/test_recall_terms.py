@@ -91,7 +91,7 @@ def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
     assert first.importance == second.importance
 
 
-def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent) -> None:
+def test_turns_of_the_episode_come_before_others_of_the_session(mind: Agent) -> None:
     utterances = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
     for text, position, minutes in utterances:
         store_memories(
@@ -105,7 +105,7 @@ def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent
     ]
 
 
-def test_a_neighborhood_adds_memories_that_do_not_match_the_query(mind: Agent, settings: Any) -> None:
+def test_a_neighborhood_adds_memories_that_match_no_word(mind: Agent, settings: Any) -> None:
     store_memories(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
     store_memories(
         mind, a_memory("The lighthouse keeper.", session="k"), a_memory("Fresh bread.", session="b")

@@ -92,7 +92,7 @@ def test_recalling_does_not_read_known_words_again(
         assert count_statistics_reads(statements) == 1
 
 
-def test_recalls_of_several_cached_minds_take_as_many_as_of_one(
+def test_several_cached_minds_take_as_many_statements_as_one(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     store_memories(mind, *TALK)

@@ -96,7 +96,9 @@ def test_a_failing_embedder_raises_an_error(mind: Agent, remote: RemoteEmbedder)
         find(mind, "a tree")
 
 
-def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_repeated_when_the_agent_moved_meanwhile(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store_memories(mind, *(a_memory(text) for text in TEXTS))
     wrong = EmbeddingModel(name="another", dimension=3)
     answer = search.embed_for_agent

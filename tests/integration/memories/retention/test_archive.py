@@ -87,7 +87,7 @@ def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -
         assert term_counts(agent) == true_counts(agent) == {}
 
 
-def test_archiving_clears_maintenance_flags_and_restoring_sets(mind: Agent) -> None:
+def test_archiving_clears_flags_and_restoring_sets_them(mind: Agent) -> None:
     (soup,) = store_memories(mind, "The soup was salty.")
 
     def flags() -> tuple[bool, bool]:
@@ -196,9 +196,7 @@ def test_an_unknown_or_foreign_id_refuses_the_whole_act(
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_an_act_with_an_invalid_reason_or_too_many_ids_is_refused(
-    act: Callable[..., int], mind: Agent
-) -> None:
+def test_an_invalid_reason_or_too_many_ids_refuse_the_act(act: Callable[..., int], mind: Agent) -> None:
     (soup,) = store_memories(mind, "Soup.")
     wrong: list[tuple[list[UUID], str, type[ArborError]]] = [
         ([soup], " ", Invalid),

@@ -54,11 +54,9 @@ def find(
         return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **options)])[0]
 
 
-def expire_items(agent: Agent, **options: float) -> None:
+def expire_items(agent: Agent, **ago: float) -> None:
     with tenant_transaction(agent.tenant_id):
-        BufferItem.objects.filter(agent_id=agent.id).update(
-            expires_at=datetime.now(UTC) - timedelta(**options)
-        )
+        BufferItem.objects.filter(agent_id=agent.id).update(expires_at=datetime.now(UTC) - timedelta(**ago))
 
 
 def audit_messages(agent: Agent) -> list[str]:
@@ -95,7 +93,7 @@ def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("together", [False, True])
-def test_of_equal_texts_the_trusted_one_counts(mind: Agent, order: int, together: bool) -> None:
+def test_the_most_trusted_of_equal_texts_is_stored(mind: Agent, order: int, together: bool) -> None:
     text = "Pay Ann first."
     items = [
         NewBufferItem(content=text, role="Vega", trust=0.3),
@@ -117,7 +115,7 @@ def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:
     assert item.expires_at > datetime.now(UTC) + timedelta(hours=8)
 
 
-def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -> None:
+def test_expired_items_are_deleted_with_an_audit_record(mind: Agent) -> None:
     add_items(mind, "A parcel came.", "It rains.", importance=0.2)
     expire_items(mind, seconds=1)
     assert find(mind, "parcel") == []

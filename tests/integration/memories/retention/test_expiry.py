@@ -51,7 +51,7 @@ def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agen
     assert expire_memories().done == 0
 
 
-def test_tenants_are_expired_each_in_their_own_transaction(mind: Agent, foreign_mind: Agent) -> None:
+def test_expiry_is_audited_in_each_tenant(mind: Agent, foreign_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
     store_without_vectors(mind, a_memory("Ours.", expires_at=past))
     store_without_vectors(foreign_mind, a_memory("Theirs.", expires_at=past))

@@ -36,7 +36,10 @@ from tests.integration.memories.conftest import a_memory, at_once, memories_of, 
 
 
 def store_memories(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
-    """Store memories that are `days` old and were used `uses` times, the last time `idle` days ago."""
+    """Store memories, and the row of their mind, and return their ids.
+
+    A memory is `days` old and was used `uses` times, the last time `idle` days ago; other keys are fields of the memory.
+    """
     values = [
         {
             name: value
@@ -268,7 +271,7 @@ def test_a_check_dated_in_the_future_does_not_block_the_next(mind: Agent) -> Non
     assert clean_up_memories().done == 1
 
 
-def test_memories_from_the_future_are_retained(mind: Agent) -> None:
+def test_future_memories_stay_and_ancient_ones_fade(mind: Agent) -> None:
     store_memories(mind, {"importance": 0.0, "days": -4000}, {"importance": 0.5, "days": 4_000_000 / 7})
     assert clean_up_memories().done == 0
     assert fade_memories().done == 1
@@ -306,7 +309,7 @@ def test_a_plan_reads_and_changes_nothing(mind: Agent, statements: list[str]) ->
     )
 
 
-def test_a_plan_of_nothing_is_empty(mind: Agent) -> None:
+def test_a_plan_for_an_empty_mind_is_empty(mind: Agent) -> None:
     assert plan_of(mind).memories == ()
 
 

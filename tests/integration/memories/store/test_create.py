@@ -110,7 +110,7 @@ def test_a_contradicted_fact_is_not_merged_however_similar(mind: Agent, text: st
 
 
 def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) -> None:
-    def lock(*steps: str, needs: tuple[str, ...] = ()) -> Any:
+    def store_lock_steps(*steps: str, needs: tuple[str, ...] = ()) -> Any:
         return create_procedural_memory(
             **ids_of(mind),
             content="How to open the lock.",
@@ -119,11 +119,11 @@ def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) ->
             source="operator",
         )
 
-    first = lock("Push.", needs=("a key",))
-    assert lock("Push.", needs=("a lamp",)) == first
-    second = lock("Pull.")
-    third = lock("Turn.", "Pull.")
-    assert lock("Pull.") == second
+    first = store_lock_steps("Push.", needs=("a key",))
+    assert store_lock_steps("Push.", needs=("a lamp",)) == first
+    second = store_lock_steps("Pull.")
+    third = store_lock_steps("Turn.", "Pull.")
+    assert store_lock_steps("Pull.") == second
     assert memories_of(mind)[0].detail == {"steps": ["Push."], "prerequisites": ["a key", "a lamp"]}
     with tenant_transaction(mind.tenant_id):
         edges = set(Edge.objects.values_list("source_id", "target_id", "relation", "origin"))
@@ -134,7 +134,7 @@ def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) ->
 
 
 def test_a_repeated_pattern_gains_evidence(mind: Agent) -> None:
-    def storms(pattern: str, confidence: float, *evidence: str) -> Any:
+    def store_pattern(pattern: str, confidence: float, *evidence: str) -> Any:
         return create_strategic_memory(
             **ids_of(mind),
             content="Ask before the storm.",
@@ -143,9 +143,9 @@ def test_a_repeated_pattern_gains_evidence(mind: Agent) -> None:
             evidence=evidence,
         )
 
-    first = storms("storms close the harbour", 0.6, "May")
-    assert storms("storms close the harbour", 0.8, "June") == first
-    other = storms("storms empty the streets", 0.5)
+    first = store_pattern("storms close the harbour", 0.6, "May")
+    assert store_pattern("storms close the harbour", 0.8, "June") == first
+    other = store_pattern("storms empty the streets", 0.5)
     pattern, evolved = memories_of(mind)
     assert (pattern.id, evolved.id) == (first, other)
     assert pattern.detail == {

@@ -35,7 +35,7 @@ def test_vectors_that_do_not_fit_are_refused_whole(mind: Agent, vectors: Any, co
 
 
 @pytest.mark.parametrize("made_by", [None, EmbeddingModel(name="openai/small", dimension=128)])
-def test_vectors_of_another_length_than_their_model_makes_are_refused(
+def test_vectors_of_another_length_than_their_models_are_refused(
     mind: Agent, made_by: EmbeddingModel | None
 ) -> None:
     rows = np.ones((1, 64), dtype=np.float32)

@@ -64,7 +64,7 @@ def test_longer_vectors_are_refused_with_the_limit(settings: Any) -> None:
         embedder()
 
 
-def test_vectors_stay_in_the_row_as_they_are(database: None) -> None:
+def test_vectors_are_stored_in_the_row_without_compression(database: None) -> None:
     with connections["owner"].cursor() as cursor:
         cursor.execute(
             "SELECT attname::text, attstorage::text FROM pg_attribute"

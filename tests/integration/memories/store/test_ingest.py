@@ -33,18 +33,19 @@ this line is nobody's
 """
 
 
-def read(agent: Agent, path: Path, **options: Any) -> IngestResult:
+def ingest_file(agent: Agent, path: Path, **options: Any) -> IngestResult:
     return ingest(tenant_id=agent.tenant_id, agent_id=agent.id, path=path, actor="cli:tests", **options)
 
 
 @pytest.fixture
 def talk(tmp_path: Path) -> Path:
+    """Return a file with a talk of five turns in two sessions, and two bad lines."""
     path = tmp_path / "quince.txt"
     path.write_text(PLAIN, encoding="utf-8")
     return path
 
 
-def long_talk(path: Path, turns: int) -> Path:
+def write_long_talk(path: Path, turns: int) -> Path:
     path.write_text(
         "\n".join(f"Nora: Row {number} has {number * 7 % 31} quinces." for number in range(turns)),
         encoding="utf-8",
@@ -53,7 +54,7 @@ def long_talk(path: Path, turns: int) -> Path:
 
 
 def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
-    result = read(mind, talk)
+    result = ingest_file(mind, talk)
     assert (result.format, result.stored, result.duplicates, result.sessions) == (
         ConversationFormat.PLAIN,
         5,
@@ -75,7 +76,7 @@ def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
 
 
 def test_an_ingested_turn_can_be_recalled(mind: Agent, talk: Path) -> None:
-    read(mind, talk)
+    ingest_file(mind, talk)
     recalled = recall(
         tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="What came by post to Nora?")
     )
@@ -83,7 +84,7 @@ def test_an_ingested_turn_can_be_recalled(mind: Agent, talk: Path) -> None:
 
 
 def test_bad_lines_are_listed_by_number_and_stop_nothing(mind: Agent, talk: Path) -> None:
-    result = read(mind, talk)
+    result = ingest_file(mind, talk)
     assert result.bad == 2
     assert {line.number: line.reason for line in result.bad_lines} == {
         4: 'expected `Speaker: text`, got "this line is nobody\'s"',
@@ -92,26 +93,26 @@ def test_bad_lines_are_listed_by_number_and_stop_nothing(mind: Agent, talk: Path
 
 
 def test_reading_a_file_again_stores_nothing(mind: Agent, talk: Path) -> None:
-    read(mind, talk)
+    ingest_file(mind, talk)
     before = memories_of(mind)
-    again = read(mind, talk)
+    again = ingest_file(mind, talk)
     assert (again.stored, again.duplicates, again.bad) == (0, 5, 2)
     assert memories_of(mind) == before
     assert term_counts(mind) == true_counts(mind)
 
 
 def test_a_corrected_line_is_the_only_new_one(mind: Agent, talk: Path) -> None:
-    read(mind, talk)
+    ingest_file(mind, talk)
     corrected = PLAIN.replace("this line is nobody's", "[2024-05-01 09:03] Ilja: this line is mine")
     talk.write_text(corrected, encoding="utf-8")
-    result = read(mind, talk)
+    result = ingest_file(mind, talk)
     assert (result.stored, result.duplicates, result.bad) == (1, 5, 1)
 
 
 def test_an_interrupted_ingest_continues_where_it_stopped(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = long_talk(tmp_path / "rows.txt", 95)
+    path = write_long_talk(tmp_path / "rows.txt", 95)
     monkeypatch.setattr(ingesting, "BATCH", 20)
 
     def stop_at(line: int, total: int) -> None:
@@ -120,9 +121,9 @@ def test_an_interrupted_ingest_continues_where_it_stopped(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        read(mind, path, progress=stop_at)
+        ingest_file(mind, path, progress=stop_at)
     assert len(memories_of(mind)) == 60
-    result = read(mind, path)
+    result = ingest_file(mind, path)
     assert (result.stored, result.duplicates) == (35, 60)
     assert term_counts(mind) == true_counts(mind)
 
@@ -132,9 +133,9 @@ def test_progress_is_reported_for_each_batch_up_to_the_end(
 ) -> None:
     monkeypatch.setattr(ingesting, "BATCH", 10)
     reported: list[tuple[int, int]] = []
-    read(
+    ingest_file(
         mind,
-        long_talk(tmp_path / "rows.txt", 25),
+        write_long_talk(tmp_path / "rows.txt", 25),
         progress=lambda line, total: reported.append((line, total)),
     )
     assert reported == [(10, 25), (20, 25), (25, 25)]
@@ -144,14 +145,14 @@ def test_long_turns_make_small_batches(mind: Agent, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(ingesting, "_BATCH_CHARACTERS", 5_000)
     path = tmp_path / "long.txt"
     path.write_text("\n".join(f"Nora: {number} {'mulch ' * 400}" for number in range(6)), encoding="utf-8")
-    sizes: list[int] = []
-    assert read(mind, path, progress=lambda line, _: sizes.append(line)).stored == 6
-    assert sizes == [3, 6]
+    reached: list[int] = []
+    assert ingest_file(mind, path, progress=lambda line, _: reached.append(line)).stored == 6
+    assert reached == [3, 6]
 
 
 def test_a_file_ingested_concurrently_is_stored_once(mind: Agent, tmp_path: Path) -> None:
-    path = long_talk(tmp_path / "rows.txt", 120)
-    results = at_once(lambda _: read(mind, path), writers=3)
+    path = write_long_talk(tmp_path / "rows.txt", 120)
+    results = at_once(lambda _: ingest_file(mind, path), writers=3)
     assert sum(result.stored for result in results) == 120
     assert len(memories_of(mind)) == 120
     assert term_counts(mind) == true_counts(mind)
@@ -166,7 +167,7 @@ def test_messages_of_a_chat_keep_their_roles(mind: Agent, tmp_path: Path) -> Non
         {"role": "ha\ud83d", "content": "Half a pair."},
     ]
     path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    result = read(mind, path)
+    result = ingest_file(mind, path)
     assert (result.format, result.stored, result.bad) == (ConversationFormat.MESSAGES, 2, 2)
     assert [memory.role for memory in memories_of(mind)] == ["user", "assistant"]
 
@@ -188,8 +189,8 @@ def test_a_dialog_of_a_set_is_chosen_by_its_name(mind: Agent, tmp_path: Path) ->
     ]
     path.write_text(json.dumps(dialogs), encoding="utf-8")
     with pytest.raises(ConversationInvalid, match="contains 2 dialogs; name one"):
-        read(mind, path)
-    result = read(mind, path, sample="two")
+        ingest_file(mind, path)
+    result = ingest_file(mind, path, sample="two")
     assert (result.stored, result.bad) == (1, 1)
     assert result.bad_lines[0].reason.startswith("detail must not contain a NUL character")
     (memory,) = memories_of(mind)
@@ -197,7 +198,7 @@ def test_a_dialog_of_a_set_is_chosen_by_its_name(mind: Agent, tmp_path: Path) ->
 
 
 def test_a_named_format_is_not_guessed(mind: Agent, talk: Path) -> None:
-    result = read(mind, talk, form=ConversationFormat.MESSAGES)
+    result = ingest_file(mind, talk, form=ConversationFormat.MESSAGES)
     assert (result.stored, result.bad) == (0, 7)
 
 
@@ -207,7 +208,7 @@ def test_the_first_bad_lines_are_listed_and_all_are_counted(
     monkeypatch.setattr(ingesting, "MAX_BAD_LINES", 3)
     path = tmp_path / "noise.txt"
     path.write_text("Nora: Hello.\n" + "noise\n" * 10, encoding="utf-8")
-    result = read(mind, path)
+    result = ingest_file(mind, path)
     assert (result.stored, result.bad, len(result.bad_lines)) == (1, 10, 3)
 
 
@@ -216,13 +217,13 @@ def test_a_file_that_is_no_conversation_is_refused(mind: Agent, tmp_path: Path, 
     path = tmp_path / "file.bin"
     path.write_bytes(content)
     with pytest.raises(ConversationInvalid, match=r"file\.bin"):
-        read(mind, path)
+        ingest_file(mind, path)
     assert memories_of(mind) == []
 
 
 def test_a_file_that_is_not_there_is_refused(mind: Agent, tmp_path: Path) -> None:
     with pytest.raises(ConversationInvalid, match="No such file"):
-        read(mind, tmp_path / "nowhere.txt")
+        ingest_file(mind, tmp_path / "nowhere.txt")
 
 
 def test_an_agent_of_another_tenant_is_not_found(mind: Agent, foreign_mind: Agent, talk: Path) -> None:
@@ -236,12 +237,12 @@ def test_without_an_embedder_the_turns_are_stored_all_the_same(
     mind: Agent, talk: Path, remote: RemoteEmbedder
 ) -> None:
     remote.away = True
-    assert read(mind, talk).stored == 5
+    assert ingest_file(mind, talk).stored == 5
     assert all(memory.embedding is None for memory in memories_of(mind))
 
 
 def test_an_ingest_is_audited(mind: Agent, talk: Path) -> None:
-    read(mind, talk)
+    ingest_file(mind, talk)
     with tenant_transaction(mind.tenant_id):
         event = AuditEvent.objects.get(action=AuditAction.OPERATOR_ACT)
     assert (event.actor, event.agent_id) == ("cli:tests", mind.id)

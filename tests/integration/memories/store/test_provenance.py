@@ -85,7 +85,7 @@ def test_a_new_relation_marks_the_changed_neighborhoods(
     assert len(edges_of(mind)) == 1
 
 
-def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:
+def test_a_stale_neighborhood_gets_a_new_row_version(mind: Agent) -> None:
     one, two = store_memories(mind, "One.", "Two.")
 
     def version() -> str:
@@ -95,5 +95,6 @@ def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:
 
     assert stale_ids(mind) == {one, two}
     before = version()
+    # A running refresh writes only rows of the version that it has read.
     store_relations(mind, provenance_of(mind, one, two))
     assert version() != before

@@ -27,14 +27,14 @@ def recent_terms(agent: Agent) -> list[int]:
         return list(recent or ())
 
 
-def counted_terms(agent: Agent) -> int:
+def count_counted_terms(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return Term.objects.filter(agent_id=agent.id, term__gte=0).count()
 
 
 def test_terms_of_few_memories_wait_in_one_row(mind: Agent) -> None:
     remember_all(mind, "The harbour is closed.", "The harbour is open.")
-    assert counted_terms(mind) == 0
+    assert count_counted_terms(mind) == 0
     assert len(recent_terms(mind)) == sum(true_counts(mind).values())
     assert term_counts(mind) == true_counts(mind)
 
@@ -42,7 +42,7 @@ def test_terms_of_few_memories_wait_in_one_row(mind: Agent) -> None:
 def test_many_recent_terms_are_counted(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "MAX_RECENT_TERMS", 8)
     remember_all(mind, "The harbour is closed.", "The harbour is open.", "The harbour is full of boats.")
-    assert (counted_terms(mind) > 0, recent_terms(mind)) == (True, [])
+    assert (count_counted_terms(mind) > 0, recent_terms(mind)) == (True, [])
     remember_all(mind, "Boats.")
     assert len(recent_terms(mind)) == 2
     assert term_counts(mind) == true_counts(mind)

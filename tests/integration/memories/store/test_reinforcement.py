@@ -152,7 +152,7 @@ def test_archived_and_expired_memories_are_no_near_duplicates(mind: Agent) -> No
     assert store_with(mind, unit_vectors(0.99), a_memory("ferry leaves, at dawn")).stored == 1
 
 
-def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
+def test_the_same_text_restores_an_archived_memory(mind: Agent) -> None:
     old = store_memories(mind, a_memory("The ferry leaves at dawn."))
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=old.ids, reason="a test", actor="system:tests")
@@ -179,7 +179,7 @@ def test_a_restored_memory_keeps_the_later_of_two_expiries(mind: Agent) -> None:
     assert (row.status, row.retention, row.expires_at) == (MemoryStatus.ACTIVE, Retention.LASTING, None)
 
 
-def test_a_memory_asked_for_for_good_becomes_permanent(mind: Agent) -> None:
+def test_a_memory_stored_again_as_permanent_is_permanent(mind: Agent) -> None:
     store_memories(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
     assert memories_of(mind)[0].expires_at is not None
     store_memories(mind, a_memory("The code is 4711.", retention=Retention.PERMANENT, importance=1.0))

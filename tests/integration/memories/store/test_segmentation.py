@@ -74,9 +74,7 @@ def test_an_episode_continues_across_batches(mind: Agent) -> None:
     assert latest.ended_at is None
 
 
-def test_a_late_memory_joins_its_earlier_episode(
-    mind: Agent,
-) -> None:
+def test_a_late_memory_joins_its_earlier_episode(mind: Agent) -> None:
     store_memories(mind, memories_at(0, 90))
     first, _ = episodes_of(mind)
     with tenant_transaction(mind.tenant_id):
@@ -106,7 +104,7 @@ def test_sessions_and_agents_have_episodes_of_their_own(mind: Agent, other_mind:
     assert len(episodes_of(other_mind)) == 1
 
 
-def test_only_what_happened_belongs_to_an_episode(mind: Agent) -> None:
+def test_only_episodic_memories_belong_to_an_episode(mind: Agent) -> None:
     store_memories(mind, [a_memory("The archive opens at nine.", type=MemoryType.SEMANTIC)])
     assert episodes_of(mind, "") == []
     assert places_by_episode(mind) == {None: [(0, 0)]}

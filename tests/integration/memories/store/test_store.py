@@ -69,7 +69,7 @@ def test_the_same_content_at_the_same_place_is_one_memory(mind: Agent) -> None:
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_white_space_and_unicode_composition_make_no_other_memory(mind: Agent) -> None:
+def test_white_space_and_composition_make_no_other_memory(mind: Agent) -> None:
     first = store_memories(mind, a_memory("A café by the river."))
     again = store_memories(mind, a_memory("  A cafe\u0301  by the\nriver. "))
     assert again.ids == first.ids
@@ -121,7 +121,7 @@ def test_an_invalid_text_refuses_its_whole_batch(mind: Agent, content: str, comp
     assert term_counts(mind) == {}
 
 
-def test_the_longest_text_of_rare_words_can_be_stored_and_found(mind: Agent) -> None:
+def test_the_longest_text_of_rare_words_can_be_stored(mind: Agent) -> None:
     text = " ".join(f"word{number:x}" for number in range(MAX_CONTENT_BYTES // 10))
     assert len(text.encode()) <= MAX_CONTENT_BYTES
     store_memories(mind, a_memory(text, session="s" * 100, role="r " * 50))
@@ -144,9 +144,7 @@ def test_a_rollback_removes_stored_memories(mind: Agent) -> None:
 # --- Many writers ------------------------------------------------------------------------------------
 
 
-def test_ten_writers_neither_deadlock_nor_double(
-    mind: Agent,
-) -> None:
+def test_ten_writers_neither_deadlock_nor_double(mind: Agent) -> None:
     memories = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
 
     def write(writer: int) -> int:
@@ -185,7 +183,7 @@ def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
 # --- Repeated memories -------------------------------------------------------------------------------
 
 
-def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> None:
+def test_an_expired_memory_that_is_stored_again_is_restored(mind: Agent) -> None:
     passing = a_memory("The gate code is 4711.", expires_at=NOON)
     (lost,) = store_memories(mind, passing).ids
     assert expire_memories().done == 1
@@ -197,7 +195,7 @@ def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> N
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_a_memory_past_its_time_that_is_remembered_again_stays(mind: Agent) -> None:
+def test_a_memory_stored_again_past_its_expiry_stays(mind: Agent) -> None:
     store_memories(mind, a_memory("The gate code is 4711.", expires_at=NOON))
     assert store_memories(mind, a_memory("The gate code is 4711.")).stored == 1
     assert expire_memories().done == 0
@@ -226,25 +224,25 @@ def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: 
 
 
 @pytest.mark.parametrize(
-    ("parts", "most"),
+    ("parts", "expected"),
     [
         # The mind's model, the lock, the known memories, the inserts, the signals.
         ({"type": MemoryType.SEMANTIC, "session": "notes"}, 5),
-        # Those of above, and episodes.
+        # The same, and episodes.
         ({"session": "talk"}, 6),
-        # Those of the first, and near duplicates.
+        # As the first, and near duplicates.
         ({"type": MemoryType.SEMANTIC}, 6),
         ({}, 7),
     ],
 )
 def test_storing_takes_few_statements_for_any_number(
-    mind: Agent, statements: list[str], parts: dict[str, Any], most: int
+    mind: Agent, statements: list[str], parts: dict[str, Any], expected: int
 ) -> None:
     store_memories(mind, a_memory("One.", **parts))
-    assert len(statements) == most
+    assert len(statements) == expected
     statements.clear()
     store_memories(mind, *(a_memory(f"Number {number}.", **parts) for number in range(200)))
-    assert len(statements) == most
+    assert len(statements) == expected
 
 
 ADD = "```python\ndef add(a, b):\n    return a + b\n```"

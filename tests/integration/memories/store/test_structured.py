@@ -42,7 +42,7 @@ def store_procedure(agent: Agent, **parts: Any) -> UUID:
     )
 
 
-def term_places(agent: Agent, memory_id: UUID) -> set[int]:
+def indexed_terms(agent: Agent, memory_id: UUID) -> set[int]:
     with tenant_transaction(agent.tenant_id):
         return set(terms_of(Memory.objects.get(id=memory_id).lexical))
 
@@ -59,12 +59,12 @@ def unindexed_ids(agent: Agent) -> set[UUID]:
         return set(rows.values_list("memory_id", flat=True))
 
 
-@pytest.mark.parametrize("most", [128, 0])
+@pytest.mark.parametrize("max_contents", [128, 0])
 def test_a_recalled_procedure_has_steps_and_outcomes(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int
+    mind: Agent, monkeypatch: pytest.MonkeyPatch, max_contents: int
 ) -> None:
     """Read the texts together with the state of a small mind, and in a statement of their own."""
-    monkeypatch.setattr(cached_recall, "MAX_CONTENTS", most)
+    monkeypatch.setattr(cached_recall, "MAX_CONTENTS", max_contents)
     memory_id = store_procedure(mind)
     assert find(mind, "lay up the boat")[0].details == (
         "steps: 1. Drain the bilge; 2. Grease the winch",
@@ -121,13 +121,13 @@ def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
         )
         Upkeep.objects.filter(agent_id=mind.id).update(unindexed=True)
     assert find(mind, "grease the winch")[0].terms.words == 0
-    words_of_plain = term_places(mind, plain_id)
+    words_of_plain = indexed_terms(mind, plain_id)
 
     assert reindex_words().done == 2
 
     assert find(mind, "grease the winch")[0].id == memory_id
     assert (document_frequency(mind, "winch"), document_frequency(mind, "boat")) == (1, 1)
-    assert term_places(mind, plain_id) == words_of_plain
+    assert indexed_terms(mind, plain_id) == words_of_plain
     assert (unindexed_ids(mind), reindex_words().steps) == (set(), 0)
 
 
@@ -136,9 +136,9 @@ def test_steps_that_are_added_later_are_indexed(mind: Agent) -> None:
     assert unindexed_ids(mind) == set()
     assert store_procedure(mind) == memory_id
     assert unindexed_ids(mind) == {memory_id}
-    assert term_index(term_of("winch")) not in term_places(mind, memory_id)
+    assert term_index(term_of("winch")) not in indexed_terms(mind, memory_id)
     reindex_words()
-    assert term_index(term_of("winch")) in term_places(mind, memory_id)
+    assert term_index(term_of("winch")) in indexed_terms(mind, memory_id)
     assert document_frequency(mind, "winch") == 1
 
 
@@ -149,13 +149,13 @@ def test_an_archived_memory_is_indexed_without_being_counted(mind: Agent) -> Non
         flag_for_reindexing([memory_id])
     reindex_words()
     assert document_frequency(mind, "winch") == 0
-    assert term_index(term_of("winch")) in term_places(mind, memory_id)
+    assert term_index(term_of("winch")) in indexed_terms(mind, memory_id)
 
 
 def test_re_embedding_keeps_the_words_of_details(mind: Agent) -> None:
     memory_id = store_procedure(mind)
-    before = term_places(mind, memory_id)
+    before = indexed_terms(mind, memory_id)
     move(mind, SHORT)
     assert term_index(term_of("winch")) in before
-    assert term_places(mind, memory_id) == before
+    assert indexed_terms(mind, memory_id) == before
     assert document_frequency(mind, "winch") == 1

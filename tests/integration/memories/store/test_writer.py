@@ -128,10 +128,8 @@ def test_one_agent_may_occur_twice_in_a_step(tenant: Tenant, mind: Agent, other_
 
 def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant, mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
-    (((old,),),) = [
-        [result.ids for result in step]
-        for step in write(tenant, [to_remember(mind, ferry, vectors=unit_vectors(1.0))])
-    ]
+    ((stored,),) = write(tenant, [to_remember(mind, ferry, vectors=unit_vectors(1.0))])
+    (old,) = stored.ids
     with tenant_transaction(tenant.id):
         archive(memory_ids=[old], reason="a test", actor="system:tests")
     (back,), (near,) = write(
@@ -218,7 +216,7 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
                 )
             writer.write()
             counts.append(len(statements))
-    # Locks, twice known memories and near duplicates, episodes, inserts, signals.
+    # Locks; known memories and near duplicates of each of the two steps; episodes, inserts, signals.
     assert counts == [8, 8]
 
 
@@ -265,17 +263,17 @@ def test_placing_in_steps_equals_storing_one_by_one(
     ]
 
     def request_of(
-        agents: list[Agent], number: int, memories: list[NewMemory], compared: bool
+        agents: list[Agent], number: int, memories: list[NewMemory], with_vectors: bool
     ) -> StoreRequest:
         model = models[number]
-        vectors = vectors_of(memories, model.dimension) if compared else None
+        vectors = vectors_of(memories, model.dimension) if with_vectors else None
         return StoreRequest(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
 
     stored: list[list[StoreResult]] = [[], [], []]
     with tenant_transaction(tenant.id):
         for step in steps:
-            for number, memories, compared in step:
-                batch = request_of(singly, number, memories, compared)
+            for number, memories, with_vectors in step:
+                batch = request_of(singly, number, memories, with_vectors)
                 stored[number].append(
                     store(
                         agent_id=batch.agent_id, memories=memories, vectors=batch.vectors, model=batch.model

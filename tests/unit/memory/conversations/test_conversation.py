@@ -18,9 +18,10 @@ from arbor.memory.conversations.turns import BadLine, Turn
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 
 
-def read(
+def parse_file(
     path: Path, content: str | bytes, *, sample: str | None = None
 ) -> tuple[ConversationFormat, list[Turn], list[BadLine]]:
+    """Write the content to the file; return its format, its turns and its bad lines."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     conversation = open_conversation(path, start=START, sample=sample)
     items = list(conversation.items)
@@ -40,6 +41,7 @@ def reasons(bad: list[BadLine]) -> dict[int, str]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
+    """Return the path of a file that a test writes."""
     return tmp_path / "talk.txt"
 
 
@@ -60,8 +62,8 @@ def dialog(sample: str = "conv-1", **changes: Any) -> dict[str, Any]:
     return {"sample_id": sample, "conversation": conversation | changes, "qa": []}
 
 
-def test_a_locomo_dialog_is_read_by_session_with_increasing_times(file: Path) -> None:
-    format_, turns, bad = read(file, json.dumps(dialog()))
+def test_a_locomo_dialog_is_read_by_session_in_order_of_time(file: Path) -> None:
+    format_, turns, bad = parse_file(file, json.dumps(dialog()))
     assert format_ is ConversationFormat.LOCOMO
     assert utterances(turns) == [
         ("Caroline", "Look! [image: a blue kettle]"),
@@ -77,23 +79,23 @@ def test_a_locomo_dialog_is_read_by_session_with_increasing_times(file: Path) ->
 
 
 def test_an_empty_session_is_skipped(file: Path) -> None:
-    _, turns, bad = read(file, json.dumps(dialog(session_3=[], session_3_date_time="soon")))
+    _, turns, bad = parse_file(file, json.dumps(dialog(session_3=[], session_3_date_time="soon")))
     assert len(turns) == 3
     assert bad == []
 
 
 def test_one_of_several_dialogs_is_chosen_by_its_sample(file: Path) -> None:
     both = json.dumps([dialog("conv-1"), dialog("conv-2")], indent=1)
-    _, turns, _ = read(file, both, sample="conv-2")
+    _, turns, _ = parse_file(file, both, sample="conv-2")
     assert turns[0].session == "conv-2/session_2"
     for sample in (None, "conv-3"):
         with pytest.raises(ConversationInvalid, match="name one of them as the sample: conv-1, conv-2"):
-            read(file, both, sample=sample)
+            parse_file(file, both, sample=sample)
 
 
 def test_a_document_on_one_very_long_line_is_read(file: Path) -> None:
     long = [{"speaker": "Caroline", "text": f"word {n} " * 50} for n in range(2_000)]
-    _, turns, bad = read(file, json.dumps(dialog(session_2=long)))
+    _, turns, bad = parse_file(file, json.dumps(dialog(session_2=long)))
     assert len(turns) == 2_001
     assert bad == []
 
@@ -106,7 +108,7 @@ def test_bad_turns_and_dates_of_a_dialog_are_listed_by_number(file: Path) -> Non
         {"speaker": "Caroline", "text": " "},
         {"speaker": "Caroline", "text": "Fine."},
     ]
-    _, turns, bad = read(
+    _, turns, bad = parse_file(
         file, json.dumps(dialog(session_2=turns_of_2, session_2_date_time="soon", session_10_date_time=None))
     )
     assert utterances(turns) == [("Caroline", "Fine."), ("Melanie", "Bye!")]
@@ -127,7 +129,7 @@ def lines(*records: Any) -> str:
 
 
 def test_messages_are_read_with_their_times_in_every_form(file: Path) -> None:
-    format_, turns, bad = read(
+    format_, turns, bad = parse_file(
         file,
         "\ufeff"
         + lines(
@@ -153,7 +155,7 @@ def test_messages_are_read_with_their_times_in_every_form(file: Path) -> None:
 
 def test_a_long_silence_begins_a_new_session(file: Path) -> None:
     stamps = ["2024-05-01T10:00", "2024-05-01T10:30", "2024-05-01T11:00:01", "2024-05-01T11:05"]
-    _, turns, _ = read(
+    _, turns, _ = parse_file(
         file, lines(*({"role": "user", "content": "Hm.", "timestamp": stamp} for stamp in stamps))
     )
     assert [(turn.session, turn.position) for turn in turns] == [
@@ -165,7 +167,7 @@ def test_a_long_silence_begins_a_new_session(file: Path) -> None:
 
 
 def test_bad_messages_are_listed_and_preserve_positions(file: Path) -> None:
-    _, turns, bad = read(
+    _, turns, bad = parse_file(
         file,
         lines(
             {"role": "user", "content": "first"},
@@ -199,7 +201,7 @@ def test_bad_messages_are_listed_and_preserve_positions(file: Path) -> None:
 
 def test_invalid_bytes_are_listed_as_a_bad_line(file: Path) -> None:
     good = json.dumps({"role": "user", "content": "Hi"}).encode()
-    _, turns, bad = read(file, b"\n".join([good, b"\xff\xfe", b"x" * (3 * MAX_LINE_BYTES), good]))
+    _, turns, bad = parse_file(file, b"\n".join([good, b"\xff\xfe", b"x" * (3 * MAX_LINE_BYTES), good]))
     assert [turn.line for turn in turns] == [1, 4]
     assert reasons(bad) == {
         2: "not UTF-8 at byte 1: invalid start byte",
@@ -211,7 +213,7 @@ def test_invalid_bytes_are_listed_as_a_bad_line(file: Path) -> None:
 
 
 def test_plain_text_is_read_with_continued_lines_and_times(file: Path) -> None:
-    format_, turns, bad = read(
+    format_, turns, bad = parse_file(
         file,
         "Dr. Grace Hopper: It is a moth.\r\n"
         "   In the relay.\r\n"
@@ -238,7 +240,7 @@ def test_plain_text_is_read_with_continued_lines_and_times(file: Path) -> None:
 
 
 def test_plain_text_that_begins_with_a_time_is_not_read_as_json(file: Path) -> None:
-    format_, turns, _ = read(file, "[2024-05-01 10:30] Grace: Hello.\n[2024-05-01 10:31] Ada: Hello.\n")
+    format_, turns, _ = parse_file(file, "[2024-05-01 10:30] Grace: Hello.\n[2024-05-01 10:31] Ada: Hello.\n")
     assert format_ is ConversationFormat.PLAIN
     assert utterances(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
 
@@ -251,17 +253,17 @@ def test_a_format_that_is_named_is_not_guessed(file: Path) -> None:
 
 
 def test_turns_without_times_follow_each_other(file: Path) -> None:
-    _, turns, _ = read(file, "A: one\nB: two\nA: three\n")
+    _, turns, _ = parse_file(file, "A: one\nB: two\nA: three\n")
     assert [turn.at - START for turn in turns] == [timedelta(seconds=s) for s in (0, 1, 2)]
 
 
 def test_reading_again_gives_the_same_turns(file: Path) -> None:
     content = "A: one\nbad\nB: two\n"
-    assert read(file, content) == read(file, content)
+    assert parse_file(file, content) == parse_file(file, content)
 
 
 def test_a_turn_becomes_a_memory_with_its_source(file: Path) -> None:
-    _, turns, _ = read(file, json.dumps(dialog()))
+    _, turns, _ = parse_file(file, json.dumps(dialog()))
     memory = turns[0].as_memory(source="ingest:talk.json")
     assert memory.content == "Look! [image: a blue kettle]"
     assert (memory.role, memory.session, memory.position) == ("Caroline", "conv-1/session_2", 0)
@@ -269,7 +271,7 @@ def test_a_turn_becomes_a_memory_with_its_source(file: Path) -> None:
     assert memory.detail == {"source_id": "D2:1"}
 
 
-# --- What cannot be read at all --------------------------------------------------------------------------
+# --- Unreadable files --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -288,11 +290,9 @@ def test_a_turn_becomes_a_memory_with_its_source(file: Path) -> None:
         (b"{" + b"\xff", "cannot be read: 'utf-8' codec"),
     ],
 )
-def test_a_file_that_is_no_conversation_is_refused_with_the_reason(
-    file: Path, content: str | bytes, message: str
-) -> None:
+def test_a_file_without_a_conversation_is_refused(file: Path, content: str | bytes, message: str) -> None:
     with pytest.raises(ConversationInvalid, match=message):
-        read(file, content)
+        parse_file(file, content)
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ JSON = st.recursive(
     ),
     max_leaves=15,
 )
-INVALID_FILES = (
+ANY_FILES = (
     st.binary(max_size=400)
     | st.text(max_size=400).map(lambda text: text.encode(errors="surrogatepass"))
     | JSON.map(lambda value: json.dumps(value).encode())
@@ -338,10 +338,10 @@ INVALID_FILES = (
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
-@given(content=INVALID_FILES)
-def test_invalid_input_is_refused_or_listed(file: Path, content: bytes) -> None:
+@given(content=ANY_FILES)
+def test_any_input_is_read_listed_or_refused(file: Path, content: bytes) -> None:
     try:
-        _, turns, _ = read(file, content)
+        _, turns, _ = parse_file(file, content)
     except ConversationInvalid:
         return
     for turn in turns:

@@ -22,7 +22,7 @@ from arbor.memory.maintenance.health import (
 )
 
 
-def test_every_metric_has_a_limit_and_an_advice() -> None:
+def test_every_metric_has_a_limit_and_a_remedy() -> None:
     assert set(METRIC_RULES) == set(Metric)
     for metric in Metric:
         bad = judge_metric(metric, count=10**9, most=10**9, age_s=1e12, limits={})
@@ -47,7 +47,7 @@ def test_a_limit_applies_from_its_value_on(value: float, state: HealthState) -> 
     assert judge(value, Limit(warn=100, critical=1000)) is state
 
 
-def test_the_limits_of_the_source_are_for_one_agents_memory() -> None:
+def test_limits_apply_to_the_memory_of_one_agent() -> None:
     stale = Metric.STALE_NEIGHBORHOODS
     assert judge_metric(stale, count=5_000, most=99, limits={}).state is HealthState.OK
     assert judge_metric(stale, count=5_000, most=100, limits={}).state is HealthState.WARN
@@ -85,6 +85,7 @@ def test_invalid_limits_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("since_success", "since_first", "state"),
+    # Three periods of a minute and ten, each with five minutes for the start.
     [
         (0, 0, HealthState.OK),
         (479, 9999, HealthState.OK),
@@ -107,6 +108,6 @@ def test_a_run_with_failed_steps_is_reported() -> None:
     assert judge_job(**late, since_success_s=9999, failed=1) is HealthState.CRITICAL
 
 
-def test_the_whole_is_as_its_worst_part() -> None:
+def test_the_worst_of_several_states_counts() -> None:
     assert worst([]) is HealthState.OK
     assert worst([HealthState.OK, HealthState.CRITICAL, HealthState.WARN]) is HealthState.CRITICAL

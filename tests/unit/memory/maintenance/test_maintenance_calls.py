@@ -41,7 +41,7 @@ def _request(*texts: str, purpose: CallPurpose = CallPurpose.SUMMARIZE) -> Model
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
-def test_a_request_survives_its_row(purpose: CallPurpose) -> None:
+def test_a_request_survives_the_round_trip(purpose: CallPurpose) -> None:
     memories = [Excerpt(text="The keel is laid.", role="Ada", type="episodic", at="2024-03-01 12:00")]
     request = maintenance_request(purpose, memories, nonce=NONCE, for_rules=True)
     assert ModelRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
@@ -81,7 +81,7 @@ def test_a_prompt_is_bounded(texts: list[str]) -> None:
     assert len(content) < 8 * PROMPT_CHARACTERS
 
 
-def test_repeated_requests_do_not_grow() -> None:
+def test_a_second_retry_replaces_the_first() -> None:
     request = _request("The keel is laid.")
     once = retry_request(request, reply="no" * 9_000, fault="it is no JSON")
     twice = retry_request(once, reply="", fault="it is empty")

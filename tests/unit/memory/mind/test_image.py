@@ -19,7 +19,7 @@ QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)
 
 
 def values_by_id(image: MindImage) -> dict[int, tuple[Any, ...]]:
-    """Return the values of each active memory of an image, by its id as a number."""
+    """Return the values of each active memory of an image, by its id as a number; check that similarities are within their error."""
     words = image.word_scores({1: 0.5, 2: 0.25, 7: 1.0})
     all_rows = np.arange(len(image))
     exact = image.exact_similarities(all_rows, QUERY)
@@ -53,12 +53,12 @@ def random_memory(chance: random.Random, number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("least_merged", [1, 5, 1000])
+@pytest.mark.parametrize("min_merged", [1, 5, 1000])
 @pytest.mark.parametrize("seed", range(3))
 def test_changes_in_any_order_end_in_the_same_image(
-    seed: int, least_merged: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, min_merged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_module, "_MIN_MERGED", least_merged)
+    monkeypatch.setattr(image_module, "_MIN_MERGED", min_merged)
     chance = random.Random(seed)
     memories = {number: random_memory(chance, number) for number in range(1, 20)}
     image = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
@@ -144,5 +144,5 @@ def test_an_own_transaction_outside_the_bounds_is_invisible(own: int) -> None:
     assert not snapshot.includes(own)
     assert snapshot.includes(103)
     assert not snapshot.includes(104)
-    # What is asked for begins here.
+    # Changes are read from `since` on, so those of the own transaction are among them.
     assert snapshot.since <= own

@@ -11,7 +11,7 @@ from arbor.memory.recall.candidates import id_halves, id_numbers, ids_of_halves
 
 
 @given(ids=st.lists(st.sampled_from([UUID(int=0), UUID(int=5), UUID(int=2**70)]), min_size=1, max_size=9))
-def test_equal_ids_have_equal_numbers_and_the_zero_id_has_minus_1(ids: list[UUID]) -> None:
+def test_equal_ids_have_equal_numbers_and_the_zero_id_minus_1(ids: list[UUID]) -> None:
     numbers = id_numbers(id_halves(ids)).tolist()
     assert [number == -1 for number in numbers] == [memory_id == UUID(int=0) for memory_id in ids]
     assert len(set(zip(ids, numbers, strict=True))) == len(set(ids)) == len(set(numbers))

@@ -1,4 +1,4 @@
-"""The ranker: bounded and monotonic scores as sums of named terms."""
+"""The ranker: bounded and monotonic scores as sums of score components."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def ranking_of(
         now=NOW,
         limit=limit,
     )
-    return {place.id.int: place for place in ranking}
+    return {ranked.id.int: ranked for ranked in ranking}
 
 
 def test_words_and_meaning_are_scaled_by_their_background() -> None:
     ranking = ranking_of(candidates_of({"words": 0.4}, {"similarity": 0.4}, {}))
     assert list(ranking) == [1, 2, 3]
     assert ranking[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
-    # three deviations above the average, of six
+    # Three deviations above the mean, of at most six.
     assert ranking[2].terms.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
     assert ranking[3].terms.meaning == 0
 
@@ -268,16 +268,16 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
                 now=NOW,
                 limit=limit,
             )
-            assert {place.index for place in best} <= set(places.tolist())
+            assert {ranked.index for ranked in best} <= set(places.tolist())
 
 
-def test_an_agents_heartbeats_give_each_other_nothing() -> None:
-    beside = ({"words": 0.8, "position": 1}, {"words": 0.1, "position": 2})
-    talk = ranking_of(candidates_of(*({**place, "session": "talk"} for place in beside)))
-    heartbeats = ranking_of(candidates_of(*({**place, "session": "heartbeats"} for place in beside)))
-    alone = ranking_of(candidates_of(*beside))
-    assert {number: found.terms for number, found in heartbeats.items()} == {
-        number: found.terms for number, found in alone.items()
+def test_heartbeats_raise_no_scores_of_each_other() -> None:
+    turns = ({"words": 0.8, "position": 1}, {"words": 0.1, "position": 2})
+    talk = ranking_of(candidates_of(*({**turn, "session": "talk"} for turn in turns)))
+    heartbeats = ranking_of(candidates_of(*({**turn, "session": "heartbeats"} for turn in turns)))
+    alone = ranking_of(candidates_of(*turns))
+    assert {number: ranked.terms for number, ranked in heartbeats.items()} == {
+        number: ranked.terms for number, ranked in alone.items()
     }
     assert talk[2].terms.session > heartbeats[2].terms.session
     assert talk[2].terms.neighbours > heartbeats[2].terms.neighbours == 0

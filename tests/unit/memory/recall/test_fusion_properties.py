@@ -53,7 +53,7 @@ READING = ReadQuery(
 
 
 @given(candidates=st.lists(CANDIDATES, max_size=20), background=BACKGROUNDS, limit=st.integers(0, 25))
-def test_ranks_are_ordered_bounded_and_never_nan(
+def test_scores_are_ordered_bounded_and_never_nan(
     candidates: list[Candidate], background: Background, limit: int
 ) -> None:
     ranking = rank(
@@ -63,10 +63,10 @@ def test_ranks_are_ordered_bounded_and_never_nan(
     )
     assert len(ranking) == min(limit, len(candidates))
     highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
-    for place in ranking:
-        assert 0 <= place.score <= highest
-        assert place.score == pytest.approx(place.terms.total)
-    assert [place.score for place in ranking] == sorted((place.score for place in ranking), reverse=True)
+    for ranked in ranking:
+        assert 0 <= ranked.score <= highest
+        assert ranked.score == pytest.approx(ranked.terms.total)
+    assert [ranked.score for ranked in ranking] == sorted((ranked.score for ranked in ranking), reverse=True)
 
 
 @given(
@@ -83,7 +83,7 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
             now=NOW,
             limit=99,
         )
-        return next(place.score for place in ranking if place.id == candidates[0].id)
+        return next(ranked.score for ranked in ranking if ranked.id == candidates[0].id)
 
     best = candidates[0]._replace(**{better: 1.0})  # type: ignore[arg-type]
     assert score([best, *candidates[1:]]) >= score(candidates) - 1e-12
@@ -99,11 +99,11 @@ def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: b
         now=NOW,
         limit=99,
     )
-    for place in ranking:
-        memory = candidates[place.index]
-        assert place.id == memory.id
-        assert place.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(memory.occurred_at))
-        assert place.terms.recency == pytest.approx(
+    for ranked in ranking:
+        memory = candidates[ranked.index]
+        assert ranked.id == memory.id
+        assert ranked.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(memory.occurred_at))
+        assert ranked.terms.recency == pytest.approx(
             DEFAULT_WEIGHTS.recency
             * relevance(
                 importance=effective_importance(importance=memory.importance, uses=memory.uses),
@@ -120,7 +120,7 @@ def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: b
     mood=st.none() | st.floats(-1, 1),
     data=st.data(),
 )
-def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
+def test_components_are_bounded_by_weights_in_any_order(
     candidates: list[Candidate],
     associations: list[tuple[int, int, float]],
     background: Background,
@@ -129,7 +129,9 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
 ) -> None:
     associations = [association for association in associations if max(association[:2]) < len(candidates)]
 
-    def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
+    def components_by_id(
+        order: Sequence[int], links: Sequence[tuple[int, int, float]]
+    ) -> dict[UUID, dict[str, float]]:
         places = {old: new for new, old in enumerate(order)}
         moved = [(places[source], places[target], share) for source, target, share in links]
         ranking = rank(
@@ -146,8 +148,11 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
         return {memory.id: memory.terms.as_dict() for memory in ranking}
 
     order = list(range(len(candidates)))
-    ranking = terms(order, associations)
-    assert terms(data.draw(st.permutations(order)), data.draw(st.permutations(associations))) == ranking
+    ranking = components_by_id(order, associations)
+    assert (
+        components_by_id(data.draw(st.permutations(order)), data.draw(st.permutations(associations)))
+        == ranking
+    )
     most_fit = DEFAULT_WEIGHTS.words + DEFAULT_WEIGHTS.meaning
     for components in ranking.values():
         for name in ("association", "episode"):

@@ -24,7 +24,7 @@ def request(**changes: Any) -> RecallRequest:
     return RecallRequest(**{**values, "now": datetime(2024, 3, 1, tzinfo=UTC), **changes})
 
 
-def test_a_request_is_a_query_with_a_limit_at_a_moment() -> None:
+def test_a_request_is_accepted_up_to_its_limits() -> None:
     assert (request().vector, request().mood) == (None, None)
     assert request(text="x" * QUERY_LENGTH, limit=MAX_LIMIT, mood=-1.0).limit == MAX_LIMIT
 

@@ -50,5 +50,5 @@ def test_written_weights_are_read_back(weights: dict[str, float]) -> None:
     assert parse_weights(text) == Weights(**weights)
 
 
-def test_every_term_has_a_weight_of_its_name() -> None:
+def test_every_score_component_has_a_weight_of_its_name() -> None:
     assert set(ScoreTerms().as_dict()) == set(WEIGHT_NAMES) - {"answer"}

@@ -73,7 +73,7 @@ def test_any_text_has_a_summary(text: str, longest: int, expected: str) -> None:
     assert extractive_summary(_lines(text), longest=longest) == expected
 
 
-def test_an_episode_of_thousands_of_sentences_has_a_short_summary() -> None:
+def test_an_episode_of_many_sentences_has_a_short_summary() -> None:
     lines = _lines(*(f"Entry {number} of the log tells of wind and of waves." for number in range(5_000)))
     summary = extractive_summary(lines)
     assert 0 < len(summary) <= SUMMARY_LENGTH
