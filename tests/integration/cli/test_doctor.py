@@ -104,6 +104,17 @@ def test_an_invalid_setting_is_reported_with_the_valid_values(remembering: Arbor
     assert check.remedy == "correct ARBOR_EMBED_AT_STORAGE"
 
 
+@pytest.fixture
+def _new_web_clients() -> Iterator[None]:
+    """Build the clients of the web by the settings of the test, and discard them afterwards."""
+    for client in (web.search, web.fetch):
+        client.cache_clear()
+    yield
+    for client in (web.search, web.fetch):
+        client.cache_clear()
+
+
+@pytest.mark.usefixtures("_new_web_clients")
 def test_a_closed_web_passes_and_an_open_web_is_described(settings: Any) -> None:
     check = check_web()
     assert (check.verdict, "ARBOR_SEARCH_URL" in check.detail, "ARBOR_WEB_ALLOW" in check.detail) == (
