@@ -40,7 +40,7 @@ def lists() -> dict[str, list[str]]:
 
 
 def read_rows(response: TemplateResponse) -> str:
-    """Read the rows of a list as its template does; return no page."""
+    """Read the rows of a list as its template does; return their number instead of a page."""
     found = (response.context_data or {}).get("cl")
     return f"{len(found.result_list)} rows" if found else ""
 
@@ -82,7 +82,7 @@ def test_no_form_fails_on_hostile_values(chief: Client, world: World, value: str
         reverse("admin:contacts_signalwebhook_add"): "name={0}&url={0}&signals={0}&agent={0}",
         reverse("admin:contacts_channel_add"): "name={0}&kind=webhook&target={0}&audience=user&agent={0}",
         reverse("admin:agent-act", args=[world.agent.id]): "act={0}",
-        world.chat: "text={0}&message={0}&conversation={0}",
+        world.chat_page: "text={0}&message={0}&conversation={0}",
         reverse("admin:tenant-choose"): "tenant={0}",
         reverse("admin:tenant-visit"): "tenant={0}&reason={0}",
         reverse("admin:own-sessions"): "session={0}",
@@ -125,7 +125,7 @@ def test_an_address_out_of_range_is_answered(chief: Client, world: World) -> Non
     for query in ("before=%00", "before=" + "9" * 40, "unread=%00"):
         assert chief.get(f"{reverse('admin:inbox')}?{query}").status_code < 500, query
     for query in ("conversation=%00", "before=%00", "conversation=" + "9" * 40):
-        assert chief.get(f"{world.chat}?{query}").status_code < 500, query
+        assert chief.get(f"{world.chat_page}?{query}").status_code < 500, query
     for term in ("%00", "%ED%A0%80", "x" * 5_000):
         for query in (
             f"app_label=memories&model_name=memory&field_name=agent&term={term}",

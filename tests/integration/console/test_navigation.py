@@ -69,7 +69,7 @@ def test_links_lead_only_to_permitted_pages(viewer: Client, root: Client, world:
 
 
 def test_the_current_section_and_page_are_marked(viewer: Client, world: World) -> None:
-    response = viewer.get(world.agents_page)
+    response = viewer.get(world.agent_page)
     items = response.context["sidebar_navigation"][0]["items"]
     assert [item["title"] for item in items if item["active"]] == ["Agents"]
     agents = reverse("admin:agents_agent_changelist")
