@@ -129,7 +129,7 @@ def test_a_memory_is_added_with_all_its_parts(arbor: Arbor, vega: str) -> None:
     assert ran.code == 0, ran.err
 
 
-def test_goals_are_blocked_planned_and_freed(arbor: Arbor, vega: str) -> None:
+def test_a_goal_is_blocked_planned_and_loses_its_deadline(arbor: Arbor, vega: str) -> None:
     assert arbor("goal", "add", vega, "Map", "--deadline", "2030-01-01").code == 0
     assert arbor("goal", "block", vega, "Map", "--by", "the tide").code == 0
     steps = ("--step", "recall: what is known", "--cost", "3")
