@@ -62,16 +62,14 @@ class AccessScene:
             "self-versions",
             "model-usage",
             "audit-chain",
-        )
-        adds = (
+            "operations",
+            "template-edit",
             "agents_agent_add",
             "contacts_channel_add",
             "fleet_savedseed_add",
             "knowledge_document_add",
-            "operations",
-            "template-edit",
         )
-        return [reverse(f"admin:{name}") for name in (*names, *adds)]
+        return [reverse(f"admin:{name}") for name in names]
 
     @property
     def rows(self) -> list[str]:
@@ -105,7 +103,7 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
 
 
 def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors: bool = True) -> list[str]:
-    """Open a page; return its violations, those of colours in light and in dark, and its width on a phone."""
+    """Open a page; return its violations, those of colours in light and in dark, and what is too wide on a phone."""
     browser = scene.browser
     browser.open(f"{scene.address}{page}")
     found = find_violations(browser, within=within, colors=colors)
@@ -153,7 +151,8 @@ def test_contents_of_forms_violate_no_rule_and_no_policy(scene: AccessScene) -> 
     assert [fault for page in scene.forms for fault in find_faults_and_blocked(scene, page)] == []
 
 
-#: Returns the focused element: its place in the page, its name, and whether its outline or shadow shows the focus.
+#: A script that describes the focused element: its place in the page, its tag, its link, and whether it is visible,
+#: shows the focus by an outline or a shadow, and is inside the content.
 FOCUS = """
 (() => {
   const element = document.activeElement;
@@ -184,6 +183,7 @@ def tab_through(browser: Browser, *, most: int = 200) -> list[dict[str, Any]]:
     raise AssertionError(f"the focus does not leave the page: {stops[-1]}")
 
 
+#: A script that returns the places of the controls of the content that Tab must reach.
 CONTROLS = """
 [...document.querySelectorAll('#content a[href], #content button:not([disabled]), #content input:not([type=hidden]):not([disabled]), #content select, #content textarea, #content summary')]
   .filter((element) => element.checkVisibility({visibilityProperty: true}) && element.tabIndex >= 0)
