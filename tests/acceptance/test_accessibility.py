@@ -21,7 +21,7 @@ from tests.acceptance.browser import Browser, needs_chromium
 from tests.acceptance.console_server import sign_in
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.users import UserFactory
-from tests.support.console import World, page_of
+from tests.support.console import World, list_of, page_of
 from tests.support.console_rows import make_world
 from tests.support.database import DatabaseCleaner
 
@@ -42,10 +42,7 @@ class AccessScene:
 
     @property
     def lists(self) -> list[str]:
-        return [
-            reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-            for model in admin.site._registry
-        ]
+        return [list_of(model) for model in admin.site._registry]
 
     @property
     def forms(self) -> list[str]:

@@ -41,8 +41,7 @@ class World:
         urls = [reverse("admin:index")]
         for model in admin.site._registry:
             if model._meta.label not in PLATFORM:
-                name = f"{model._meta.app_label}_{model._meta.model_name}"
-                urls.append(reverse(f"admin:{name}_changelist"))
+                urls.append(list_of(model))
         return urls + self.operator_pages + [page_of(row) for row in self.rows] + [self.chat_page]
 
     @property
@@ -77,7 +76,13 @@ class World:
         return reverse("admin:agent-act", args=[self.agent.id])
 
 
+def list_of(model: type[Model]) -> str:
+    """Return the address of the list of a model's rows."""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
 def page_of(row: Model) -> str:
+    """Return the address of the page of a row."""
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
 
 

@@ -42,7 +42,7 @@ class ViewerCrawl:
     """Pages of a tenant with hostile texts, rendered for its viewer, beside another tenant."""
 
     pages: tuple[Page, ...]
-    #: The agent and one of its heartbeats, both with the hostile text.
+    #: The addresses of the pages of the agent and of a heartbeat, both with the hostile text.
     of_agent: tuple[str, str]
     other_agent: UUID
 

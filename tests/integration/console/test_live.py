@@ -51,7 +51,7 @@ def test_an_update_has_only_the_changing_parts(
         assert ENDED not in response, address
 
 
-# The most statements of an update include those of the session, the user and the tenant's transaction.
+# The statements of the session, of the user and of the tenant's transaction are counted, too.
 @pytest.mark.parametrize(
     ("page", "statements"),
     [
