@@ -25,7 +25,7 @@ def _axe_source() -> str:
     return (Path(spec.origin).parent / "axe.min.js").read_text()
 
 
-def audit(
+def find_violations(
     browser: Browser, *, rules: Sequence[str] = (), within: str = "html", colors: bool = True
 ) -> list[str]:
     """Return the violations of the page that is open: of the given rules, or of all of WCAG A and AA.
@@ -46,7 +46,7 @@ def audit(
     return [f"{violation['rule']}: {node}" for violation in found for node in violation["nodes"]]
 
 
-def overflow(browser: Browser) -> list[str]:
+def find_overflow(browser: Browser) -> list[str]:
     """Return the elements that make the page wider than the screen."""
     wider: list[str] = browser.evaluate(_WIDER)
     return wider

@@ -49,7 +49,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was fo
 
 
 class Browser:
-    """One tab."""
+    """A Chromium with one tab."""
 
     def __init__(self, *, width: int = 1440, height: int = 900) -> None:
         assert CHROMIUM is not None, "no Chromium was found on this machine"
@@ -139,7 +139,9 @@ class Browser:
         """Wait until an expression in the page is true."""
         deadline = time.monotonic() + PATIENCE_S
         while not self.evaluate(f"Boolean({condition})"):
-            assert time.monotonic() < deadline, f"{self.address} did not come to {condition}"
+            assert time.monotonic() < deadline, (
+                f"{condition} is not true on {self.address} within {PATIENCE_S} s"
+            )
             self._do(asyncio.sleep(0.03))
 
     def wait_until_loaded(self) -> None:
@@ -155,7 +157,7 @@ class Browser:
         self._command("Emulation.setTimezoneOverride", timezoneId=name)
 
     def violations(self) -> list[str]:
-        """Return the violations that the content security policy of the page has blocked."""
+        """Return what the content security policy has blocked on the page."""
         blocked: list[str] = self.evaluate("window.violations")
         return blocked
 

@@ -16,12 +16,12 @@ from django.urls import reverse
 
 from apps.tenants.models import Role
 from apps.tenants.services import add_member, create_tenant
-from tests.acceptance.accessibility import COLORS, audit, overflow
+from tests.acceptance.accessibility import COLORS, find_overflow, find_violations
 from tests.acceptance.browser import Browser, needs_chromium
 from tests.acceptance.console_server import sign_in
 from tests.factories.heartbeats import ProcessFactory
 from tests.factories.users import UserFactory
-from tests.support.console import World, page_of
+from tests.support.console import World, list_of, page_of
 from tests.support.console_rows import make_world
 from tests.support.database import DatabaseCleaner
 
@@ -42,10 +42,7 @@ class AccessScene:
 
     @property
     def lists(self) -> list[str]:
-        return [
-            reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-            for model in admin.site._registry
-        ]
+        return [list_of(model) for model in admin.site._registry]
 
     @property
     def forms(self) -> list[str]:
@@ -62,16 +59,14 @@ class AccessScene:
             "self-versions",
             "model-usage",
             "audit-chain",
-        )
-        adds = (
+            "operations",
+            "template-edit",
             "agents_agent_add",
             "contacts_channel_add",
             "fleet_savedseed_add",
             "knowledge_document_add",
-            "operations",
-            "template-edit",
         )
-        return [reverse(f"admin:{name}") for name in (*names, *adds)]
+        return [reverse(f"admin:{name}") for name in names]
 
     @property
     def rows(self) -> list[str]:
@@ -81,8 +76,8 @@ class AccessScene:
         return [
             *first.values(),
             *self.world.operator_pages,
-            self.world.chat,
-            page_of(self.world.beat),
+            self.world.chat_page,
+            page_of(self.world.heartbeat),
             destroy,
         ]
 
@@ -104,23 +99,23 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
         emptier.empty()
 
 
-def faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors: bool = True) -> list[str]:
-    """Open a page; return its violations, those of colours in light and in dark, and its width on a phone."""
+def find_faults(scene: AccessScene, page: str, *, within: str = CONTENT, colors: bool = True) -> list[str]:
+    """Open a page; return its violations, those of colours in light and in dark, and what is too wide on a phone."""
     browser = scene.browser
     browser.open(f"{scene.address}{page}")
-    found = audit(browser, within=within, colors=colors)
+    found = find_violations(browser, within=within, colors=colors)
     if colors:
         browser.evaluate("document.documentElement.classList.add('dark')")
-        found += [f"dark: {fault}" for fault in audit(browser, rules=COLORS, within=within)]
+        found += [f"dark: {fault}" for fault in find_violations(browser, rules=COLORS, within=within)]
     browser.view(width=PHONE)
-    found += [f"phone: {fault}" for fault in overflow(browser)]
+    found += [f"phone: {fault}" for fault in find_overflow(browser)]
     browser.view(width=DESKTOP)
     return [f"{page} {fault}" for fault in found]
 
 
-def faults_and_blocked(scene: AccessScene, page: str, *, colors: bool = True) -> list[str]:
+def find_faults_and_blocked(scene: AccessScene, page: str, *, colors: bool = True) -> list[str]:
     """Open a page; return its violations of rules, and what the content security policy blocked on it."""
-    found = faults(scene, page, colors=colors)
+    found = find_faults(scene, page, colors=colors)
     # Alpine has started, and sets the width of the sidebar.
     scene.browser.evaluate("document.querySelector('[x-on\\\\:click*=openUserLinks]').click()")
     scene.browser.evaluate("new Promise(done => setTimeout(done, 50))")
@@ -129,10 +124,10 @@ def faults_and_blocked(scene: AccessScene, page: str, *, colors: bool = True) ->
 
 def test_frames_of_pages_violate_no_rule(scene: AccessScene) -> None:
     found = []
-    for page in ("/admin/", scene.lists[0], scene.world.agents_page, "/admin/nowhere/"):
-        found += faults(scene, page, within="html")
+    for page in ("/admin/", scene.lists[0], scene.world.agent_page, "/admin/nowhere/"):
+        found += find_faults(scene, page, within="html")
         scene.browser.view(width=PHONE)
-        found += [f"phone: {fault}" for fault in audit(scene.browser)]
+        found += [f"phone: {fault}" for fault in find_violations(scene.browser)]
         scene.browser.view(width=DESKTOP)
     assert found == []
 
@@ -141,19 +136,20 @@ def test_contents_of_lists_violate_no_rule_and_no_policy(scene: AccessScene) -> 
     assert [
         fault
         for place, page in enumerate(scene.lists)
-        for fault in faults_and_blocked(scene, page, colors=place < COLORED_LISTS)
+        for fault in find_faults_and_blocked(scene, page, colors=place < COLORED_LISTS)
     ] == []
 
 
 def test_contents_of_rows_violate_no_rule(scene: AccessScene) -> None:
-    assert [fault for page in scene.rows for fault in faults(scene, page)] == []
+    assert [fault for page in scene.rows for fault in find_faults(scene, page)] == []
 
 
 def test_contents_of_forms_violate_no_rule_and_no_policy(scene: AccessScene) -> None:
-    assert [fault for page in scene.forms for fault in faults_and_blocked(scene, page)] == []
+    assert [fault for page in scene.forms for fault in find_faults_and_blocked(scene, page)] == []
 
 
-#: Returns the focused element: its place in the page, its name, and whether its outline or shadow shows the focus.
+#: A script that describes the focused element: its place in the page, its tag, its link, and whether it is visible,
+#: shows the focus by an outline or a shadow, and is inside the content.
 FOCUS = """
 (() => {
   const element = document.activeElement;
@@ -184,6 +180,7 @@ def tab_through(browser: Browser, *, most: int = 200) -> list[dict[str, Any]]:
     raise AssertionError(f"the focus does not leave the page: {stops[-1]}")
 
 
+#: A script that returns the places of the controls of the content that Tab must reach.
 CONTROLS = """
 [...document.querySelectorAll('#content a[href], #content button:not([disabled]), #content input:not([type=hidden]):not([disabled]), #content select, #content textarea, #content summary')]
   .filter((element) => element.checkVisibility({visibilityProperty: true}) && element.tabIndex >= 0)
@@ -193,7 +190,7 @@ CONTROLS = """
 
 def test_a_page_is_used_by_keyboard_alone(scene: AccessScene) -> None:
     browser = scene.browser
-    for page in (scene.world.agents_page, reverse("admin:operations")):
+    for page in (scene.world.agent_page, reverse("admin:operations")):
         browser.open(f"{scene.address}{page}")
         stops = tab_through(browser)
         assert stops[0]["href"] == "#content", "the first stop leads past the sidebar"
@@ -229,9 +226,9 @@ def test_times_are_written_in_the_viewers_zone(scene: AccessScene) -> None:
     browser = scene.browser
     browser.set_zone("Asia/Tokyo")
     for page in (
-        page_of(scene.world.beat),
+        page_of(scene.world.heartbeat),
         reverse("admin:access_apitoken_changelist"),
-        scene.world.agents_page,
+        scene.world.agent_page,
     ):
         browser.open(f"{scene.address}{page}")
         titles = "[...document.querySelectorAll('[title]')].map(element => element.title).join(' ')"
@@ -262,7 +259,7 @@ def test_pages_are_read_and_used_without_a_script(scene: AccessScene) -> None:
     browser = scene.browser
     browser.view(scripts=False)
     try:
-        for page in ("/admin/", scene.world.agents_page, reverse("admin:heartbeats_heartbeat_changelist")):
+        for page in ("/admin/", scene.world.agent_page, reverse("admin:heartbeats_heartbeat_changelist")):
             browser.open(f"{scene.address}{page}")
             content = browser.text(CONTENT)
             assert "Updated" not in content, page

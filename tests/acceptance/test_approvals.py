@@ -58,7 +58,7 @@ class ApprovalScene:
             status: str = ActionApproval.objects.latest("asked_at").status
         return status
 
-    def remembered(self, text: str) -> int:
+    def count_memories(self, text: str) -> int:
         """Return the number of memories with this text."""
         with tenant_transaction(self.agent.tenant_id):
             return Memory.objects.filter(agent_id=self.agent.id, content=text).count()
@@ -96,30 +96,30 @@ def scene(address: str, emptier: DatabaseCleaner, django_db_blocker: Any) -> Ite
         emptier.empty()
 
 
-def test_approved_action_is_executed_once(scene: ApprovalScene) -> None:
+def test_an_approved_action_is_executed_once(scene: ApprovalScene) -> None:
     scene.ask("The reef is two fathoms deep.")
     assert scene.browser.violations() == []
     scene.browser.click("#decision button[value^=approve]")
     assert "executes it once" in scene.browser.text()
-    assert scene.remembered("The reef is two fathoms deep.") == 0
+    assert scene.count_memories("The reef is two fathoms deep.") == 0
 
     scene.heartbeats.run(REST)
     scene.heartbeats.run(REST)
 
-    assert (scene.status(), scene.remembered("The reef is two fathoms deep.")) == ("executed", 1)
+    assert (scene.status(), scene.count_memories("The reef is two fathoms deep.")) == ("executed", 1)
 
 
-def test_denied_action_is_not_executed(scene: ApprovalScene) -> None:
+def test_a_denied_action_is_not_executed(scene: ApprovalScene) -> None:
     scene.ask("The harbour is closed.")
     scene.browser.fill("#decision input[name=reason]", "It is open.")
     scene.browser.click("#decision button[value^=deny]")
     assert "Denied." in scene.browser.text()
 
     assert "denied: It is open." in scene.heartbeats.run(REST)
-    assert (scene.status(), scene.remembered("The harbour is closed.")) == ("denied", 0)
+    assert (scene.status(), scene.count_memories("The harbour is closed.")) == ("denied", 0)
 
 
-def test_expired_request_cannot_be_approved(scene: ApprovalScene) -> None:
+def test_an_expired_request_cannot_be_approved(scene: ApprovalScene) -> None:
     scene.ask("The tide turns at six.")
     with tenant_transaction(scene.agent.tenant_id):
         latest = ActionApproval.objects.latest("asked_at")
@@ -129,14 +129,14 @@ def test_expired_request_cannot_be_approved(scene: ApprovalScene) -> None:
 
     assert expire_overdue_approvals().done == 1
     scene.heartbeats.run(REST)
-    assert (scene.status(), scene.remembered("The tide turns at six.")) == ("expired", 0)
+    assert (scene.status(), scene.count_memories("The tide turns at six.")) == ("expired", 0)
 
 
-def test_always_allowed_action_asks_no_more(scene: ApprovalScene) -> None:
+def test_an_always_allowed_action_needs_no_request(scene: ApprovalScene) -> None:
     scene.ask("Ben keeps the log.")
     scene.browser.click("#decision button[value^=always]")
     assert "without asking from now on" in scene.browser.text()
     scene.heartbeats.run(REST)
     scene.heartbeats.run(reply_of(actions=[action_of("remember", content="Ann reads the log.")]))
 
-    assert (scene.remembered("Ben keeps the log."), scene.remembered("Ann reads the log.")) == (1, 1)
+    assert (scene.count_memories("Ben keeps the log."), scene.count_memories("Ann reads the log.")) == (1, 1)

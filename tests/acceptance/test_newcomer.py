@@ -41,7 +41,6 @@ class Newcomer:
     pictures: Path
     #: The address of their agent's page.
     agent: str = ""
-    killed: str = ""
 
     def open(self, page: str) -> str:
         """Open a page of the console and return its text."""
@@ -172,15 +171,17 @@ def test_a_heartbeat_is_seen(newcomer: Newcomer) -> None:
     newcomer.picture("fleet")
 
 
-def test_a_worker_is_killed(newcomer: Newcomer) -> None:
-    """The page shows the silence a while later, in the last but one test."""
+@pytest.fixture(scope="module")
+def killed_pid(newcomer: Newcomer) -> int:
+    """Kill the maintenance worker and return its process id; a page shows its silence a while later."""
     part = newcomer.installation.part("maintenance")
     process = psutil.Process(part["pid"])
     for victim in [*process.children(recursive=True), process]:
         victim.kill()
-    newcomer.killed = str(part["pid"])
+    return process.pid
 
 
+@pytest.mark.usefixtures("killed_pid")
 def test_a_memory_and_its_score_are_found(newcomer: Newcomer) -> None:
     browser = newcomer.browser
     newcomer.open("memories/recall/")
@@ -223,8 +224,8 @@ def test_a_members_access_ends_at_once(newcomer: Newcomer) -> None:
         assert "Vega" not in answer.text
 
 
-def test_a_dead_worker_is_seen(newcomer: Newcomer) -> None:
-    newcomer.wait_for("operations/", "silent", f"tr[data-process$='{newcomer.killed}']")
+def test_a_dead_worker_is_seen(newcomer: Newcomer, killed_pid: int) -> None:
+    newcomer.wait_for("operations/", "silent", f"tr[data-process$='{killed_pid}']")
     newcomer.picture("operations")
 
 

@@ -73,6 +73,7 @@ class OperatorScene:
 
 
 def populate() -> tuple[Agent, Memory]:
+    """Create a tenant with something on each page; return its agent, and a memory with relations."""
     seed_builtin_templates()
     tenant = create_tenant(slug="acme", name="Acme")
     limit_tenant(slug="acme", limits={"daily_tokens": 50_000, "daily_usd": Decimal(5)}, actor="cli:tests")

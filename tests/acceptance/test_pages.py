@@ -60,7 +60,7 @@ class Scene:
     browser: Browser
     url: str
     agent: Agent
-    beats: list[Heartbeat]
+    heartbeats: list[Heartbeat]
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +113,11 @@ def scene(
     with django_db_blocker.unblock():
         tenant = create_tenant(slug="acme", name="Acme")
         add_member_of_two_tenants(tenant)
-        agent, beats = run_agents(tenant)
+        agent, heartbeats = run_agents(tenant)
         for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
             ProcessFactory(kind=kind, queues=queues)
         sign_in(browser, address)
-        yield Scene(browser=browser, url=f"{address}/admin", agent=agent, beats=beats)
+        yield Scene(browser=browser, url=f"{address}/admin", agent=agent, heartbeats=heartbeats)
         emptier.empty()
 
 
@@ -155,7 +155,7 @@ def test_the_page_of_an_agent_shows_its_activity(scene: Scene, tmp_path: Path) -
         "energy of 20",
         "On its mind",
         "every 30 min",
-        scene.beats[-1].narrative[:60],
+        scene.heartbeats[-1].narrative[:60],
     ):
         assert words in text, words
     assert browser.count("#tracker a") == 3
@@ -165,7 +165,7 @@ def test_the_page_of_an_agent_shows_its_activity(scene: Scene, tmp_path: Path) -
 
 
 def test_the_page_of_a_heartbeat_explains_its_actions(scene: Scene, tmp_path: Path) -> None:
-    browser, heartbeat = scene.browser, scene.beats[-1]
+    browser, heartbeat = scene.browser, scene.heartbeats[-1]
     browser.open(f"{scene.url}/heartbeats/heartbeat/{heartbeat.id}/change/")
     facts = browser.text("#heartbeat-facts")
     assert "reflex/policy" in facts
@@ -194,12 +194,12 @@ def test_the_page_of_a_heartbeat_explains_its_actions(scene: Scene, tmp_path: Pa
 
 def test_the_pages_beside_a_heartbeat_are_one_click_away(scene: Scene) -> None:
     browser = scene.browser
-    browser.open(f"{scene.url}/heartbeats/heartbeat/{scene.beats[1].id}/change/")
+    browser.open(f"{scene.url}/heartbeats/heartbeat/{scene.heartbeats[1].id}/change/")
     browser.click("a[rel=prev]")
-    assert str(scene.beats[0].id) in browser.address
+    assert str(scene.heartbeats[0].id) in browser.address
     browser.click("a[rel=next]")
     browser.click("a[rel=next]")
-    assert str(scene.beats[2].id) in browser.address
+    assert str(scene.heartbeats[2].id) in browser.address
 
 
 def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:

@@ -84,7 +84,7 @@ def _commit_to_a_goal(agent: Agent) -> None:
     save_backlog(backlog)
 
 
-def _count_four_heartbeats(agent: Agent) -> None:
+def _make_consolidation_due(agent: Agent) -> None:
     AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
 
 
@@ -92,10 +92,10 @@ def _delete_goals(agent: Agent) -> None:
     Goal.objects.filter(agent_id=agent.id).delete()
 
 
-#: Prepares an agent for a heartbeat of the mode.
+#: The functions that prepare an agent for a heartbeat of each mode.
 _PREPARATIONS: dict[Mode, Callable[[Agent], None]] = {
     Mode.CONVERSATION: _send_message,
-    Mode.CONSOLIDATION: _count_four_heartbeats,
+    Mode.CONSOLIDATION: _make_consolidation_due,
     Mode.PLAN_EXECUTION: lambda _: None,
     Mode.GOAL_PURSUIT: _commit_to_a_goal,
     Mode.REFLECTION: _delete_goals,

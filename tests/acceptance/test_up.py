@@ -54,7 +54,13 @@ def installation(port: int) -> Iterator[Installation]:
             process.kill()
 
 
-def get(url: str, *, user: str = "", password: str = "") -> int:
+def read_secrets(installation: Installation) -> dict[str, str]:
+    """Return the secrets of an installation by the names of their files."""
+    return {file.name: file.read_text().strip() for file in (installation.folder / "secrets").iterdir()}
+
+
+def request_status(url: str, *, user: str = "", password: str = "") -> int:
+    """Return the HTTP status of a page, requested without or with basic authentication."""
     opener = urllib.request.build_opener()
     if user:
         passwords = urllib.request.HTTPPasswordMgrWithDefaultRealm()
@@ -91,7 +97,7 @@ def test_the_doctor_finds_nothing_wrong(installation: Installation) -> None:
 
 
 def test_the_log_has_no_secret(installation: Installation) -> None:
-    secrets = {file.name: file.read_text().strip() for file in (installation.folder / "secrets").iterdir()}
+    secrets = read_secrets(installation)
     assert secrets.keys() == {
         "master_key",
         "operator_password",
@@ -105,7 +111,7 @@ def test_the_log_has_no_secret(installation: Installation) -> None:
 
 
 def test_no_argument_of_any_process_contains_a_secret(installation: Installation) -> None:
-    secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
+    secrets = read_secrets(installation).values()
     lines = []
     for process in installation.processes():
         # Sessions of the database end at any time.
@@ -117,25 +123,25 @@ def test_no_argument_of_any_process_contains_a_secret(installation: Installation
 
 
 def test_the_file_of_addresses_contains_no_secret(installation: Installation) -> None:
-    secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
+    secrets = read_secrets(installation).values()
     text = (installation.folder / "run" / "servers.json").read_text()
     assert not [secret for secret in secrets if secret in text]
 
 
 def test_the_console_and_flower_require_a_login(installation: Installation) -> None:
     urls = installation.status()["urls"]
-    password = (installation.folder / "secrets" / "operator_password").read_text().strip()
-    assert get(f"{urls['web']}admin/login/") == 200
-    assert get(f"{urls['flower']}workers") == 401
-    assert get(f"{urls['flower']}metrics") == 401
-    assert get(f"{urls['flower']}workers", user="operator", password="wrong") == 401
-    assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
+    password = read_secrets(installation)["operator_password"]
+    assert request_status(f"{urls['web']}admin/login/") == 200
+    assert request_status(f"{urls['flower']}workers") == 401
+    assert request_status(f"{urls['flower']}metrics") == 401
+    assert request_status(f"{urls['flower']}workers", user="operator", password="wrong") == 401
+    assert request_status(f"{urls['flower']}workers", user="operator", password=password) == 200
 
 
 @contextmanager
 def signed_in(installation: Installation) -> Iterator[httpx.Client]:
     """Sign in to the console as the first operator."""
-    password = (installation.folder / "secrets" / "operator_password").read_text().strip()
+    password = read_secrets(installation)["operator_password"]
     with httpx.Client(
         base_url=installation.status()["urls"]["web"], follow_redirects=True, timeout=20
     ) as client:

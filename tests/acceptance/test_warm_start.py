@@ -21,8 +21,8 @@ def test_the_first_heartbeat_and_a_warm_start_come_in_time() -> None:
     with tempfile.TemporaryDirectory(prefix="arbor-up-") as folder:
         installation = Installation(Path(folder))
         try:
-            first_heartbeat_s = first_start(installation)
-            took_s = warm_starts(installation)
+            first_heartbeat_s = measure_first_heartbeat(installation)
+            took_s = measure_warm_starts(installation)
         finally:
             for process in installation.processes():
                 process.kill()
@@ -30,8 +30,8 @@ def test_the_first_heartbeat_and_a_warm_start_come_in_time() -> None:
     assert min(took_s) < WARM_START_WITHIN_S
 
 
-def first_start(installation: Installation) -> float:
-    """Start without a database, wait for a heartbeat and stop; return the seconds until then."""
+def measure_first_heartbeat(installation: Installation) -> float:
+    """Start without a database, wait for a heartbeat and stop; return the seconds until the heartbeat."""
     started = time.monotonic()
     installation.start()
     installation.wait_for_heartbeats(1, within_s=FIRST_HEARTBEAT_WITHIN_S)
@@ -40,8 +40,8 @@ def first_start(installation: Installation) -> float:
     return took_s
 
 
-def warm_starts(installation: Installation) -> list[float]:
-    """Start until one start is quick enough: other work on the machine only makes a start slower."""
+def measure_warm_starts(installation: Installation) -> list[float]:
+    """Start until one start is quick enough, because other work slows starts down; return the seconds of each start."""
     took_s: list[float] = []
     while min(took_s, default=WARM_START_WITHIN_S) >= WARM_START_WITHIN_S and len(took_s) < WARM_STARTS:
         installation.start()

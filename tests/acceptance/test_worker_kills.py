@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 ROUNDS = 5
 BATCH_ROUNDS = 15
-#: Points at which a worker runs the work of several agents: committed, about to be, or not yet.
+#: Points at which a worker runs the work of several agents, before and after its commit.
 BATCH_POINTS = (
     "observe begins",
     "focus ends",

@@ -1,4 +1,4 @@
-"""API tokens and requests for tests."""
+"""API tokens and idempotent requests for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grants of actions for tests."""
+"""Grants of actions, and uses of grants, for tests."""
 
 from __future__ import annotations
 

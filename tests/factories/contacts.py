@@ -1,4 +1,4 @@
-"""Channels, messages and conversations for tests."""
+"""Conversations, channels, messages, hooks and webhooks for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats, calls and worker processes for tests."""
+"""Heartbeats with schedules and percepts, calls with their usage and keys, and processes, for tests."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ExternalCallFactory(TenantRowFactory[ExternalCall]):
 
 
 class MaintenanceCallFactory(TenantRowFactory[ExternalCall]):
-    """A maintenance call."""
+    """A factory of failed maintenance calls."""
 
     class Meta:
         model = ExternalCall

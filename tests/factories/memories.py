@@ -1,4 +1,4 @@
-"""Memories, and rows of maintenance, for tests."""
+"""Memories, the rows that maintenance derives from them, buffer items and code snippets, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of all factories of a tenant's rows."""
+"""The bases of all factories: of a tenant's rows, and of rows without a tenant."""
 
 from __future__ import annotations
 

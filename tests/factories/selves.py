@@ -1,4 +1,4 @@
-"""Selves for tests: beliefs, aspects, boundaries and their changes."""
+"""Selves for tests: beliefs, aspects, boundaries, preferences, proposals, changes, experiences and peers."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def reply_text(reply: str, thinking: str = "") -> str:
 
 
 def streamed(reply: str, size: int = 6) -> ScriptedStream:
-    """Return a reply in pieces."""
+    """Return a scripted stream of a reply, in parts of `size` characters."""
     text = reply_text(reply)
     return ScriptedStream(pieces=[text[at : at + size] for at in range(0, len(text), size)])
 

@@ -16,7 +16,7 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.models import Tenant, User
 
-#: Models whose rows are visible only to platform administrators.
+#: Models whose rows are visible only to superusers.
 PLATFORM = {
     "tenants.Tenant",
     "tenants.User",
@@ -32,7 +32,7 @@ class World:
 
     tenant: Tenant
     agent: Agent
-    beat: Heartbeat
+    heartbeat: Heartbeat
     rows: list[Model] = field(default_factory=list)
 
     @property
@@ -41,9 +41,8 @@ class World:
         urls = [reverse("admin:index")]
         for model in admin.site._registry:
             if model._meta.label not in PLATFORM:
-                name = f"{model._meta.app_label}_{model._meta.model_name}"
-                urls.append(reverse(f"admin:{name}_changelist"))
-        return urls + self.operator_pages + [page_of(row) for row in self.rows] + [self.chat]
+                urls.append(list_of(model))
+        return urls + self.operator_pages + [page_of(row) for row in self.rows] + [self.chat_page]
 
     @property
     def operator_pages(self) -> list[str]:
@@ -64,19 +63,26 @@ class World:
         ]
 
     @property
-    def agents_page(self) -> str:
+    def agent_page(self) -> str:
         return page_of(self.agent)
 
     @property
-    def chat(self) -> str:
+    def chat_page(self) -> str:
         return reverse("admin:agent-chat", args=[self.agent.id])
 
     @property
-    def act(self) -> str:
+    def act_address(self) -> str:
+        """The address to which acts on the agent are posted."""
         return reverse("admin:agent-act", args=[self.agent.id])
 
 
+def list_of(model: type[Model]) -> str:
+    """Return the address of the list of a model's rows."""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
 def page_of(row: Model) -> str:
+    """Return the address of the page of a row."""
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
 
 

@@ -42,7 +42,7 @@ class ViewerCrawl:
     """Pages of a tenant with hostile texts, rendered for its viewer, beside another tenant."""
 
     pages: tuple[Page, ...]
-    #: The agent and one of its heartbeats, both with the hostile text.
+    #: The addresses of the pages of the agent and of a heartbeat, both with the hostile text.
     of_agent: tuple[str, str]
     other_agent: UUID
 
@@ -53,7 +53,7 @@ class OwnerCrawl:
 
     few: tuple[Page, ...]
     many: tuple[Page, ...]
-    #: All tables before and after the first crawl.
+    #: The digests of all tables before and after the first crawl.
     before: Snapshot
     after: Snapshot
     #: The recorded number of recalls of the tenant's memory after the crawl.
@@ -71,7 +71,7 @@ def crawl_as_viewer() -> ViewerCrawl:
     add_member(tenant=tenant, user=user, role=Role.VIEWER)
     return ViewerCrawl(
         pages=crawl(sign_in(user), world.pages),
-        of_agent=(world.agents_page, page_of(world.beat)),
+        of_agent=(world.agent_page, page_of(world.heartbeat)),
         other_agent=other_world.agent.id,
     )
 
@@ -85,7 +85,7 @@ def crawl_as_owner() -> OwnerCrawl:
     add_member(tenant=tenant, user=user, role=Role.OWNER)
     client = sign_in(user)
     with pytest.MonkeyPatch.context() as patch:
-        queues = refuse_broker(patch)
+        attempts = refuse_broker(patch)
         before = snapshot()
         few = crawl(client, world.pages)
         after = snapshot()
@@ -98,40 +98,40 @@ def crawl_as_owner() -> OwnerCrawl:
         before=before,
         after=after,
         recalled=recalled,
-        broker_connections=len(queues),
+        broker_connections=len(attempts),
     )
 
 
 def refuse_broker(patch: pytest.MonkeyPatch) -> list[str]:
-    """Refuse connections to the broker; return the list of refused names."""
-    queues: list[str] = []
+    """Refuse connections to the broker; return the list to which each attempt is added."""
+    attempts: list[str] = []
 
     def refusing(name: str) -> Callable[..., None]:
         def refuse(*_arguments: Any, **_options: Any) -> None:
-            queues.append(name)
+            attempts.append(name)
             raise AssertionError("a page opened a connection to the broker")
 
         return refuse
 
     for name in ("_ensure_connection", "connect"):
         patch.setattr(kombu.Connection, name, refusing(name))
-    return queues
+    return attempts
 
 
 def snapshot() -> Snapshot:
-    """Return each table's content as one value."""
+    """Return a digest of the rows of each table."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         )
         names = [name for (name,) in cursor.fetchall() if name != "django_session"]
-        counts = {}
+        digests = {}
         for name in names:
             cursor.execute(
                 f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {name} t"
             )
-            counts[name] = cursor.fetchone()[0]
-        return counts
+            digests[name] = cursor.fetchone()[0]
+        return digests
 
 
 def create_many_rows(world: World) -> None:
@@ -148,4 +148,4 @@ def create_many_rows(world: World) -> None:
             GoalFactory(agent=world.agent)
             HeartbeatFactory(agent=world.agent, status=HeartbeatStatus.DONE)
         for _ in range(3):
-            LedgerEntryFactory(call=ExternalCallFactory(heartbeat=world.beat))
+            LedgerEntryFactory(call=ExternalCallFactory(heartbeat=world.heartbeat))

@@ -134,7 +134,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             sections=[{"name": text, "text": text, "tokens": 9}],
             request={"system": text, "messages": [{"role": "user", "content": text}]},
         )
-        world = World(tenant=tenant, agent=agent, beat=heartbeat)
+        world = World(tenant=tenant, agent=agent, heartbeat=heartbeat)
         world.rows += [
             agent,
             AgentStateFactory(
@@ -188,7 +188,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             *_add_self(agent, memory, text),
             *_add_plan(agent, goal, memory, text),
             *_add_conversation(agent, text),
-            *_add_messages(agent, text),
+            *_add_contacts(agent, text),
             *_add_documents(agent, text),
             *_add_skills(agent, text),
             ActionApprovalFactory(agent=agent, about=text[:200], reasoning=text, why=text[:200]),
@@ -239,8 +239,8 @@ def _add_workflow(agent: Agent, text: str) -> list[Model]:
     return [workflow, version, run, step]
 
 
-def _add_messages(agent: Agent, text: str) -> list[Model]:
-    """Create messages of an agent, their delivery channel, a tool of a server, and a key of a provider."""
+def _add_contacts(agent: Agent, text: str) -> list[Model]:
+    """Create what connects an agent with others: messages, a channel, hooks, a tool, a workflow and a key of a provider."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     server = ToolServerFactory(url=text[:500], last_error=text, skipped=[text])
     webhook = SignalWebhookFactory(
@@ -285,7 +285,7 @@ def _add_documents(agent: Agent, text: str) -> list[Model]:
 
 
 def _add_self(agent: Agent, memory: Model, text: str) -> list[Model]:
-    """Create the rows of the agent's self other than beliefs and aspects."""
+    """Create evidence for a belief, and the rows of the agent's self that are neither beliefs nor aspects."""
     belief = BeliefFactory(agent=agent, statement=f"Not {text}")
     proposal = ProposalFactory(
         agent=agent,

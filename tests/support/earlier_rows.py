@@ -105,7 +105,7 @@ def create_rows(earlier: Apps, slug: str) -> EarlierTenant:
 
 
 def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
-    """Create memories with their maintenance flags, an episode with a summary, edges and buffer items."""
+    """Create memories, episodes, edges and buffer items; return an innate memory and a lesson."""
     summarized, _ = (
         own(
             "memories.Episode",
@@ -167,7 +167,7 @@ def _create_memories(own: Any, agent: Any) -> tuple[Any, Any]:
 
 
 def _create_heartbeats(own: Any, agent: Any, peer: Any, memory: Any) -> tuple[Any, Any]:
-    """Create a heartbeat with its call, ledger entry, usage, percept, goal, plan and intent."""
+    """Create a heartbeat with its call, ledger entry, usage, percepts, goal, plan and intent; return it and the call."""
     heartbeat = own(
         "heartbeats.Heartbeat",
         agent=agent,

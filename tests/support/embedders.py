@@ -25,9 +25,11 @@ class RemoteEmbedder:
         self._fake = HashEmbedder(dimension)
         self.model = "remote/fake"
         self.dimension = dimension
+        #: The texts of all requests.
         self.asked: list[str] = []
-        #: Texts that it refuses as unreadable.
+        #: Texts that fail each request that has one of them.
         self.refused: set[str] = set()
+        #: Whether every request fails.
         self.away = False
         #: The number of texts after which it becomes unavailable.
         self.lasts: int | None = None

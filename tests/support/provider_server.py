@@ -16,11 +16,12 @@ REST = {"thinking": "Nothing is urgent.", "actions": [{"action": "rest", "params
 
 
 class ProviderServer(ThreadingHTTPServer):
-    """Records the requests that it gets; a conversation is answered with `reply`."""
+    """A server that records its requests; it answers a turn of a conversation with `reply`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.key = KEY
+        #: Whether the server lists its models.
         self.lists = True
         #: Decides a heartbeat by the text of its prompt.
         self.decide: Callable[[str], dict[str, Any]] = lambda _prompt: REST

@@ -109,7 +109,7 @@ class Secrets:
 
 
 def make_secrets(tenant: Tenant, *, agents: int = AGENTS) -> Secrets:
-    """Create agents with keys, webhooks of messages and of signals, and a person who is signed in."""
+    """Store a secret of each kind: agents with keys, webhooks, a hook, a tool server and a key of a provider; sign a person in."""
     user = create_account(username="ann", password="ford-at-the-bend", actor="tests", superuser=True)
     with tenant_transaction(tenant.id):
         for _ in range(agents):

@@ -17,7 +17,7 @@ DESCRIPTION = "Gives the forecast for a harbour."
 
 @dataclass(kw_only=True)
 class RunningServer:
-    """A running server: its address, the calls of `forecast`, and the headers of all requests."""
+    """A running server, with the calls of `forecast` and the Authorization headers of all requests."""
 
     url: str = ""
     server: MCPServer = field(default_factory=lambda: MCPServer("weather"))
@@ -54,7 +54,7 @@ def _recording(application: ASGIApp, running: RunningServer) -> ASGIApp:
 
 
 @contextmanager
-def a_tool_server(**settings: Any) -> Iterator[RunningServer]:
+def run_tool_server(**settings: Any) -> Iterator[RunningServer]:
     """Run a server on the loopback."""
     running = RunningServer()
     running.offer()

@@ -15,6 +15,7 @@ SELECT a.name, s.beats, s.nops, sc.state, sc.attempts,
 FROM agents_agent a JOIN agents_agentstate s ON s.agent_id = a.id JOIN heartbeats_heartbeatschedule sc ON sc.agent_id = a.id
 LEFT JOIN heartbeats_heartbeat h ON h.agent_id = a.id GROUP BY a.name, s.beats, s.nops, sc.state, sc.attempts
 """
+# Done heartbeats whose energy does not follow from their costs and the heartbeat before.
 ENERGY = """
 WITH beat AS (
     SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
@@ -28,11 +29,13 @@ WHERE beat.energy_end <> beat.energy_start - beat.cost
     OR beat.before IS NOT NULL AND beat.energy_start <> least(20, beat.before + 10)
     OR beat.number = s.beats AND s.energy <> beat.energy_end
 """
+# Done heartbeats whose narrative is not one memory.
 NARRATIVES = """
 SELECT a.name, h.number FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
 WHERE h.status = 'done' AND 1 <> (SELECT count(*) FROM memories_memory m
     WHERE m.agent_id = h.agent_id AND m.session = 'heartbeats' AND m.position = h.number AND m.id = h.memory_id)
 """
+# Memories of narratives without a done heartbeat.
 UNOWNED_NARRATIVES = """
 SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
     AND NOT EXISTS (SELECT FROM heartbeats_heartbeat h WHERE h.memory_id = m.id AND h.status = 'done')
@@ -71,7 +74,7 @@ TRACES = "SELECT trace FROM heartbeats_heartbeat"
 
 
 def assert_exactly_once(fleet: RealFleet) -> None:
-    """Check the rows: every due heartbeat once, with each of its effects once."""
+    """Assert by the rows that every due heartbeat ended once, with each of its effects once."""
     fleet.unpack_actions()
     unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
     for name, heartbeats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):

@@ -1,7 +1,7 @@
 """A worker that dies at points chosen by a test: `python -m tests.acceptance.fleet.faulty_worker worker --queues …`.
 
-It is `arbor worker` with the real application; only, at each point that a heartbeat passes, it asks whether this agent's
-heartbeat is to lose its worker here, and if so sends itself SIGKILL. It does so once for each agent and point.
+It runs `arbor worker` with the real application. At each point that a heartbeat passes, it reads in the plan whether the agent's
+worker dies there, and if so sends itself SIGKILL: once for each agent of a plan.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WorkerKiller:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._plan = folder / "plan.json"
-        self._read_at = 0
+        self._plan_changed_at = 0
         self._points: dict[str, str] = {}
         #: Agents whose worker is killed only while it runs the work of others too.
         self._in_batch: set[str] = set()
@@ -66,12 +66,12 @@ class WorkerKiller:
 
     def _reload_plan(self) -> None:
         changed_at = self._plan.stat().st_mtime_ns
-        if changed_at != self._read_at:
+        if changed_at != self._plan_changed_at:
             plan = json.loads(self._plan.read_text())
             self._points = {agent_id: entry["point"] for agent_id, entry in plan.items()}
             self._in_batch = {agent_id for agent_id, entry in plan.items() if entry["in_batch"]}
             self._ids = {entry["name"]: agent_id for agent_id, entry in plan.items()}
-            self._read_at = changed_at
+            self._plan_changed_at = changed_at
 
 
 class KillableNode:
@@ -132,49 +132,49 @@ def _install_in_heartbeat_workers(killer: WorkerKiller) -> None:
     _before(runner, "load_batch", lambda args: setattr(killer, "together", len(args[0])))
 
     # Their transactions are still open.
-    def suspended(args: tuple[Any, ...], _: Any) -> None:
+    def reach_suspend(args: tuple[Any, ...], _: Any) -> None:
         for member in args[0]:
             killer.reach_point("suspend is written", member.agent.id)
 
-    def finished(args: tuple[Any, ...], _: Any) -> None:
+    def reach_finish(args: tuple[Any, ...], _: Any) -> None:
         for member in args[0]:
             killer.reach_point("finish is written", member.agent.id)
 
-    def used(args: tuple[Any, ...], _: Any) -> None:
+    def reach_approval_use(args: tuple[Any, ...], _: Any) -> None:
         for heartbeat in args[0]:
             if heartbeat.effects.approvals_used:
                 killer.reach_point("use of an approval is written", heartbeat.agent_id)
 
-    _after(committing, "write_approvals", used)
-    _after(committing, "suspend", suspended)
-    _after(committing, "finish", finished)
+    _after(committing, "write_approvals", reach_approval_use)
+    _after(committing, "suspend", reach_suspend)
+    _after(committing, "finish", reach_finish)
 
 
 def _install_in_model_workers(killer: WorkerKiller) -> None:
     from apps.heartbeats.services.calls import call_results, calls
     from apps.heartbeats.services.schedule import advance_message
 
-    def leased(_: tuple[Any, ...], claimed: Any) -> None:
+    def reach_claim(_: tuple[Any, ...], claimed: Any) -> None:
         for call in claimed:
             killer.reach_point("call is claimed", call.agent_id)
 
     # Replies are stored together, and their heartbeats go on together, also when other tests keep the machine busy.
     _replace(calls, "GATHERED_FOR_S", 0.5)
     _before(calls, "lease_calls", lambda args: setattr(killer, "together", len(args[0])))
-    _after(calls, "lease_calls", leased)
+    _after(calls, "lease_calls", reach_claim)
 
-    def replied(args: tuple[Any, ...]) -> None:
+    def reach_replies(args: tuple[Any, ...]) -> None:
         killer.together = len(args[0])
         for result in args[0]:
             killer.reach_point("reply has arrived", result.call.agent_id)
 
-    def written(*, agent_id: Any, **options: Any) -> Any:
+    def killable_advance_message(*, agent_id: Any, **options: Any) -> Any:
         # Its transaction is still open.
         killer.reach_point("reply is written", agent_id)
         return advance_message(agent_id=agent_id, **options)
 
-    _before(calls, "store_results", replied)
-    _replace(call_results, "advance_message", written)
+    _before(calls, "store_results", reach_replies)
+    _replace(call_results, "advance_message", killable_advance_message)
 
 
 def _install_in_publishing(killer: WorkerKiller) -> None:

@@ -43,8 +43,8 @@ POINTS = (
     "use of an approval is written",
     "finish is written",
 )
-#: Unreadable replies lead to the one node that other heartbeats do not pass.
+#: The model whose replies are unreadable; they lead to the one node that other heartbeats do not pass.
 UNREADABLE = "openai/stub-babble"
 NOP_POINTS = ("nop begins", "nop ends")
-#: One point and model for each agent of a fleet.
+#: The point and the model of each agent of a fleet; an empty model is the default.
 ALL_POINTS = (*((point, "") for point in POINTS), *((point, UNREADABLE) for point in NOP_POINTS))

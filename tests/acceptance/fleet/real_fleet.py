@@ -1,4 +1,4 @@
-"""A real fleet with injected failures, and checks of its rows."""
+"""A real fleet with injected failures, and queries of its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.acceptance.fleet.faulty_worker import FOLDER
 from tests.support.cluster import PASSWORD, copy_cluster
 
 ROOT = Path(__file__).parents[3]
-#: Short leases: lost work is reclaimed within seconds. The model's deadline is never met by the stub.
+#: Short leases: lost work is reclaimed within seconds. The stub always answers before the model's deadline.
 SETTINGS = {
     "ARBOR_QUEUE_LEASE_S": "1.5",
     "ARBOR_RUN_LEASE_S": "2",
@@ -58,6 +58,7 @@ class RealFleet:
         self._stack = ExitStack()
         self.agents: list[Agent] = []
         self.parts: dict[str, PartProcess] = {}
+        #: The heartbeats that had ended when the last ones were made due.
         self._ended_before = 0
         self._database: psycopg.Connection[Any] | None = None
         #: Heartbeats that have fallen due, by the agent's name.
@@ -145,19 +146,18 @@ class RealFleet:
         for part in self.parts.values():
             part.wait_ready()
 
-    def start_another(self, name: str) -> PartProcess:
-        """Start a second part of that kind."""
+    def start_another(self, name: str) -> None:
+        """Start a second part of that kind, called `NAME-2`."""
         part = self._installation.part(name, number=2)
         part.start()
         part.wait_ready()
         self.parts[f"{name}-2"] = part
-        return part
 
     def retire(self, name: str) -> None:
         """End a part for good."""
         self.parts.pop(name).stop()
 
-    # --- Watching ---------------------------------------------------------------------------------------
+    # --- Rounds of heartbeats, and their rows -----------------------------------------------------------
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Query the database as its superuser."""
@@ -202,7 +202,7 @@ class RealFleet:
             time.sleep(_POLL_S)
 
     def wait_until_some_are_done(self) -> None:
-        """Wait until some heartbeats of the round have ended and most have not."""
+        """Wait until the first heartbeats of the round have ended."""
         self.wait_for(lambda: self._ended() > self._ended_before, what="a heartbeat ends")
 
     def wait_until_all_are_done(self) -> None:

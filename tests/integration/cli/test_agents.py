@@ -12,9 +12,6 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.agents import lifecycle
 from tests.integration.cli.conftest import Arbor
-from tests.integration.cli.conftest import active_vega as vega
-
-__all__ = ["vega"]
 
 
 def test_a_repeated_creation_returns_the_same_agent(arbor: Arbor, one_tenant: str) -> None:
@@ -48,76 +45,79 @@ def test_an_empty_list_names_the_next_command(arbor: Arbor, one_tenant: str) -> 
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
 
-def test_an_agent_is_published_and_withdrawn(arbor: Arbor, vega: str) -> None:
-    ran = arbor("agent", "publish", vega, "--description", "Knows the  tides.")
+def test_an_agent_is_published_and_withdrawn(arbor: Arbor, active_vega: str) -> None:
+    ran = arbor("agent", "publish", active_vega, "--description", "Knows the  tides.")
     assert "/.well-known/agent-card.json" in ran.out
     assert "arbor token create" in ran.out
-    shown = arbor("agent", "show", vega, "--json").json
+    shown = arbor("agent", "show", active_vega, "--json").json
     assert (shown["published"], shown["public_description"]) == (True, "Knows the tides.")
-    repeated = arbor("agent", "publish", vega, "--json").json
+    repeated = arbor("agent", "publish", active_vega, "--json").json
     assert (repeated["published"], repeated["description"]) == (True, "Knows the tides.")
-    assert "at most 500" in arbor("agent", "publish", vega, "--description", "x" * 501).err
-    assert arbor("agent", "unpublish", vega, "--json").json["published"] is False
-    assert not arbor("agent", "show", vega, "--json").json["published"]
+    assert "at most 500" in arbor("agent", "publish", active_vega, "--description", "x" * 501).err
+    assert arbor("agent", "unpublish", active_vega, "--json").json["published"] is False
+    assert not arbor("agent", "show", active_vega, "--json").json["published"]
     with tenant_transaction(tenant_by_slug("acme").id):
         events = AuditEvent.objects.filter(message__contains="elsewhere").order_by("id")
         assert [event.detail["published"] for event in events] == [True, False]
 
 
-def test_an_identity_is_managed_by_commands(arbor: Arbor, vega: str) -> None:
-    shown = arbor("agent", "identity", "show", vega, "--json").json
+def test_an_identity_is_managed_by_commands(arbor: Arbor, active_vega: str) -> None:
+    shown = arbor("agent", "identity", "show", active_vega, "--json").json
     assert (shown["endorsement"]["status"], len(shown["keys"]), shown["refusal"]) == ("active", 1, "")
-    assert arbor("agent", "identity", "suspend", vega).code == 2
-    suspended = arbor("agent", "identity", "suspend", vega, "--reason", "leaked", "--json").json
+    assert arbor("agent", "identity", "suspend", active_vega).code == 2
+    suspended = arbor("agent", "identity", "suspend", active_vega, "--reason", "leaked", "--json").json
     assert suspended["endorsement"]["reason"] == "leaked"
-    assert "does not act: the identity is suspended: leaked" in arbor("agent", "identity", "show", vega).out
-    assert "has no heartbeats: the identity is suspended: leaked" in arbor("agent", "run", vega).err
-    assert arbor("agent", "identity", "reinstate", vega, "--json").json["refusal"] == ""
-    assert len(arbor("agent", "identity", "rotate", vega, "--json").json["keys"]) == 2
-    profile = arbor("agent", "profile", vega, "--json").json
+    assert (
+        "does not act: the identity is suspended: leaked"
+        in arbor("agent", "identity", "show", active_vega).out
+    )
+    assert "has no heartbeats: the identity is suspended: leaked" in arbor("agent", "run", active_vega).err
+    assert arbor("agent", "identity", "reinstate", active_vega, "--json").json["refusal"] == ""
+    assert len(arbor("agent", "identity", "rotate", active_vega, "--json").json["keys"]) == 2
+    profile = arbor("agent", "profile", active_vega, "--json").json
     assert profile["identity"]["agent_id"] == shown["agent_id"]
     assert profile["requested_capabilities"]
-    revoked = arbor("agent", "identity", "revoke", vega, "--reason", "stolen", "--json").json
+    revoked = arbor("agent", "identity", "revoke", active_vega, "--reason", "stolen", "--json").json
     assert revoked["endorsement"]["status"] == "revoked"
-    assert "stays revoked" in arbor("agent", "identity", "reinstate", vega).err
+    assert "stays revoked" in arbor("agent", "identity", "reinstate", active_vega).err
 
 
-def test_the_status_of_an_agent_is_changed_by_commands(arbor: Arbor, vega: str) -> None:
+def test_the_status_of_an_agent_is_changed_by_commands(arbor: Arbor, active_vega: str) -> None:
     statuses = [
-        arbor("agent", verb, vega, "--json").json["status"]
+        arbor("agent", verb, active_vega, "--json").json["status"]
         for verb in ("pause", "resume", "stop", "start", "sleep", "wake")
     ]
     assert statuses == ["paused", "active", "stopped", "active", "dormant", "active"]
-    ran = arbor("agent", "wake", vega)
+    ran = arbor("agent", "wake", active_vega)
     assert (ran.code, "possible now: pause, stop" in ran.err) == (1, True)
     for verb in ran.err.rpartition("possible now: ")[2].strip().split(", "):
         assert arbor("agent", verb, "--help").code == 0
 
 
-def test_a_destruction_requires_the_name(arbor: Arbor, vega: str) -> None:
-    assert arbor("agent", "destroy", vega).code == 2
-    assert arbor("agent", "destroy", vega, "--confirm", "Rigel").code == 1
+def test_a_destruction_requires_the_name(arbor: Arbor, active_vega: str) -> None:
+    assert arbor("agent", "destroy", active_vega).code == 2
+    assert arbor("agent", "destroy", active_vega, "--confirm", "Rigel").code == 1
     deleted = arbor("agent", "destroy", "vega", "--confirm", "Vega", "--json").json["deleted"]
     assert deleted["goals"] > 0
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
 
-def test_a_message_waits_for_the_agent_as_a_percept(arbor: Arbor, vega: str) -> None:
-    assert "due now" in arbor("agent", "tell", vega, "Is the river frozen?").out
-    assert arbor("agent", "tell", vega, "-", stdin="From a pipe.\n").code == 0
-    arbor("agent", "pause", vega)
-    assert "is paused" in arbor("agent", "tell", vega, "And now?").out
+def test_a_message_waits_for_the_agent_as_a_percept(arbor: Arbor, active_vega: str) -> None:
+    assert "due now" in arbor("agent", "tell", active_vega, "Is the river frozen?").out
+    assert arbor("agent", "tell", active_vega, "-", stdin="From a pipe.\n").code == 0
+    arbor("agent", "pause", active_vega)
+    assert "is paused" in arbor("agent", "tell", active_vega, "And now?").out
     with tenant_transaction(tenant_by_slug("acme").id):
         assert list(Percept.objects.order_by("at").values_list("content", flat=True)) == [
             "Is the river frozen?",
             "From a pipe.",
             "And now?",
         ]
-    assert arbor("agent", "show", vega, "--json").json["waiting_messages"] == 3
+    assert arbor("agent", "show", active_vega, "--json").json["waiting_messages"] == 3
 
 
-def test_the_audit_log_names_the_shell_user(arbor: Arbor, vega: str) -> None:
-    arbor("agent", "pause", vega)
+def test_the_audit_log_names_the_shell_user(arbor: Arbor, active_vega: str) -> None:
+    arbor("agent", "pause", active_vega)
     with tenant_transaction(tenant_by_slug("acme").id):
         actors = set(AuditEvent.objects.values_list("actor", flat=True))
         actions = list(AuditEvent.objects.order_by("id").values_list("action", flat=True))

@@ -17,7 +17,7 @@ PUBLIC = "arbor://actions/execute/reach_out_public"
 
 @pytest.fixture
 def request_id(vega: str, one_tenant: str) -> str:
-    """Return the id of a request of Vega."""
+    """Return the id of Vega's request for approval."""
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         return str(ActionApprovalFactory(agent=Agent.objects.get(name=vega)).id)
 

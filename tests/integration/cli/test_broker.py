@@ -1,4 +1,4 @@
-"""The broker of the settings, to which commands and the console publish."""
+"""The broker of the settings, to which commands and the console publish, and the log of killed pool children."""
 
 from __future__ import annotations
 

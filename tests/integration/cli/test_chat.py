@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from apps.heartbeats.services.calls import calls
 from arbor.errors import ModelUnavailable
 from arbor.models.ports import ScriptedModel, ScriptedStream
 from tests.integration.cli.conftest import Arbor
-from tests.integration.cli.conftest import active_vega as vega
-
-__all__ = ["vega"]
+from tests.support.chat import streamed
 
 
-def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None:
-    empty = arbor("chat", vega, "--history")
+def test_one_message_is_answered_and_remembered(arbor: Arbor, active_vega: str) -> None:
+    empty = arbor("chat", active_vega, "--history")
     assert "Nobody has talked to Vega yet" in empty.out
 
-    ran = arbor("chat", vega, "--message", "Remember this: the gate code is 4711.", "--json")
+    ran = arbor("chat", active_vega, "--message", "Remember this: the gate code is 4711.", "--json")
 
     assert ran.code == 0
     assert ran.json["content"].startswith("No language model is in use here")
@@ -28,14 +24,14 @@ def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None
         True,
         True,
     )
-    turns = arbor("chat", vega, "--history", "--json").json["turns"]
+    turns = arbor("chat", active_vega, "--history", "--json").json["turns"]
     assert [turn["speaker"] for turn in turns] == ["user", "agent"]
-    assert "the gate code is 4711" in arbor("recall", vega, "gate code").out
-    assert "no answer" not in arbor("chat", vega, "--history").out
+    assert "the gate code is 4711" in arbor("recall", active_vega, "gate code").out
+    assert "no answer" not in arbor("chat", active_vega, "--history").out
 
 
-def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, vega: str) -> None:
-    talked = arbor("chat", vega, stdin="Hello\n\nHow is the river?\n")
+def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, active_vega: str) -> None:
+    talked = arbor("chat", active_vega, stdin="Hello\n\nHow is the river?\n")
 
     assert talked.code == 0
     assert talked.out.count("Vega>") == 2
@@ -57,7 +53,7 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
     ],
 )
 def test_an_invalid_command_explains_its_error(
-    arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int, reason: str
+    arbor: Arbor, active_vega: str, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
     ran = arbor(*arguments)
 
@@ -65,71 +61,72 @@ def test_an_invalid_command_explains_its_error(
     assert reason in ran.err
 
 
-def test_preferences_are_set_listed_and_removed(arbor: Arbor, vega: str) -> None:
-    assert "prefers nothing yet" in arbor("self", "preference", "list", vega).out
-    assert arbor("self", "preference", "set", vega, "Tone", "short and dry").code == 0
-    assert arbor("self", "preference", "set", vega, "tone", "long").code == 0
+def test_preferences_are_set_listed_and_removed(arbor: Arbor, active_vega: str) -> None:
+    assert "prefers nothing yet" in arbor("self", "preference", "list", active_vega).out
+    assert arbor("self", "preference", "set", active_vega, "Tone", "short and dry").code == 0
+    assert arbor("self", "preference", "set", active_vega, "tone", "long").code == 0
 
-    (line,) = arbor("self", "preference", "list", vega, "--json").json["preferences"]
+    (line,) = arbor("self", "preference", "list", active_vega, "--json").json["preferences"]
     assert (line["key"], line["value"], line["source"]) == ("tone", "long", "operator")
-    assert arbor("self", "preference", "remove", vega, "tone", "--json").json["removed"] is True
-    assert arbor("self", "preference", "list", vega, "--json").json["preferences"] == []
+    assert arbor("self", "preference", "remove", active_vega, "tone", "--json").json["removed"] is True
+    assert arbor("self", "preference", "list", active_vega, "--json").json["preferences"] == []
 
 
-def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, vega: str) -> None:
-    assert "has no such code" in arbor("memory", "code", "list", vega).out
-    arbor("chat", vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
+def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, active_vega: str) -> None:
+    assert "has no such code" in arbor("memory", "code", "list", active_vega).out
+    arbor("chat", active_vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
 
-    (snippet,) = arbor("memory", "code", "list", vega, "--json").json["code"]
+    (snippet,) = arbor("memory", "code", "list", active_vega, "--json").json["code"]
 
     assert (snippet["language"], snippet["title"], snippet["code"]) == (
         "python",
         "The tide table",
         "tide = 3",
     )
-    assert arbor("memory", "code", "list", vega, "--about", "tide", "--json").json["code"] == [snippet]
-    assert arbor("memory", "code", "list", vega, "--about", "whales", "--json").json["code"] == []
-    assert arbor("memory", "code", "show", vega, snippet["id"][-8:]).out.strip() == "tide = 3"
+    assert arbor("memory", "code", "list", active_vega, "--about", "tide", "--json").json["code"] == [snippet]
+    assert arbor("memory", "code", "list", active_vega, "--about", "whales", "--json").json["code"] == []
+    assert arbor("memory", "code", "show", active_vega, snippet["id"][-8:]).out.strip() == "tide = 3"
 
 
-def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:
-    arbor("chat", vega, "--message", "Is the river frozen?")
-    assert "said to me: Is the river frozen?" in arbor("memory", "mind", "show", vega).out
-    assert "thought at" in arbor("memory", "mind", "show", vega, "--prompt").out
-    assert arbor("memory", "mind", "show", vega, "--json").json["version"] == 3
+def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, active_vega: str) -> None:
+    arbor("chat", active_vega, "--message", "Is the river frozen?")
+    assert "said to me: Is the river frozen?" in arbor("memory", "mind", "show", active_vega).out
+    assert "thought at" in arbor("memory", "mind", "show", active_vega, "--prompt").out
+    assert arbor("memory", "mind", "show", active_vega, "--json").json["version"] == 3
 
-    dry = arbor("memory", "mind", "rebuild", vega, "--dry-run", "--json").json
+    dry = arbor("memory", "mind", "rebuild", active_vega, "--dry-run", "--json").json
     assert (dry["turns"], dry["dry_run"]) == (1, True)
-    assert "It is rebuilt from 0 heartbeats and 1 turns" in arbor("memory", "mind", "rebuild", vega).out
-    assert "has not thought anything yet" in arbor("memory", "thoughts", vega).out
-    arbor("agent", "run", vega)
-    assert arbor("memory", "thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"
+    assert (
+        "It is rebuilt from 0 heartbeats and 1 turns" in arbor("memory", "mind", "rebuild", active_vega).out
+    )
+    assert "has not thought anything yet" in arbor("memory", "thoughts", active_vega).out
+    arbor("agent", "run", active_vega)
+    assert arbor("memory", "thoughts", active_vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"
 
 
 def test_a_streamed_reply_is_printed_in_full_and_once(
-    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+    arbor: Arbor, active_vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = json.dumps({"thinking": "", "reply": "The tide is [high] now. Come at eight!\n- Bring a rope."})
-    parts = [text[at : at + 6] for at in range(0, len(text), 6)]
-    model = ScriptedModel(ScriptedStream(pieces=parts), repeat=True)
+    reply = "The tide is [high] now. Come at eight!\n- Bring a rope."
+    model = ScriptedModel(streamed(reply), repeat=True)
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
 
-    single = arbor("chat", vega, "--message", "When may I come?")
-    talked = arbor("chat", vega, stdin="And tomorrow?\n")
+    single = arbor("chat", active_vega, "--message", "When may I come?")
+    talked = arbor("chat", active_vega, stdin="And tomorrow?\n")
 
-    shown = "Vega> The tide is [high] now. Come at eight!\n- Bring a rope.\n"
+    shown = f"Vega> {reply}\n"
     assert (single.code, single.out) == (0, shown)
     assert shown in talked.out
 
 
 def test_a_failed_turn_is_printed_with_its_reason(
-    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+    arbor: Arbor, active_vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = ScriptedStream(
         pieces=['{"thinking": "", "reply": "The tide is high now. And'], error=ModelUnavailable("cut")
     )
     monkeypatch.setattr(calls, "model_for", lambda _handle: ScriptedModel(broken))
 
-    ran = arbor("chat", vega, "--message", "When may I come?")
+    ran = arbor("chat", active_vega, "--message", "When may I come?")
 
     assert (ran.code, ran.out.splitlines()[-1]) == (1, "no answer: ModelUnavailable: cut")

@@ -24,7 +24,7 @@ MEMBERS, OTHERS = 10, 100
 
 
 @pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> Agent:
+def clustered_vega(arbor: Arbor, one_tenant: str) -> Agent:
     """Return an agent with one cluster of ten memories, and a hundred memories outside the cluster."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     tenant_id = tenant_by_slug(one_tenant).id
@@ -63,46 +63,46 @@ def _query_near_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_query_near_cluster")
-def test_a_recall_without_a_clear_memory_shows_clusters(arbor: Arbor, vega: Agent) -> None:
+def test_a_recall_without_a_clear_memory_shows_clusters(arbor: Arbor, clustered_vega: Agent) -> None:
     output = arbor("recall", "Vega", "who was it again", "--json").json
     (cluster,) = output["tip_of_the_tongue"]
-    assert cluster["name"] == cluster_of(vega).name
+    assert cluster["name"] == cluster_of(clustered_vega).name
     assert "on the tip of the tongue: coltrane" in arbor("recall", "Vega", "who was it again").out
     assert arbor("recall", "Vega", "coltrane saxophone", "--json").json["tip_of_the_tongue"] == []
     (found,) = arbor("memory", "cluster", "tip", "Vega", "coltrane saxophone", "--json").json["clusters"]
     assert found["cluster_id"] == cluster["cluster_id"]
 
 
-def test_a_cluster_is_renamed_and_refreshed(arbor: Arbor, vega: Agent) -> None:
-    cluster_id = str(cluster_of(vega).id)
+def test_a_cluster_is_renamed_and_refreshed(arbor: Arbor, clustered_vega: Agent) -> None:
+    cluster_id = str(cluster_of(clustered_vega).id)
     assert arbor("memory", "cluster", "name", "Vega", cluster_id, "Evenings at the club", "--json").json[
         "name"
     ]
-    with tenant_transaction(vega.tenant_id):
+    with tenant_transaction(clustered_vega.tenant_id):
         Cluster.objects.update(stale=True, keywords=[])
     assert arbor("memory", "cluster", "refresh", "Vega", cluster_id[-8:], "--json").code == 0
-    cluster = cluster_of(vega)
+    cluster = cluster_of(clustered_vega)
     assert (cluster.name, cluster.stale, cluster.size) == ("Evenings at the club", False, MEMBERS)
     assert {"coltrane", "saxophone"} <= set(cluster.keywords)
-    with tenant_transaction(vega.tenant_id):
+    with tenant_transaction(clustered_vega.tenant_id):
         assert AuditEvent.objects.filter(message__contains="named the cluster").count() == 1
     refused = arbor("memory", "cluster", "name", "Vega", cluster_id, " ")
     assert refused.code == 1
     assert "1 to 200" in refused.err
 
 
-def test_a_memory_is_assigned_to_clusters_and_linked(arbor: Arbor, vega: Agent) -> None:
-    memory_id = str(member_of(vega))
+def test_a_memory_is_assigned_to_clusters_and_linked(arbor: Arbor, clustered_vega: Agent) -> None:
+    memory_id = str(member_of(clustered_vega))
     clusters = arbor("memory", "cluster", "assign", "Vega", memory_id, "--most", "3", "--json").json[
         "clusters"
     ]
-    assert list(clusters) == [str(cluster_of(vega).id)]
+    assert list(clusters) == [str(cluster_of(clustered_vega).id)]
     output = arbor("memory", "concept", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
     assert output["concepts"]["Jazz"] == 0.8
 
 
-def test_concepts_are_placed_and_merged(arbor: Arbor, vega: Agent) -> None:
-    memory_id = str(member_of(vega))
+def test_concepts_are_placed_and_merged(arbor: Arbor, clustered_vega: Agent) -> None:
+    memory_id = str(member_of(clustered_vega))
     for name in ("jazz", "music", "jazz music"):
         assert arbor("memory", "concept", "link", "Vega", memory_id, name).code == 0
     assert arbor("memory", "concept", "place", "Vega", "jazz", "--below", "music").code == 0

@@ -1,4 +1,4 @@
-"""Checks of `arbor doctor`: embedders and the web."""
+"""Checks of `arbor doctor`: embedders, the web, history and the API."""
 
 from __future__ import annotations
 
@@ -27,32 +27,34 @@ from tests.integration.cli.conftest import Arbor
 
 
 @pytest.fixture
-def remembering(arbor: Arbor, one_tenant: str) -> Arbor:
+def arbor_with_memory(arbor: Arbor, one_tenant: str) -> Arbor:
     """Return the command line of an installation whose agent has a memory."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     assert arbor("remember", "Vega", "The harbour is full.").code == 0
     return arbor
 
 
-def test_a_database_of_one_model_passes_the_checks(remembering: Arbor) -> None:
+def test_a_database_of_one_model_passes_the_checks(arbor_with_memory: Arbor) -> None:
     for check in (check_vectors, check_embedder, check_minds, check_backlog):
         assert check().verdict is CheckVerdict.OK, check()
     assert "wordllama/l2_supercat_256, 256 dimensions, answered in" in check_embedder().detail
 
 
-def test_doctor_suggests_reembedding_after_a_change_of_settings(remembering: Arbor, settings: Any) -> None:
+def test_doctor_suggests_reembedding_after_a_change_of_settings(
+    arbor_with_memory: Arbor, settings: Any
+) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 128
     assert check_vectors().verdict is CheckVerdict.OK
     check = check_minds()
     assert (check.verdict, check.remedy) == (CheckVerdict.WARN, "run `arbor memory reembed`")
     assert check.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
-    assert "harbour" in remembering("recall", "Vega", "a port without room").out
-    assert remembering("memory", "reembed").code == 0
+    assert "harbour" in arbor_with_memory("recall", "Vega", "a port without room").out
+    assert arbor_with_memory("memory", "reembed").code == 0
     assert check_minds().verdict is CheckVerdict.OK
-    assert "harbour" in remembering("recall", "Vega", "a port without room").out
+    assert "harbour" in arbor_with_memory("recall", "Vega", "a port without room").out
 
 
-def test_doctor_names_an_unreachable_model_and_its_remedy(remembering: Arbor, one_tenant: str) -> None:
+def test_doctor_names_an_unreachable_model_and_its_remedy(arbor_with_memory: Arbor, one_tenant: str) -> None:
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
     check = check_minds()
@@ -60,16 +62,16 @@ def test_doctor_names_an_unreachable_model_and_its_remedy(remembering: Arbor, on
     assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in check.detail
     assert "needs OPENAI_API_KEY" in check.detail
     assert "arbor memory reembed" in check.remedy
-    ran = remembering("recall", "Vega", "the harbour")
+    ran = arbor_with_memory("recall", "Vega", "the harbour")
     assert ran.code == 0
     assert "harbour" in ran.out
-    assert remembering("remember", "Vega", "The cook sleeps.").code == 0
-    assert remembering("memory", "reembed").code == 0
+    assert arbor_with_memory("remember", "Vega", "The cook sleeps.").code == 0
+    assert arbor_with_memory("memory", "reembed").code == 0
     assert check_minds().verdict is CheckVerdict.OK
 
 
 def test_a_failing_embedder_is_reported_with_the_reason(
-    remembering: Arbor, monkeypatch: pytest.MonkeyPatch
+    arbor_with_memory: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     EmbedderFault.objects.create(
         embedding_model="tei/bge 384",
@@ -89,7 +91,7 @@ def test_a_failing_embedder_is_reported_with_the_reason(
         embedding.embedder_for.cache_clear()
 
 
-def test_settings_of_an_invalid_model_fail_the_checks(remembering: Arbor, settings: Any) -> None:
+def test_settings_of_an_invalid_model_fail_the_checks(arbor_with_memory: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 4096
     for check in (check_embedder, check_minds):
         result = check()
@@ -97,13 +99,26 @@ def test_settings_of_an_invalid_model_fail_the_checks(remembering: Arbor, settin
         assert "must be at most 1024, got 4096" in result.detail
 
 
-def test_an_invalid_setting_is_reported_with_the_valid_values(remembering: Arbor, settings: Any) -> None:
+def test_an_invalid_setting_is_reported_with_the_valid_values(
+    arbor_with_memory: Arbor, settings: Any
+) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
     check = check_embedder()
     assert "is auto, always, never, got 'sometimes'" in check.detail
     assert check.remedy == "correct ARBOR_EMBED_AT_STORAGE"
 
 
+@pytest.fixture
+def _new_web_clients() -> Iterator[None]:
+    """Build the clients of the web by the settings of the test, and discard them afterwards."""
+    for client in (web.search, web.fetch):
+        client.cache_clear()
+    yield
+    for client in (web.search, web.fetch):
+        client.cache_clear()
+
+
+@pytest.mark.usefixtures("_new_web_clients")
 def test_a_closed_web_passes_and_an_open_web_is_described(settings: Any) -> None:
     check = check_web()
     assert (check.verdict, "ARBOR_SEARCH_URL" in check.detail, "ARBOR_WEB_ALLOW" in check.detail) == (
@@ -120,7 +135,7 @@ def test_a_closed_web_passes_and_an_open_web_is_described(settings: Any) -> None
     assert check_web().verdict is CheckVerdict.FAIL
 
 
-def test_doctor_shows_the_ages_and_sizes_of_history(remembering: Arbor, settings: Any) -> None:
+def test_doctor_shows_the_ages_and_sizes_of_history(arbor_with_memory: Arbor, settings: Any) -> None:
     settings.ARBOR_HISTORY_AGES = {**settings.ARBOR_HISTORY_AGES, Record.CALLS: None}
     check = check_history()
     assert check.verdict is CheckVerdict.OK

@@ -18,18 +18,18 @@ _TENANT_COMMANDS = {
 }
 
 
-def _required(command: click.Command, file: Path) -> list[str]:
+def _required_arguments(command: click.Command, file: Path) -> list[str]:
     """Return arguments and options that satisfy the parser, without regard to their meaning."""
     arguments: list[str] = []
     for param in command.params:
         if isinstance(param, click.Argument):
-            arguments.append(_value(param, file))
+            arguments.append(_value_of(param, file))
         elif isinstance(param, click.Option) and param.required:
-            arguments += [param.opts[0]] if param.is_flag else [param.opts[0], _value(param, file)]
+            arguments += [param.opts[0]] if param.is_flag else [param.opts[0], _value_of(param, file)]
     return arguments
 
 
-def _value(param: click.Parameter, file: Path) -> str:
+def _value_of(param: click.Parameter, file: Path) -> str:
     if isinstance(param.type, click.Choice):
         return str(param.type.choices[0])
     if isinstance(param.type, click.Path | click.File):
@@ -54,7 +54,7 @@ def test_every_command_resolves_its_tenant(
             ("contact", "hook", "try"): ("--hook", "x"),
         }
         extra = extra_of.get(path, ())
-        ran = arbor(*path, *_required(command, file), *extra, "--tenant", "nowhere")
+        ran = arbor(*path, *_required_arguments(command, file), *extra, "--tenant", "nowhere")
         assert (ran.code, "nowhere" in ran.err) == (1, True), (path, ran)
 
 
@@ -129,7 +129,7 @@ def test_a_memory_is_added_with_all_its_parts(arbor: Arbor, vega: str) -> None:
     assert ran.code == 0, ran.err
 
 
-def test_goals_are_blocked_planned_and_freed(arbor: Arbor, vega: str) -> None:
+def test_a_goal_is_blocked_planned_and_loses_its_deadline(arbor: Arbor, vega: str) -> None:
     assert arbor("goal", "add", vega, "Map", "--deadline", "2030-01-01").code == 0
     assert arbor("goal", "block", vega, "Map", "--by", "the tide").code == 0
     steps = ("--step", "recall: what is known", "--cost", "3")

@@ -24,9 +24,6 @@ from apps.tenants.services import tenant_by_slug
 from arbor.errors import TransitionIllegal
 from tests.factories.heartbeats import ProcessFactory
 from tests.integration.cli.conftest import Arbor
-from tests.integration.cli.conftest import active_vega as vega
-
-__all__ = ["vega"]
 
 
 def report_workers(*queues: str, minutes_ago: int = 0) -> None:
@@ -69,8 +66,8 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     worker.join(10)
 
 
-def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, vega: str) -> None:
-    ran = arbor("agent", "run", vega, "--json")
+def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, active_vega: str) -> None:
+    ran = arbor("agent", "run", active_vega, "--json")
     assert ran.code == 0, ran.err
     assert "no workers" in ran.err
     trace = ran.json
@@ -89,9 +86,9 @@ def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, vega: st
     assert trace["narrative"]
 
 
-def test_the_trace_shows_prompt_steps_actions_and_narrative(arbor: Arbor, vega: str) -> None:
-    arbor("agent", "tell", vega, "What is there by the river?")
-    text = arbor("agent", "run", vega).out
+def test_the_trace_shows_prompt_steps_actions_and_narrative(arbor: Arbor, active_vega: str) -> None:
+    arbor("agent", "tell", active_vega, "What is there by the river?")
+    text = arbor("agent", "run", active_vega).out
     for part in (
         "Vega, heartbeat 1: done",
         "conversation · standard thinking · energy 20 →",
@@ -107,17 +104,17 @@ def test_the_trace_shows_prompt_steps_actions_and_narrative(arbor: Arbor, vega: 
         assert part in text
 
 
-def test_past_heartbeats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
-    first, second = (arbor("agent", "run", vega, "--json").json for _ in range(2))
-    assert arbor("agent", "trace", vega, "--json").json == second
-    assert arbor("agent", "trace", vega, "--beat", "1", "--json").json == first
-    assert "Vega, heartbeat 2: done" in arbor("agent", "trace", vega).out
-    ran = arbor("agent", "trace", vega, "--beat", "7")
+def test_past_heartbeats_are_shown_by_number(arbor: Arbor, active_vega: str) -> None:
+    first, second = (arbor("agent", "run", active_vega, "--json").json for _ in range(2))
+    assert arbor("agent", "trace", active_vega, "--json").json == second
+    assert arbor("agent", "trace", active_vega, "--beat", "1", "--json").json == first
+    assert "Vega, heartbeat 2: done" in arbor("agent", "trace", active_vega).out
+    ran = arbor("agent", "trace", active_vega, "--beat", "7")
     assert (ran.code, "has no heartbeat 7; its heartbeats have the numbers 1 to 2" in ran.err) == (1, True)
 
 
-def test_a_missing_trace_names_the_command_that_runs_a_heartbeat(arbor: Arbor, vega: str) -> None:
-    ran = arbor("agent", "trace", vega)
+def test_a_missing_trace_names_the_command_that_runs_a_heartbeat(arbor: Arbor, active_vega: str) -> None:
+    ran = arbor("agent", "trace", active_vega)
     assert (ran.code, "arbor agent run Vega" in ran.err) == (1, True)
 
 
@@ -132,14 +129,14 @@ def test_a_failed_heartbeat_gives_its_reason_and_exit_code(arbor: Arbor, one_ten
     assert "last failure" in arbor("agent", "show", "Rigel").out
 
 
-def test_a_paused_agent_refuses_to_run(arbor: Arbor, vega: str) -> None:
-    arbor("agent", "pause", vega)
-    ran = arbor("agent", "run", vega)
+def test_a_paused_agent_refuses_to_run(arbor: Arbor, active_vega: str) -> None:
+    arbor("agent", "pause", active_vega)
+    ran = arbor("agent", "run", active_vega)
     assert (ran.code, "start or resume it first" in ran.err) == (1, True)
 
 
-def test_the_audit_log_names_the_person_who_ran_an_agent(arbor: Arbor, vega: str) -> None:
-    arbor("agent", "run", vega)
+def test_the_audit_log_names_the_person_who_ran_an_agent(arbor: Arbor, active_vega: str) -> None:
+    arbor("agent", "run", active_vega)
     with tenant_transaction(tenant_by_slug("acme").id):
         event = AuditEvent.objects.latest("id")
     assert event.message == "asked for a heartbeat now"
@@ -157,39 +154,39 @@ def test_a_fleet_is_live_when_both_kinds_of_worker_reported_lately(database: Non
 
 
 def test_a_fleet_runs_the_heartbeat_and_each_step_is_printed_once(
-    arbor: Arbor, vega: str, fleet: None
+    arbor: Arbor, active_vega: str, fleet: None
 ) -> None:
-    ran = arbor("agent", "run", vega)
+    ran = arbor("agent", "run", active_vega)
     assert ran.code == 0, ran.err
     assert "no workers" not in ran.err
     assert ran.out.count("observe") == 1
     assert "Vega, heartbeat 1: done" in ran.out
 
 
-def test_a_heartbeat_runs_in_this_process_on_request(arbor: Arbor, vega: str, fleet: None) -> None:
-    ran = arbor("agent", "run", vega, "--here", "--json")
+def test_a_heartbeat_runs_in_this_process_on_request(arbor: Arbor, active_vega: str, fleet: None) -> None:
+    ran = arbor("agent", "run", active_vega, "--here", "--json")
     assert ran.json["status"] == "done"
     assert "this process" in ran.err
 
 
 def test_the_wait_for_a_fleet_that_does_not_answer_ends(
-    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+    arbor: Arbor, active_vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report_workers("heartbeat", "llm")
     monkeypatch.setattr(queues, "publish_batched", lambda messages: None)
-    ran = arbor("agent", "run", vega, "--timeout", "1")
+    ran = arbor("agent", "run", active_vega, "--timeout", "1")
     assert ran.code == 1
     assert "waiting for a worker" in ran.err
     assert "arbor doctor" in ran.err
 
 
-def test_a_heartbeat_inside_a_transaction_is_refused(arbor: Arbor, vega: str) -> None:
+def test_a_heartbeat_inside_a_transaction_is_refused(arbor: Arbor, active_vega: str) -> None:
     tenant = tenant_by_slug("acme")
-    agent_id = UUID(arbor("agent", "show", vega, "--json").json["id"])
+    agent_id = UUID(arbor("agent", "show", active_vega, "--json").json["id"])
     with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="outside any transaction"):
         run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
     run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
-    arbor("agent", "stop", vega)
+    arbor("agent", "stop", active_vega)
     with pytest.raises(TransitionIllegal):
         run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
     with tenant_transaction(tenant.id):

@@ -1,4 +1,4 @@
-"""`arbor memory`: list, show, add and count single memories."""
+"""`arbor memory`: list, explain, show, compare and add memories, and record their outcomes and sources."""
 
 from __future__ import annotations
 

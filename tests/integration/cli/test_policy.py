@@ -1,65 +1,62 @@
-"""`arbor agent perceive`, `arbor agent policy`, `arbor tenant limit`, `arbor agent cycle`, `arbor agent replay`."""
+"""`arbor agent perceive`, `policy`, `cycle`, `replay` and `show`, `arbor tenant limit` and `energy`."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.integration.cli.conftest import Arbor
-from tests.integration.cli.conftest import active_vega as vega
-
-__all__ = ["vega"]
 
 
-def test_an_agent_perceives(arbor: Arbor, vega: str) -> None:
+def test_an_agent_perceives(arbor: Arbor, active_vega: str) -> None:
     perceived = arbor(
-        "agent", "perceive", vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json"
+        "agent", "perceive", active_vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json"
     ).json
     assert (perceived["kind"], perceived["urgent"], perceived["agent_status"]) == (
         "environment",
         True,
         "active",
     )
-    assert "due now" in arbor("agent", "perceive", vega, "Stop.", "--kind", "interrupt").out
-    assert arbor("agent", "perceive", vega, "x", "--kind", "user_message").code == 2
-    assert arbor("agent", "perceive", vega, "x", "--detail", "[1]").code == 2
-    assert arbor("agent", "perceive", vega, " ").code == 1
+    assert "due now" in arbor("agent", "perceive", active_vega, "Stop.", "--kind", "interrupt").out
+    assert arbor("agent", "perceive", active_vega, "x", "--kind", "user_message").code == 2
+    assert arbor("agent", "perceive", active_vega, "x", "--detail", "[1]").code == 2
+    assert arbor("agent", "perceive", active_vega, " ").code == 1
 
 
-def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
+def test_a_policy_is_set_and_shown(arbor: Arbor, active_vega: str) -> None:
     options = ["--hours", "08:00-22:00", "--time-zone", "Europe/Berlin", "--daily-usd", "0.5", "--steady"]
-    ran = arbor("agent", "policy", "set", vega, *options)
+    ran = arbor("agent", "policy", "set", active_vega, *options)
     assert ran.code == 0, ran.err
-    policy = arbor("agent", "policy", "show", vega, "--json").json
+    policy = arbor("agent", "policy", "show", active_vega, "--json").json
     assert (policy["active_from"], policy["time_zone"], policy["adaptive"]) == (
         "08:00:00",
         "Europe/Berlin",
         False,
     )
-    assert arbor("agent", "policy", "set", vega, "--daily-usd", "none", "--hours", "none").code == 0
-    policy = arbor("agent", "policy", "show", vega, "--json").json
+    assert arbor("agent", "policy", "set", active_vega, "--daily-usd", "none", "--hours", "none").code == 0
+    policy = arbor("agent", "policy", "show", active_vega, "--json").json
     assert (policy["active_from"], policy["daily_usd"], policy["time_zone"]) == (None, None, "Europe/Berlin")
 
 
-def test_energy_of_a_tenant_and_an_agent_is_set(arbor: Arbor, vega: str) -> None:
+def test_energy_of_a_tenant_and_an_agent_is_set(arbor: Arbor, active_vega: str) -> None:
     shown = arbor("tenant", "energy", "acme").out
     assert "Agents of acme: energy: 10 come back at each heartbeat, 20 at most." in " ".join(shown.split())
     assert arbor("tenant", "energy", "acme", "--max-energy", "30", "--cost", "recall=3").code == 0
-    set_own = ("agent", "policy", "set", vega)
+    set_own = ("agent", "policy", "set", active_vega)
     ran = arbor(*set_own, "--regeneration", "7.5", "--cost", "reflect=4", "--cost", "recall=2")
     assert ran.code == 0, ran.err
-    shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
+    shown = " ".join(arbor("agent", "policy", "show", active_vega).out.split())
     assert "7.5 come back at each heartbeat, 30 at most; recall costs 2; reflect costs 4" in shown
-    assert "energy 10 of 30" in arbor("agent", "show", vega).out
+    assert "energy 10 of 30" in arbor("agent", "show", active_vega).out
 
     assert arbor(*set_own, "--cost", "recall=none", "--regeneration", "none").code == 0
-    assert arbor("agent", "policy", "show", vega, "--json").json["energy"] == {"costs": {"reflect": 4}}
+    assert arbor("agent", "policy", "show", active_vega, "--json").json["energy"] == {"costs": {"reflect": 4}}
     refused = arbor(*set_own, "--cost", "recall=31")
     assert (refused.code, "cost of recall is 0 to the maximum of 30, got 31" in refused.err) == (1, True)
     assert "write recall=2" in arbor(*set_own, "--cost", "recall").err
 
 
-def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) -> None:
-    shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
+def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, active_vega: str) -> None:
+    shown = " ".join(arbor("agent", "policy", "show", active_vega).out.split())
     for line in (
         "budget energy: 10 come back at each heartbeat, 20 at most",
         "active at any hour",
@@ -70,7 +67,7 @@ def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) ->
         assert line in shown
     assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
     options = ("--budget", "ticks", "--hours", "22:00-06:00", "--daily-usd", "0.5", "--follow-ups", "0")
-    shown = " ".join(arbor("agent", "policy", "set", vega, *options).out.split())
+    shown = " ".join(arbor("agent", "policy", "set", active_vega, *options).out.split())
     for line in (
         "ticks a cycle",
         "active 22:00 to 06:00 UTC",
@@ -98,9 +95,9 @@ def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) ->
     ],
 )
 def test_an_invalid_policy_is_refused(
-    arbor: Arbor, vega: str, options: list[str], code: int, fault: str
+    arbor: Arbor, active_vega: str, options: list[str], code: int, fault: str
 ) -> None:
-    ran = arbor("agent", "policy", "set", vega, *options)
+    ran = arbor("agent", "policy", "set", active_vega, *options)
     assert ran.code == code
     assert fault in ran.err
 
@@ -113,8 +110,8 @@ def test_a_tenant_is_limited(arbor: Arbor, one_tenant: str) -> None:
     assert arbor("tenant", "limit", "nobody", "--beats", "5").code == 1
 
 
-def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, vega: str) -> None:
-    ran = arbor("agent", "cycle", vega, "--ticks", "3", "--json")
+def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, active_vega: str) -> None:
+    ran = arbor("agent", "cycle", active_vega, "--ticks", "3", "--json")
     assert ran.code == 0, ran.err
     cycle = ran.json
     assert (cycle["allocated"], cycle["ended"]) == (3, "used up")
@@ -128,22 +125,22 @@ def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, vega: str
     ]
     assert "the same" in arbor("agent", "replay", first).out
     assert arbor("tenant", "create", "globex").code == 0
-    shown = arbor("agent", "trace", vega, "--beat", str(cycle["ticks"][0].get("number", 1))).out
+    shown = arbor("agent", "trace", active_vega, "--beat", str(cycle["ticks"][0].get("number", 1))).out
     assert f"id {first[-8:]}" in shown
     assert "the same" in arbor("agent", "replay", first[-8:]).out
-    missing = arbor("agent", "replay", vega)
+    missing = arbor("agent", "replay", active_vega)
     assert missing.code == 1
     assert "no tenant has a heartbeat 'Vega': give an id, or its last 8 characters" in missing.err
-    assert arbor("agent", "cycle", vega).code == 1
+    assert arbor("agent", "cycle", active_vega).code == 1
 
 
-def test_usage_and_notices_are_shown(arbor: Arbor, vega: str) -> None:
-    assert arbor("agent", "run", vega, "--here").code == 0
-    shown = arbor("agent", "show", vega, "--json").json
+def test_usage_and_notices_are_shown(arbor: Arbor, active_vega: str) -> None:
+    assert arbor("agent", "run", active_vega, "--here").code == 0
+    shown = arbor("agent", "show", active_vega, "--json").json
     assert shown["used_today"]["beats"] == 1
     assert shown["used_today"]["level"] == "normal"
     assert (shown["energy_delta_24h"] < 0, shown["reach_outs_24h"]) == (True, 0)
-    details = arbor("agent", "show", vega).out
+    details = arbor("agent", "show", active_vega).out
     assert "today: 1 heartbeats" in details
     assert f"last 24 h: {shown['energy_delta_24h']:g} energy a heartbeat, 0 messages sent" in details
     assert set(arbor("status", "--json").json["notices"]) >= {"loop", "budget"}

@@ -9,7 +9,7 @@ from tests.integration.cli.conftest import Arbor
 
 
 @pytest.fixture
-def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
+def arbor_with_memories(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
     """Return the command line of an installation with three agents in two tenants that have memories."""
     for name, tenant in (("Vega", "acme"), ("Deneb", "acme"), ("Altair", "globex")):
         assert arbor("agent", "create", name, "--template", "Scout", "--tenant", tenant).code == 0
@@ -18,33 +18,36 @@ def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
     return arbor
 
 
-def test_agents_are_moved_by_name_by_tenant_and_all(remembering: Arbor) -> None:
+def test_agents_are_moved_by_name_by_tenant_and_all(arbor_with_memories: Arbor) -> None:
     to = ("--to", "wordllama", "--dimension", "64", "--json")
-    (vega,) = remembering("memory", "reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
+    (vega,) = arbor_with_memories("memory", "reembed", *to, "--agent", "Vega", "--tenant", "acme").json[
+        "agents"
+    ]
     assert (vega["agent"], vega["from"]) == ("Vega", {"model": "wordllama", "dimension": 256})
     # The memories that the test stored, and those of the template.
     assert vega["memories"] > 2
     assert {
-        agent["agent"] for agent in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
+        agent["agent"]
+        for agent in arbor_with_memories("memory", "reembed", *to, "--tenant", "acme").json["agents"]
     } == {"Deneb"}
-    moved = remembering("memory", "reembed", *to).json
+    moved = arbor_with_memories("memory", "reembed", *to).json
     assert (moved["dimension"], moved["memories"]) == (64, vega["memories"])
     assert [agent["tenant"] for agent in moved["agents"]] == ["globex"]
-    assert remembering("memory", "reembed", *to).json["agents"] == []
-    recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert arbor_with_memories("memory", "reembed", *to).json["agents"] == []
+    recalled = arbor_with_memories("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert recalled.code == 0
     assert "cook" in recalled.out
-    saved = remembering("seed", "list", "--tenant", "acme", "--json").json["seeds"]
+    saved = arbor_with_memories("seed", "list", "--tenant", "acme", "--json").json["seeds"]
     assert {(seed["name"], seed["reason"]) for seed in saved} == {("Vega", "reembed"), ("Deneb", "reembed")}
-    assert remembering("memory", "reembed", "--tenant", "acme", "--no-seed").code == 0
-    assert len(remembering("seed", "list", "--tenant", "acme", "--json").json["seeds"]) == 2
+    assert arbor_with_memories("memory", "reembed", "--tenant", "acme", "--no-seed").code == 0
+    assert len(arbor_with_memories("seed", "list", "--tenant", "acme", "--json").json["seeds"]) == 2
 
 
-def test_without_options_all_move_to_the_model_of_the_settings(remembering: Arbor) -> None:
-    ran = remembering("memory", "reembed")
+def test_without_options_all_move_to_the_model_of_the_settings(arbor_with_memories: Arbor) -> None:
+    ran = arbor_with_memories("memory", "reembed")
     assert (ran.code, ran.out.strip()) == (0, "Every agent's vectors are of wordllama of 256 dimensions.")
-    assert remembering("memory", "reembed", "--dimension", "128").code == 0
-    ran = remembering("memory", "reembed")
+    assert arbor_with_memories("memory", "reembed", "--dimension", "128").code == 0
+    ran = arbor_with_memories("memory", "reembed")
     assert ran.code == 0
     assert "Moved to wordllama of 256 dimensions" in ran.out
     assert "wordllama of 128 dimensions" in ran.out
@@ -64,20 +67,22 @@ def test_without_options_all_move_to_the_model_of_the_settings(remembering: Arbo
     ],
 )
 def test_an_invalid_move_is_refused_with_the_valid_choices(
-    remembering: Arbor, arguments: list[str], code: int, message: str
+    arbor_with_memories: Arbor, arguments: list[str], code: int, message: str
 ) -> None:
-    ran = remembering("memory", "reembed", *arguments)
+    ran = arbor_with_memories("memory", "reembed", *arguments)
     assert ran.code == code
     assert message in ran.err
 
 
-def test_an_interrupted_move_can_be_repeated(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_move_can_be_repeated(
+    arbor_with_memories: Arbor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(reembed, "switch_model", interrupt)
-        assert remembering("memory", "reembed", "--dimension", "64").code == 130
-    recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+        assert arbor_with_memories("memory", "reembed", "--dimension", "64").code == 130
+    recalled = arbor_with_memories("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert "cook" in recalled.out
-    assert remembering("memory", "reembed", "--dimension", "64", "--json").json["memories"] > 6
+    assert arbor_with_memories("memory", "reembed", "--dimension", "64", "--json").json["memories"] > 6

@@ -1,4 +1,4 @@
-"""`arbor memory`: archive, forgetting, the buffer, and health."""
+"""`arbor memory`: archive, pins and quotas, candidates, forgetting, the buffer, and health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant with one row of each model, and clients of its members."""
+"""A tenant with one row of each model, clients of its members, and crawls of all pages."""
 
 from __future__ import annotations
 

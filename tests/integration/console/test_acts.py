@@ -59,8 +59,8 @@ def test_an_operator_changes_the_status_of_an_agent(
     operator: Client, world: World, verb: str, before: AgentStatus, after: AgentStatus, action: AuditAction
 ) -> None:
     set_status(world, before)
-    response = operator.post(world.act, {"act": verb}, follow=True)
-    assert response.redirect_chain == [(world.agents_page, 302)]
+    response = operator.post(world.act_address, {"act": verb}, follow=True)
+    assert response.redirect_chain == [(world.agent_page, 302)]
     assert f"The agent {ACTS[verb].done}." in response.content.decode()
     assert status(world) == after
     assert audited(world) == [(action, "user:operator-person")]
@@ -69,7 +69,7 @@ def test_an_operator_changes_the_status_of_an_agent(
 def test_a_requested_heartbeat_is_claimed_and_enqueued(
     operator: Client, world: World, published: list[TaskMessage]
 ) -> None:
-    response = operator.post(world.act, {"act": "tick"}, follow=True)
+    response = operator.post(world.act_address, {"act": "tick"}, follow=True)
     assert "will have a heartbeat at once" in response.content.decode()
     with tenant_transaction(world.tenant.id):
         assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
@@ -79,21 +79,21 @@ def test_a_requested_heartbeat_is_claimed_and_enqueued(
 
 def test_a_paused_agent_refuses_a_heartbeat_with_the_reason(operator: Client, world: World) -> None:
     set_status(world, AgentStatus.PAUSED)
-    response = operator.post(world.act, {"act": "tick"}, follow=True)
+    response = operator.post(world.act_address, {"act": "tick"}, follow=True)
     assert "Nothing was done" in response.content.decode()
     assert "only an active agent has heartbeats" in response.content.decode()
     assert audited(world) == []
 
 
 def test_an_unknown_act_is_not_found(operator: Client, world: World) -> None:
-    response = operator.post(world.act, {"act": "explode"})
+    response = operator.post(world.act_address, {"act": "explode"})
     assert response.status_code == 404
     assert status(world) == AgentStatus.ACTIVE
 
 
 @pytest.mark.parametrize("verb", list(ACTS))
 def test_an_act_of_a_viewer_is_refused_and_audited(viewer: Client, world: World, verb: str) -> None:
-    response = viewer.post(world.act, {"act": verb})
+    response = viewer.post(world.act_address, {"act": verb})
     assert response.status_code == 403
     assert f"needs the role {ROLES_WITH_RIGHT[right_for(verb)].value}" in response.content.decode()
     assert status(world) == AgentStatus.ACTIVE
@@ -101,21 +101,21 @@ def test_an_act_of_a_viewer_is_refused_and_audited(viewer: Client, world: World,
 
 
 def test_an_agent_of_another_tenant_is_not_found(operator: Client, world: World, other_world: World) -> None:
-    response = operator.post(other_world.act, {"act": "pause"})
+    response = operator.post(other_world.act_address, {"act": "pause"})
     assert response.status_code == 404
     assert other_world.agent.name not in response.content.decode()
     assert status(other_world) == AgentStatus.ACTIVE
 
 
 def test_a_get_request_of_an_act_is_refused(operator: Client, world: World) -> None:
-    assert operator.get(world.act, {"act": "pause"}).status_code == 405
+    assert operator.get(world.act_address, {"act": "pause"}).status_code == 405
     assert status(world) == AgentStatus.ACTIVE
 
 
 def test_an_act_needs_a_csrf_token(operator: Client, world: World) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = operator.cookies
-    assert strict.post(world.act, {"act": "pause"}).status_code == 403
+    assert strict.post(world.act_address, {"act": "pause"}).status_code == 403
     assert status(world) == AgentStatus.ACTIVE
 
 
@@ -124,14 +124,14 @@ def test_a_page_offers_the_possible_acts(
     operator: Client, viewer: Client, world: World, value: AgentStatus
 ) -> None:
     set_status(world, value)
-    page = operator.get(world.agents_page).content.decode()
+    page = operator.get(world.agent_page).content.decode()
     offered = {verb for verb in ACTS if f'name="act" value="{verb}"' in page}
     assert offered == {act.verb for act in possible_acts(value)} | {
         "publish",
         "rotate-keys",
         "suspend-identity",
     }
-    assert 'name="act"' not in viewer.get(world.agents_page).content.decode()
+    assert 'name="act"' not in viewer.get(world.agent_page).content.decode()
 
 
 def test_every_act_is_possible_in_some_status() -> None:
@@ -142,29 +142,29 @@ def test_every_act_is_possible_in_some_status() -> None:
 
 
 def test_an_operator_suspends_and_reinstates_an_identity(operator: Client, world: World) -> None:
-    refused = operator.post(world.act, {"act": "suspend-identity"}, follow=True)
+    refused = operator.post(world.act_address, {"act": "suspend-identity"}, follow=True)
     assert "a reason has 1 to 500 characters" in refused.content.decode()
-    operator.post(world.act, {"act": "suspend-identity", "reason": "leaked <b>"})
-    page = operator.get(world.agents_page).content.decode()
+    operator.post(world.act_address, {"act": "suspend-identity", "reason": "leaked <b>"})
+    page = operator.get(world.agent_page).content.decode()
     assert ": leaked &lt;b&gt;" in page
     assert 'value="revoke-identity"' not in page
     assert (
         "Nothing was done: the identity is suspended"
-        in operator.post(world.act, {"act": "start"}, follow=True).content.decode()
+        in operator.post(world.act_address, {"act": "start"}, follow=True).content.decode()
     )
-    operator.post(world.act, {"act": "reinstate-identity"})
-    assert operator.post(world.act, {"act": "revoke-identity", "reason": "stolen"}).status_code == 403
+    operator.post(world.act_address, {"act": "reinstate-identity"})
+    assert operator.post(world.act_address, {"act": "revoke-identity", "reason": "stolen"}).status_code == 403
     actions = [action for action, _ in audited(world)]
     assert actions == [AuditAction.IDENTITY_SUSPENDED, AuditAction.IDENTITY_ENDORSED, AuditAction.DENIED]
 
 
-def test_an_operator_publishes_and_withdraws(operator: Client, world: World) -> None:
-    operator.post(world.act, {"act": "publish"})
-    page = operator.get(world.agents_page).content.decode()
+def test_an_operator_publishes_and_withdraws_an_agent(operator: Client, world: World) -> None:
+    operator.post(world.act_address, {"act": "publish"})
+    page = operator.get(world.agent_page).content.decode()
     assert f"/a2a/{world.tenant.id}/{world.agent.id}/.well-known/agent-card.json" in page
     assert 'value="unpublish"' in page
-    operator.post(world.act, {"act": "unpublish"})
-    assert "agents elsewhere do not reach it" in operator.get(world.agents_page).content.decode()
+    operator.post(world.act_address, {"act": "unpublish"})
+    assert "agents elsewhere do not reach it" in operator.get(world.agent_page).content.decode()
     with tenant_transaction(world.tenant.id):
         acts = AuditEvent.objects.filter(agent_id=world.agent.id, message__contains="elsewhere")
         assert [event.detail["published"] for event in acts.order_by("id")] == [True, False]
@@ -193,7 +193,7 @@ def test_an_operator_pauses_selected_agents(operator: Client, world: World) -> N
 
 
 def test_a_suspended_identity_does_not_stop_acts_on_others(operator: Client, world: World) -> None:
-    operator.post(world.act, {"act": "suspend-identity", "reason": "a test"})
+    operator.post(world.act_address, {"act": "suspend-identity", "reason": "a test"})
     set_status(world, AgentStatus.PAUSED)
     with tenant_transaction(world.tenant.id):
         second = AgentFactory(name="Second", status=AgentStatus.PAUSED)

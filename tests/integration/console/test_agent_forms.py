@@ -22,7 +22,8 @@ ADD_PAGE = "/admin/agents/agent/add/"
 
 
 @pytest.fixture(autouse=True)
-def published() -> Iterator[None]:
+def _no_messages() -> Iterator[None]:
+    """Capture the messages to the fleet."""
     with captured():
         yield
 
@@ -125,13 +126,13 @@ def test_the_list_of_agents_links_to_the_form(operator: Client, world: World) ->
     assert ADD_PAGE in operator.get(reverse("admin:agents_agent_changelist")).content.decode()
 
 
-def destroy_page(world: World) -> str:
+def destruction_page(world: World) -> str:
     return reverse("admin:agents_agent_delete", args=[world.agent.id])
 
 
 def test_an_owner_destroys_an_agent_by_its_name(owner: Client, world: World) -> None:
-    assert destroy_page(world) in owner.get(world.agents_page).content.decode()
-    response = owner.post(destroy_page(world), {"confirm": world.agent.name}, follow=True)
+    assert destruction_page(world) in owner.get(world.agent_page).content.decode()
+    response = owner.post(destruction_page(world), {"confirm": world.agent.name}, follow=True)
     assert "is destroyed" in response.content.decode()
     assert agents(world.tenant) == {}
     with tenant_transaction(world.tenant.id):
@@ -140,7 +141,7 @@ def test_an_owner_destroys_an_agent_by_its_name(owner: Client, world: World) -> 
 
 
 def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
-    response = owner.post(destroy_page(world), {"confirm": "yes"})
+    response = owner.post(destruction_page(world), {"confirm": "yes"})
     assert "confirm with its exact name" in response.content.decode()
     assert world.agent.name in agents(world.tenant)
 
@@ -156,18 +157,18 @@ def test_an_agent_without_a_key_is_destroyed_without_a_seed(owner: Client, world
 
 
 def test_a_get_request_destroys_nothing(owner: Client, world: World) -> None:
-    assert "This cannot be undone." in owner.get(destroy_page(world)).content.decode()
+    assert "This cannot be undone." in owner.get(destruction_page(world)).content.decode()
     assert world.agent.name in agents(world.tenant)
 
 
 def test_an_operator_destroys_nothing(operator: Client, world: World) -> None:
-    assert destroy_page(world) not in operator.get(world.agents_page).content.decode()
-    assert operator.post(destroy_page(world), {"confirm": world.agent.name}).status_code == 403
+    assert destruction_page(world) not in operator.get(world.agent_page).content.decode()
+    assert operator.post(destruction_page(world), {"confirm": world.agent.name}).status_code == 403
     assert world.agent.name in agents(world.tenant)
 
 
 def test_an_agent_of_another_tenant_is_not_destroyed(owner: Client, world: World, other_world: World) -> None:
-    response = owner.post(destroy_page(other_world), {"confirm": other_world.agent.name}, follow=True)
+    response = owner.post(destruction_page(other_world), {"confirm": other_world.agent.name}, follow=True)
     assert response.redirect_chain == [("/admin/", 302)]
     assert other_world.agent.name in agents(other_world.tenant)
 

@@ -1,4 +1,4 @@
-"""Pages of an agent, its schedule, its policy, its goals and its self, and its notices in `/metrics`."""
+"""Pages of agents, schedules, policies, goals and selves, and notices in `/metrics`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from apps.fleet.policy import set_policy
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
-from tests.integration.console.test_metrics import TOKEN, scrape, values
+from tests.integration.console.test_metrics import TOKEN, read_figures, scrape
 from tests.integration.console.test_pages import QUERIES_AT_MOST
 from tests.support.console import World, page_of
 from tests.support.console_crawls import ViewerCrawl
 
 
 def set_notice_and_halt(world: World) -> Agent:
-    """Give the world's first agent a notice of a loop and a used-up budget."""
+    """Give an agent a notice of a loop, a used-up budget, active hours and idle heartbeats; return the agent."""
     with tenant_transaction(world.tenant.id):
         usage = DailyUsage.objects.first()
         assert usage is not None
@@ -95,7 +95,7 @@ def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client,
 def test_metrics_count_notices_by_kind(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     set_notice_and_halt(world)
-    figures = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
+    figures = read_figures(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
     assert (figures["loop"], figures["hoarding"]) == (1.0, 0.0)
 
 
@@ -176,7 +176,7 @@ def test_an_agents_page_shows_each_goal_above_its_parts(viewer: Client, world: W
         coast = GoalFactory(agent=world.agent, title="Chart the coast")
         reef = GoalFactory(agent=world.agent, title="Sound the reef", parent=coast)
         GoalFactory(agent=world.agent, title="Drop the lead", parent=reef)
-    text = viewer.get(world.agents_page).content.decode()
+    text = viewer.get(world.agent_page).content.decode()
     tree = text[text.index('id="goal-tree"') :]
     places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
     assert places == sorted(places)

@@ -16,7 +16,7 @@ def _address(world: World) -> str:
     return reverse("admin:agent-capabilities", args=[world.agent.id])
 
 
-def test_a_page_explains_denials(viewer: Client, world: World) -> None:
+def test_a_viewer_reads_explanations_and_grants_nothing(viewer: Client, world: World) -> None:
     text = viewer.get(_address(world), {"resource": "reach_out_public"}).content.decode()
     assert "It may not use arbor://actions/execute/reach_out_public now" in text
     assert "It may use" in viewer.get(_address(world), {"resource": "recall"}).content.decode()

@@ -40,7 +40,7 @@ def messages(database: None) -> Iterator[list[TaskMessage]]:
         yield captured_messages
 
 
-def page_of(agent: Agent) -> str:
+def chat_page(agent: Agent) -> str:
     return reverse("admin:agent-chat", args=[agent.id])
 
 
@@ -54,25 +54,25 @@ def test_an_operators_turn_is_stored_and_answered_by_a_worker(
     operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     ProcessFactory(queues="llm,heartbeat")
-    assert "Nobody has talked to it yet" in operator.get(page_of(agent)).content.decode()
+    assert "Nobody has talked to it yet" in operator.get(chat_page(agent)).content.decode()
 
-    response = operator.post(page_of(agent), {"text": "Is the river frozen?\r\nReally?"})
+    response = operator.post(chat_page(agent), {"text": "Is the river frozen?\r\nReally?"})
 
-    assert (response.status_code, response["Location"]) == (302, f"{page_of(agent)}#latest")
+    assert (response.status_code, response["Location"]) == (302, f"{chat_page(agent)}#latest")
     with tenant_transaction(agent.tenant_id):
         assert not ExternalCall.objects.exists(), "the request asks no model"
         assert ChatMessage.objects.get().content == "Is the river frozen?\nReally?"
         paused = HeartbeatSchedule.objects.get(agent_id=agent.id).paused_until
         assert paused is not None
         assert paused > datetime.now(UTC)
-    pending = operator.get(page_of(agent)).content.decode()
+    pending = operator.get(chat_page(agent)).content.decode()
     assert 'http-equiv="refresh"' in pending
     assert "Vega thinks…" in pending
     assert 'id="say"' not in pending
 
     answer(agent, messages)
 
-    answered = operator.get(page_of(agent)).content.decode()
+    answered = operator.get(chat_page(agent)).content.decode()
     assert 'http-equiv="refresh"' not in answered
     assert "No language model is in use here" in answered
     assert 'id="reflex-notice"' in answered
@@ -81,8 +81,8 @@ def test_an_operators_turn_is_stored_and_answered_by_a_worker(
 
 def test_the_page_shows_a_growing_reply(operator: Client, agent: Agent, messages: list[TaskMessage]) -> None:
     ProcessFactory(queues="llm,heartbeat")
-    operator.post(page_of(agent), {"text": "When may I come?"})
-    part = f"{page_of(agent)}?part=reply"
+    operator.post(chat_page(agent), {"text": "When may I come?"})
+    part = f"{chat_page(agent)}?part=reply"
     assert "Vega thinks…" in operator.get(part).content.decode()
     with tenant_transaction(agent.tenant_id):
         PartialReply.objects.create(
@@ -95,24 +95,24 @@ def test_the_page_shows_a_growing_reply(operator: Client, agent: Agent, messages
     growing = operator.get(part).content.decode()
 
     assert "The tide is &lt;high&gt;. Come at eight." in growing
-    page = operator.get(page_of(agent)).content.decode()
+    page = operator.get(chat_page(agent)).content.decode()
     assert "The tide is &lt;high&gt;. Come at eight." in page
     assert f'hx-get="{part}"' in page
     answer(agent, messages)
     assert operator.get(part)["HX-Refresh"] == "true"
-    assert 'id="partial-reply"' not in operator.get(page_of(agent)).content.decode()
+    assert 'id="partial-reply"' not in operator.get(chat_page(agent)).content.decode()
 
 
 def test_without_a_fleet_the_page_reports_that_no_worker_runs(
     operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
-    operator.post(page_of(agent), {"text": "Are you there?"})
+    operator.post(chat_page(agent), {"text": "Are you there?"})
 
-    assert "No worker has reported lately" in operator.get(page_of(agent)).content.decode()
+    assert "No worker has reported lately" in operator.get(chat_page(agent)).content.decode()
 
 
 def test_a_refused_turn_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:
-    refused = operator.post(page_of(agent), {"text": "x" * 8_001})
+    refused = operator.post(chat_page(agent), {"text": "x" * 8_001})
 
     text = refused.content.decode()
     assert refused.status_code == 200
@@ -125,10 +125,10 @@ def test_a_refused_turn_stays_in_the_form_with_the_reason(operator: Client, agen
 def test_the_conversation_is_ended_from_the_page(
     operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
-    operator.post(page_of(agent), {"text": "Remember this: the gate code is 4711."})
+    operator.post(chat_page(agent), {"text": "Remember this: the gate code is 4711."})
     answer(agent, messages)
 
-    ended = operator.post(page_of(agent), {"act": "end"}, follow=True).content.decode()
+    ended = operator.post(chat_page(agent), {"act": "end"}, follow=True).content.decode()
 
     assert "The conversation is over" in ended
     assert "a heartbeat follows at once" in ended
@@ -140,11 +140,11 @@ def test_the_conversation_is_ended_from_the_page(
 
 
 def test_a_viewer_reads_but_sends_no_turn(viewer: Client, world: World) -> None:
-    page = viewer.get(world.chat).content.decode()
+    page = viewer.get(world.chat_page).content.decode()
     assert "You may read here" in page
     assert 'id="say"' not in page
 
-    refused = viewer.post(world.chat, {"text": "Hello?"})
+    refused = viewer.post(world.chat_page, {"text": "Hello?"})
 
     assert refused.status_code == 403
     with tenant_transaction(world.tenant.id):
@@ -155,7 +155,7 @@ def test_a_viewer_reads_but_sends_no_turn(viewer: Client, world: World) -> None:
 
 
 def test_a_failed_turn_shows_its_error_instead_of_an_answer(viewer: Client, world: World) -> None:
-    page = viewer.get(world.chat).content.decode()
+    page = viewer.get(world.chat_page).content.decode()
 
     assert "data-error" in page
     assert "<strong>No answer.</strong> the river" in page
@@ -166,9 +166,9 @@ def test_an_agent_of_another_tenant_is_not_found(
 ) -> None:
     client = as_role(Role.OPERATOR)
 
-    assert client.get(other_world.chat).status_code == 404
-    assert client.post(other_world.chat, {"text": "Hello?"}).status_code == 404
-    assert client.get(f"{page_of(agent)}?conversation=nonsense").status_code == 404
+    assert client.get(other_world.chat_page).status_code == 404
+    assert client.post(other_world.chat_page, {"text": "Hello?"}).status_code == 404
+    assert client.get(f"{chat_page(agent)}?conversation=nonsense").status_code == 404
 
 
 def test_one_conversation_is_shown_alone(viewer: Client, world: World) -> None:
@@ -189,9 +189,9 @@ def test_one_conversation_is_shown_alone(viewer: Client, world: World) -> None:
             at=other.last_at,
         )
 
-    assert "Otherwise." in viewer.get(world.chat).content.decode()
-    assert "Otherwise." not in viewer.get(f"{world.chat}?conversation={session.id}").content.decode()
+    assert "Otherwise." in viewer.get(world.chat_page).content.decode()
+    assert "Otherwise." not in viewer.get(f"{world.chat_page}?conversation={session.id}").content.decode()
 
 
 def test_the_agents_page_links_to_its_conversations(viewer: Client, world: World) -> None:
-    assert world.chat in viewer.get(world.agents_page).content.decode()
+    assert world.chat_page in viewer.get(world.agent_page).content.decode()

@@ -181,7 +181,7 @@ def test_messages_that_did_not_arrive_are_an_alarm(viewer: Client, world: World)
 
 def test_the_agents_page_shows_its_messages(viewer: Client, world: World) -> None:
     store_message(world, subject="Of ice and fords")
-    assert "Of ice and fords" in text_of(viewer, world.agents_page)
+    assert "Of ice and fords" in text_of(viewer, world.agent_page)
 
 
 def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, world: World) -> None:

@@ -24,7 +24,8 @@ LIST = "admin:knowledge_document_changelist"
 
 
 @pytest.fixture(autouse=True)
-def _captured(database: None) -> Iterator[None]:
+def _no_messages(database: None) -> Iterator[None]:
+    """Capture the messages to the fleet."""
     with captured():
         yield
 

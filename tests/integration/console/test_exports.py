@@ -17,17 +17,14 @@ from apps.console.export import MASK
 from apps.console.listing import ConsoleAdmin
 from apps.contacts.models import Channel
 from apps.signals.services.emission import emit
-from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.services import add_member
 from arbor.signals import SignalName, signal
 from tests.factories.memories import MemoryFactory
-from tests.factories.users import UserFactory
-from tests.support.console import PLATFORM, World, sign_in
+from tests.support.console import PLATFORM, World
 from tests.support.console_crawls import snapshot
 
 
-def exported(client: Client, model: str, kind: str = "json", **filters: str) -> Any:
+def read_export(client: Client, model: str, kind: str = "json", **filters: str) -> Any:
     response = client.get(reverse(f"admin:{model}_export", args=[kind]), filters)
     assert response.status_code == 200, model
     text = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
@@ -35,18 +32,14 @@ def exported(client: Client, model: str, kind: str = "json", **filters: str) -> 
 
 
 @pytest.mark.timeout(300)
-def test_every_list_is_exported_without_a_secret(world: World) -> None:
-    chief: User = UserFactory(username="chief", is_superuser=True)
-    add_member(tenant=world.tenant, user=chief, role=Role.OWNER)
-    client = sign_in(chief)
-    reverse("admin:index")  # loading the addresses registers the pages
+def test_every_list_is_exported_without_a_secret(chief: Client) -> None:
     before = snapshot()
     filled = 0
     for model, page in admin.site._registry.items():
         if not isinstance(page, ConsoleAdmin):
             continue
         name = f"{model._meta.app_label}_{model._meta.model_name}"
-        rows, lines = exported(client, name), exported(client, name, "csv")
+        rows, lines = read_export(chief, name), read_export(chief, name, "csv")
         if model._meta.label != "audit.PlatformEvent" and model._meta.label != "tenants.Tenant":
             assert len(lines) == len(rows) + 1, name
         if rows:
@@ -68,11 +61,11 @@ def test_every_list_is_exported_without_a_secret(world: World) -> None:
 def test_an_export_has_the_filter_and_the_order_of_the_list(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, type="strategic", content="=1+1")
-    rows = exported(viewer, "memories_memory", type__exact="strategic")
+    rows = read_export(viewer, "memories_memory", type__exact="strategic")
     assert [row["id"] for row in rows] == [str(memory.id)]
     assert rows[0]["content"] == "=1+1"
     assert rows[0]["agent"] == world.agent.name
-    names, line = exported(viewer, "memories_memory", "csv", type__exact="strategic")
+    names, line = read_export(viewer, "memories_memory", "csv", type__exact="strategic")
     assert line[names.index("content")] == "'=1+1"
 
 
@@ -82,11 +75,11 @@ def test_an_export_reads_chunks_up_to_a_bound(
     with tenant_transaction(world.tenant.id):
         for _ in range(7):
             MemoryFactory(agent=world.agent)
-    everything = exported(viewer, "memories_memory")
+    everything = read_export(viewer, "memories_memory")
     monkeypatch.setattr(export, "_CHUNK", 2)
-    assert exported(viewer, "memories_memory") == everything
+    assert read_export(viewer, "memories_memory") == everything
     monkeypatch.setattr(export, "ROWS_EXPORTED", 4)
-    assert exported(viewer, "memories_memory") == everything[:4]
+    assert read_export(viewer, "memories_memory") == everything[:4]
 
 
 def test_an_export_has_the_permissions_of_the_list(
@@ -96,7 +89,7 @@ def test_an_export_has_the_permissions_of_the_list(
         name = label.lower().replace(".", "_")
         assert viewer.get(reverse(f"admin:{name}_export", args=["csv"])).status_code == 403, label
     assert root.get(reverse("admin:memories_memory_export", args=["csv"])).status_code == 403
-    assert str(other_world.agent.id) not in json.dumps(exported(viewer, "agents_agent"))
+    assert str(other_world.agent.id) not in json.dumps(read_export(viewer, "agents_agent"))
 
 
 def test_the_secret_part_of_an_address_is_not_exported(viewer: Client, world: World) -> None:
@@ -104,7 +97,7 @@ def test_the_secret_part_of_an_address_is_not_exported(viewer: Client, world: Wo
         Channel.objects.all().update(
             kind="webhook", target="https://user:hunter2@example.org/in/s3cr3t?key=k"
         )
-    text = json.dumps(exported(viewer, "contacts_channel"))
+    text = json.dumps(read_export(viewer, "contacts_channel"))
     assert "example.org" in text
     for secret in ("hunter2", "key=k"):
         assert secret not in text
@@ -113,7 +106,7 @@ def test_the_secret_part_of_an_address_is_not_exported(viewer: Client, world: Wo
 def test_a_row_of_all_agents_is_exported(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         Channel.objects.all().update(agent=None)
-    (row,) = exported(viewer, "contacts_channel")
+    (row,) = read_export(viewer, "contacts_channel")
     assert (row["agent_id"], row["agent"]) == (None, None)
 
 

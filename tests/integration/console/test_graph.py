@@ -32,11 +32,12 @@ def node_addresses(text: str) -> list[str]:
     return [unescape(address) for address in re.findall(r'<a href="([^"]*)" data-node', text)]
 
 
-def relate(world: World, count: int = 2) -> list[Memory]:
+def relate_memories(world: World) -> list[Memory]:
+    """Create an agent whose three memories cause one another in a chain, the first with a concept; return the memories."""
     with tenant_transaction(world.tenant.id):
         agent = AgentFactory(name="Walker")
         memories: list[Memory] = [
-            MemoryFactory(agent=agent, content=f"Memory number {place}.") for place in range(count + 1)
+            MemoryFactory(agent=agent, content=f"Memory number {place}.") for place in range(3)
         ]
         for source, target in pairwise(memories):
             EdgeFactory(agent=agent, source_id=source.id, target_id=target.id, relation="causes")
@@ -52,7 +53,7 @@ def relate(world: World, count: int = 2) -> list[Memory]:
 
 
 def test_a_click_puts_another_node_in_the_middle(viewer: Client, world: World) -> None:
-    first, second, third = relate(world)
+    first, second, third = relate_memories(world)
     start = f"?agent={first.agent_id}&node={first.id}"
     text = graph(viewer, start)
     assert f'id="center" href="{page_of(first)}"' in text
@@ -64,14 +65,14 @@ def test_a_click_puts_another_node_in_the_middle(viewer: Client, world: World) -
 
 
 def test_a_view_of_the_graph_changes_no_row(viewer: Client, world: World) -> None:
-    first, *_ = relate(world)
+    first, *_ = relate_memories(world)
     before = snapshot()
     graph(viewer, f"?agent={first.agent_id}&node={first.id}")
     assert snapshot() == before
 
 
-def test_an_agent_without_a_node_offers_nodes_to_begin_with(viewer: Client, world: World) -> None:
-    first, *_ = relate(world)
+def test_a_page_without_a_node_offers_nodes_to_begin_with(viewer: Client, world: World) -> None:
+    first, *_ = relate_memories(world)
     text = graph(viewer, f"?agent={first.agent_id}")
     assert text.count("data-beginning") == 4
     with tenant_transaction(world.tenant.id):
@@ -80,7 +81,7 @@ def test_an_agent_without_a_node_offers_nodes_to_begin_with(viewer: Client, worl
 
 
 def test_a_missing_node_is_reported(viewer: Client, world: World, other_world: World) -> None:
-    first, *_ = relate(world)
+    first, *_ = relate_memories(world)
     for node in (str(uuid7()), "nonsense"):
         assert "has no such node" in graph(viewer, f"?agent={first.agent_id}&node={node}")
     foreign = f"?agent={other_world.agent.id}&node={other_world.rows[0].pk}"
@@ -88,7 +89,7 @@ def test_a_missing_node_is_reported(viewer: Client, world: World, other_world: W
 
 
 def test_queries_do_not_grow_with_the_relations(viewer: Client, world: World) -> None:
-    first, *_ = relate(world)
+    first, *_ = relate_memories(world)
     address = f"?agent={first.agent_id}&node={first.id}"
 
     def count() -> int:

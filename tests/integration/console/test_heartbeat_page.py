@@ -99,7 +99,7 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
     facts = shown(viewer, heartbeat).partition('id="heartbeat-facts"')[2]
     assert "<dt>Ticks</dt>" in facts
     assert "1 ticks" in facts
-    assert "<dt>Energy</dt>" in shown(viewer, world.beat)
+    assert "<dt>Energy</dt>" in shown(viewer, world.heartbeat)
     for page in ("admin:heartbeats_heartbeat_changelist", "admin:index"):
         assert "3 → 2 ticks" in viewer.get(reverse(page)).content.decode(), page
 
@@ -113,7 +113,7 @@ def test_a_skipped_heartbeat_has_no_number(viewer: Client, world: World) -> None
 
 
 def test_a_slot_is_shown_with_its_time_zone(viewer: Client, world: World) -> None:
-    assert f"{world.beat.slot_at:%Y-%m-%d %H:%M:%S} UTC" in shown(viewer, world.beat)
+    assert f"{world.heartbeat.slot_at:%Y-%m-%d %H:%M:%S} UTC" in shown(viewer, world.heartbeat)
 
 
 def test_a_percepts_page_shows_its_detail_and_urgency(viewer: Client, world: World) -> None:

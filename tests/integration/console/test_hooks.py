@@ -35,7 +35,7 @@ def text_of(response: Any) -> str:
 
 
 def new_hook(world: World, **fields: Any) -> HookWithSecret:
-    """Create a hook of the world's first agent."""
+    """Create a hook of the world's agent."""
     with tenant_transaction(world.tenant.id):
         payload = NewHook(**{"name": "ops", "agent_id": world.agent.id, **fields})
         return create_hook(payload, actor="test")

@@ -30,7 +30,7 @@ from tests.support.console import World
 
 #: The tables of these lists.
 LARGE = ("calls_externalcall", "calls_ledgerentry", "heartbeats_heartbeat", "heartbeats_percept")
-#: The limits of the test's pages, and copies of each row: of the tenant's agent, and of other agents.
+#: The rows that pages filter, count and sample at most, and the number of copies of the world's rows.
 LIMIT, COPIES = 20, 120
 
 
@@ -96,11 +96,11 @@ def test_filters_read_the_latest_rows(large_world: World, operator: Client) -> N
     path = reverse("admin:heartbeats_heartbeat_changelist")
     everything = operator.get(path)
     assert everything.context["cl"].rows_filtered == 0
-    by_trigger = operator.get(path, {"trigger__exact": large_world.beat.trigger})
+    by_trigger = operator.get(path, {"trigger__exact": large_world.heartbeat.trigger})
     assert by_trigger.context["cl"].result_count <= LIMIT
     assert f"of the latest {LIMIT}" in by_trigger.content.decode()
     of_agent = operator.get(
-        path, {"trigger__exact": large_world.beat.trigger, "agent__id__exact": str(large_world.agent.id)}
+        path, {"trigger__exact": large_world.heartbeat.trigger, "agent__id__exact": str(large_world.agent.id)}
     )
     assert of_agent.context["cl"].rows_filtered == 0
     assert of_agent.context["cl"].paginator.has_more

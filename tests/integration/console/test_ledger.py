@@ -37,7 +37,7 @@ def entries(world: World) -> None:
             ("cheap", "0.001", 1, ""),
         ):
             LedgerEntryFactory(
-                call__heartbeat=world.beat,
+                call__heartbeat=world.heartbeat,
                 provider="openai",
                 model=model,
                 cost_usd=Decimal(cost),
@@ -75,7 +75,7 @@ def test_the_chart_has_a_bar_for_each_hour_or_day(world: World) -> None:
 
 
 @pytest.mark.usefixtures("entries")
-def test_the_page_is_shown_in_a_fixed_number_of_queries(viewer: Client, world: World) -> None:
+def test_the_page_opens_with_valid_and_invalid_choices(viewer: Client, world: World) -> None:
     for query in ({}, {"by": "agent", "days": "1", "agent": str(world.agent.id)}, {"by": "x", "days": "-1"}):
         response = viewer.get(reverse("admin:model-usage"), query)
         assert response.status_code == 200

@@ -33,8 +33,8 @@ def test_an_update_has_only_the_changing_parts(
 ) -> None:
     for address, part, words in (
         (reverse("admin:index"), "fleet", "Heartbeats by hour"),
-        (world.agents_page, "overview", "Next heartbeat"),
-        (world.agents_page, "heartbeats", "What it did"),
+        (world.agent_page, "overview", "Next heartbeat"),
+        (world.agent_page, "heartbeats", "What it did"),
         (reverse("admin:operations"), "operations", "Queues"),
         (reverse("admin:heartbeats_heartbeat_changelist"), "rows", "result_list"),
         (page_of(open_heartbeat), "heartbeat", "heartbeat-facts"),
@@ -51,7 +51,7 @@ def test_an_update_has_only_the_changing_parts(
         assert ENDED not in response, address
 
 
-# The most statements of an update include those of the session, the user and the tenant's transaction.
+# The statements of the session, of the user and of the tenant's transaction are counted, too.
 @pytest.mark.parametrize(
     ("page", "statements"),
     [
@@ -66,7 +66,7 @@ def test_an_update_has_only_the_changing_parts(
 def test_an_update_takes_few_statements(
     viewer: Client, world: World, open_heartbeat: Heartbeat, page: str, statements: int
 ) -> None:
-    own = {"agent": world.agents_page, "heartbeat": page_of(open_heartbeat)}
+    own = {"agent": world.agent_page, "heartbeat": page_of(open_heartbeat)}
     address = own.get(page) or reverse(page)
     with CaptureQueriesContext(connection) as few:
         viewer.get(address, headers=LIVE)
@@ -117,6 +117,6 @@ def test_an_open_page_does_not_prolong_the_session(viewer: Client, world: World,
 def test_an_update_needs_the_rights_of_its_page(
     client: Client, root: Client, world: World, open_heartbeat: Heartbeat
 ) -> None:
-    for address in (reverse("admin:index"), world.agents_page, page_of(open_heartbeat)):
+    for address in (reverse("admin:index"), world.agent_page, page_of(open_heartbeat)):
         assert client.get(address, headers=LIVE).status_code == 302
         assert "data-part" not in root.get(address, headers=LIVE).content.decode()

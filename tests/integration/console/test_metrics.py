@@ -9,7 +9,6 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from apps.memories.services.jobs.job_runs import record_job_run
-from tests.factories.users import UserFactory
 from tests.support.console import World
 
 TOKEN = "a-long-random-token"
@@ -19,7 +18,7 @@ def scrape(client: Client, authorization: str = "") -> Any:
     return client.get("/metrics", headers={"Authorization": authorization} if authorization else {})
 
 
-def values(text: str) -> dict[str, dict[str, float]]:
+def read_figures(text: str) -> dict[str, dict[str, float]]:
     return {
         family.name: {",".join(sample.labels.values()): sample.value for sample in family.samples}
         for family in text_string_to_metric_families(text)
@@ -51,7 +50,7 @@ def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/plain; version=")
     text = response.content.decode()
-    figures = values(text)
+    figures = read_figures(text)
     assert figures["arbor_maintenance_backlog"]["stale_neighborhoods"] >= 1
     assert figures["arbor_maintenance_state"]["expired"] in (0, 1, 2)
     assert figures["arbor_job_done"] == {"arbor.decay.fade_memories": 3}
@@ -63,10 +62,8 @@ def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World
         assert secret not in text
 
 
-def test_metrics_are_open_to_a_signed_in_superuser(world: World) -> None:
-    client = Client()
-    client.force_login(UserFactory(username="root", is_superuser=True))
-    assert scrape(client).status_code == 200
+def test_metrics_are_open_to_a_signed_in_superuser(root: Client, world: World) -> None:
+    assert scrape(root).status_code == 200
 
 
 def test_a_post_to_the_metrics_is_refused(world: World, settings: Any) -> None:

@@ -88,28 +88,28 @@ def act_on(client: Client, user: User, act: str) -> Any:
 
 def test_an_owner_ends_a_members_access_and_sessions(owner: Client, world: World, ann: User) -> None:
     browser = sign_in_with_password("ann")
-    assert browser.get(world.agents_page).status_code == 200
+    assert browser.get(world.agent_page).status_code == 200
     member = Membership.own.using(OPS).get(user_id=ann.pk)
     page = owner.get(reverse("admin:tenants_membership_change", args=[member.id])).content.decode()
     assert "1 open session, last request" in page
     done = act_on(owner, ann, "end").content.decode()
     assert "ann is no longer a member. Ended 1 session of ann." in done
     assert open_sessions(ann) == []
-    assert browser.get(world.agents_page).status_code == 302
+    assert browser.get(world.agent_page).status_code == 302
     assert not Membership.own.using(OPS).filter(user_id=ann.pk).exists()
 
 
 def test_sessions_end_while_the_membership_stays(owner: Client, world: World, ann: User) -> None:
     browser = sign_in_with_password("ann")
     assert "Ended 1 session of ann." in act_on(owner, ann, "sessions").content.decode()
-    assert browser.get(world.agents_page).status_code == 302
+    assert browser.get(world.agent_page).status_code == 302
     assert Membership.own.using(OPS).filter(user_id=ann.pk).exists()
 
 
 def test_an_owner_keeps_the_session_of_the_request(owner: Client, world: World) -> None:
     user = User.objects.get(username="owner-person")
     assert act_on(owner, user, "sessions").status_code == 200
-    assert owner.get(world.agents_page).status_code == 200
+    assert owner.get(world.agent_page).status_code == 200
 
 
 def test_an_operator_neither_reads_nor_ends_sessions(operator: Client, world: World, ann: User) -> None:

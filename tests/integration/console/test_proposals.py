@@ -103,12 +103,12 @@ def test_a_proposals_page_decides_it(operator: Client, world: World, pending: li
 def test_the_agents_page_decides_its_proposals(
     operator: Client, viewer: Client, world: World, pending: list[Proposal]
 ) -> None:
-    text = operator.get(world.agents_page).content.decode()
+    text = operator.get(world.agent_page).content.decode()
     for proposal in pending:
         assert f'data-proposal="{proposal.id}"' in text
     decide(operator, proposal=[str(proposal.id) for proposal in pending[:2]], decision="accept")
     assert statuses(world, pending) == ["accepted", "accepted", "pending"]
-    text = viewer.get(world.agents_page).content.decode()
+    text = viewer.get(world.agent_page).content.decode()
     assert "Ben plays chess." in text
     assert "Accept chosen" not in text
 

@@ -1,4 +1,4 @@
-"""The page of the trust in an agent: its preset, rules and tier."""
+"""The page of an agent's trust: its preset, rules and tier."""
 
 from __future__ import annotations
 

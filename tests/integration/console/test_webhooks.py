@@ -40,7 +40,9 @@ def test_pages_show_delivery_and_no_secret(viewer: Client, world: World) -> None
     assert "s3cret" not in json.dumps(json.loads(exported))
 
 
-def test_an_operator_pauses_resumes_and_deletes(operator: Client, viewer: Client, world: World) -> None:
+def test_an_operator_pauses_resumes_and_deletes_a_webhook(
+    operator: Client, viewer: Client, world: World
+) -> None:
     webhook = store_webhook(world)
     address = reverse("admin:webhook-act", args=[webhook.id])
     assert viewer.post(address, {"act": "delete"}).status_code == 403

@@ -22,8 +22,7 @@ from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import World, page_of
 
 
-def test_a_navigation_link_has_the_name_of_its_list(database: None) -> None:
-    reverse("admin:index")  # loading the addresses registers the pages
+def test_a_navigation_link_has_the_name_of_its_list() -> None:
     models = {
         f"{model._meta.app_label}_{model._meta.model_name}_changelist": model
         for model in admin.site._registry
@@ -82,7 +81,7 @@ def test_a_deleted_end_of_a_relation_is_shown_as_gone(viewer: Client, world: Wor
 
 
 def test_a_source_is_a_link_in_words(viewer: Client, world: World) -> None:
-    heartbeat, chat = str(world.beat.id), str(uuid7())
+    heartbeat, chat = str(world.heartbeat.id), str(uuid7())
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{heartbeat}", session=f"chat:{chat}")
         rows = [
@@ -95,9 +94,9 @@ def test_a_source_is_a_link_in_words(viewer: Client, world: World) -> None:
         EpisodeFactory(agent=world.agent, session=f"chat:{chat}", summary="")
     for row in rows:
         text = viewer.get(page_of(row)).content.decode()
-        assert f'href="{page_of(world.beat)}">a heartbeat</a>' in text, row
+        assert f'href="{page_of(world.heartbeat)}">a heartbeat</a>' in text, row
         assert f"heartbeat:{heartbeat}" not in text, row
-    for page in (world.agents_page, reverse("admin:memories_episode_changelist"), page_of(memory)):
+    for page in (world.agent_page, reverse("admin:memories_episode_changelist"), page_of(memory)):
         text = viewer.get(page).content.decode()
         assert "a conversation" in text, page
         assert f"chat:{chat}" not in text, page
@@ -150,15 +149,15 @@ def test_an_empty_field_is_hidden_or_shown_as_none(viewer: Client, world: World)
 def test_a_model_calls_page_shows_its_request_and_its_reply(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         call = ExternalCallFactory(
-            heartbeat=world.beat, request={"system": "Be brief.\nBe kind.", "messages": []}, dropped=[]
+            heartbeat=world.heartbeat, request={"system": "Be brief.\nBe kind.", "messages": []}, dropped=[]
         )
-        answer = ExternalCallFactory(heartbeat=world.beat, purpose="answer", reply="nine days")
+        answer = ExternalCallFactory(heartbeat=world.heartbeat, purpose="answer", reply="nine days")
     text = viewer.get(page_of(call)).content.decode()
     assert "Be brief.\nBe kind." in text
     for words in (
         "The request, as sent",
         "The reply, as read",
-        f'href="{page_of(world.beat)}">a heartbeat</a>',
+        f'href="{page_of(world.heartbeat)}">a heartbeat</a>',
     ):
         assert words in text, words
     assert "Not used of the reply" not in text

@@ -16,7 +16,7 @@ _VOID = frozenset({"br", "img", "input", "link", "meta", "hr"})
 
 
 class _MomentCollector(HTMLParser):
-    """A parser that collects texts with a time outside `time` elements and elements with `data-utc`."""
+    """A parser that collects the times of a page that the script does not rewrite."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -163,7 +163,7 @@ def test_a_seed_of_another_agent_is_refused(world: World, export: Export) -> Non
 def test_a_restore_waits_for_the_end_of_a_heartbeat(world: World, export: Export) -> None:
     file = export(world.agent.id)
     with tenant_transaction(world.tenant.id):
-        Heartbeat.objects.filter(id=world.beat.id).update(status=HeartbeatStatus.WAITING)
+        Heartbeat.objects.filter(id=world.heartbeat.id).update(status=HeartbeatStatus.WAITING)
 
     with pytest.raises(TransitionIllegal, match="under way"):
         restore(world, file)
@@ -173,7 +173,7 @@ def test_a_message_that_came_since_the_capture_stays(world: World, export: Expor
     file = export(world.agent.id)
     with tenant_transaction(world.tenant.id):
         consumed = Percept.objects.filter(agent=world.agent, heartbeat=None, sealed__isnull=True)
-        assert consumed.update(heartbeat=world.beat.id)
+        assert consumed.update(heartbeat=world.heartbeat.id)
         waiting = PerceptFactory(agent=world.agent, content="Are you there?")
 
     restore(world, file)
