@@ -233,12 +233,12 @@ def test_only_conversations_are_streamed(
     scripted(model_answer(REPLY), repeat=True)
 
     talk("Are you there?")
-    calls._ask(replace(leased_call(agent, turn_of(agent).id, 1), request=thinking_request()))
+    calls._ask(replace(leased_call(agent, turn_of(agent).id, 1), request=weigh_request()))
 
     assert [call.request.purpose for call in published] == [CallPurpose.CHAT]
 
 
-def thinking_request() -> ModelRequest:
+def weigh_request() -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.WEIGH, system="", messages=(PromptMessage(role="user", content=""),)
     )

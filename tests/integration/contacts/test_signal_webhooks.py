@@ -54,7 +54,7 @@ def emit_goals(agent: Agent, *titles: str) -> None:
 
 
 def run_posts(messages: list[TaskMessage]) -> list[int]:
-    """Sweep, and execute the published messages, as workers do."""
+    """Sweep, and execute the published messages, as workers do; return the number of signals that each one posted."""
     messages.clear()
     sweep_webhooks()
     posted = []

@@ -1,4 +1,4 @@
-"""The demo's story on real data: a dialog of LoCoMo, which is not part of the project."""
+"""Ingestion, heartbeats and recall on real data: a dialog of LoCoMo, which is not part of the project."""
 
 from __future__ import annotations
 

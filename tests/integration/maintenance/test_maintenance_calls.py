@@ -1,4 +1,4 @@
-"""A maintenance call is executed once or not at all, and a failure is recorded as one."""
+"""Maintenance calls: executed once or not at all, with each failure recorded."""
 
 from __future__ import annotations
 

@@ -105,7 +105,9 @@ def test_a_situation_without_percepts_matches_no_boundary() -> None:
 def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) -> None:
     thing = BufferItemView(content="Somebody sang on the quay", at=NOW)
     answers = Answers({RecallRequest: [recalled_memory(1), recalled_memory(2)], BufferItems: [thing]})
-    heartbeat = replace(focused_heartbeat(vector=[0.5, 0.5]), opening=opening_of(buffer_item_count=buffered, mood=-0.25))
+    heartbeat = replace(
+        focused_heartbeat(vector=[0.5, 0.5]), opening=opening_of(buffer_item_count=buffered, mood=-0.25)
+    )
 
     result = answers.run(orient(heartbeat)).state
 
