@@ -38,6 +38,7 @@ def documented_commands(word: str) -> str:
 
 @pytest.fixture
 def secrets(tenant: Tenant) -> Secrets:
+    """Store a secret of each kind, and return them."""
     return make_secrets(tenant)
 
 

@@ -51,12 +51,14 @@ ALL = {
 
 @pytest.fixture
 def source(database: None, postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[KeySource]:
+    """Return the source of the master key, which is a file of this test."""
     with key_file(tmp_path, postgres) as source:
         yield source
 
 
 @pytest.fixture
 def secrets(source: KeySource, tenant: Tenant) -> Secrets:
+    """Store a secret of each kind, and return them."""
     return make_secrets(tenant)
 
 

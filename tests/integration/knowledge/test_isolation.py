@@ -155,6 +155,7 @@ def _store_passages(tenant: Tenant, category: str, rng: random.Random) -> list[A
 
 @pytest.fixture
 def searchers(tenant: Tenant, other_tenant: Tenant, templates: None) -> list[Searcher]:
+    """Return two agents of each of two tenants, whose sources have random rows."""
     rng = random.Random(42)
     return [searcher for owner in (tenant, other_tenant) for searcher in populate(owner, rng)]
 
