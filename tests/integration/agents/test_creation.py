@@ -51,7 +51,7 @@ actions: [rest]
 
 
 def rows_of_tenants() -> dict[str, int]:
-    """Count all rows of all tenants, as the owner of the tables sees them."""
+    """Return the number of rows of all tenants by table, as the owner of the tables sees them; empty tables are left out."""
     counts = {}
     with connections["owner"].cursor() as cursor:
         for model in tenant_models():

@@ -1,4 +1,4 @@
-"""Doctor names the agents whose status, schedule and identity disagree."""
+"""The check of doctor that names agents whose status, schedule and identity disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start stores knowledge of the template that has gone, and never what a person removed."""
+"""Knowledge of the template that a start stores again: what the agent lost, never what a person removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built-in templates follow the code; a tenant's own templates belong to it."""
+"""Templates: built-in ones, which follow the code, and a tenant's own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_check_reports_pending_changes_without_making_them(database: None) -
     call_command("seed_templates", "--check", verbosity=0)
 
 
-def test_for_a_person_seeding_lists_the_names(database: None) -> None:
+def test_seeding_without_json_lists_the_names(database: None) -> None:
     out = StringIO()
     call_command("seed_templates", stdout=out)
     assert "  new        Scout" in out.getvalue()

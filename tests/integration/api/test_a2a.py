@@ -44,7 +44,7 @@ def call(caller: Caller, path: str, method: str, params: Any = None, **headers: 
     return answer
 
 
-def begin(caller: Caller, path: str, **fields: Any) -> Any:
+def send_message(caller: Caller, path: str, **fields: Any) -> Any:
     params = {"message": {**MESSAGE, **fields}, "configuration": {"returnImmediately": True}}
     return call(caller, path, "SendMessage", params)
 
@@ -95,7 +95,7 @@ def test_a_bad_call_gets_the_code_of_its_error(owner: Caller, address: str, body
 def test_a_bad_message_gets_the_code_of_its_error(
     owner: Caller, address: str, tenant: Tenant, changes: dict[str, Any], code: int
 ) -> None:
-    assert begin(owner, address, **changes)["error"]["code"] == code
+    assert send_message(owner, address, **changes)["error"]["code"] == code
     with tenant_transaction(tenant.id):
         assert not ChatMessage.objects.exists()
 
@@ -123,8 +123,8 @@ def test_unsupported_options_are_refused(owner: Caller, address: str) -> None:
 
 
 def test_a_repeated_message_finds_its_task(owner: Caller, address: str, tenant: Tenant) -> None:
-    first = begin(owner, address)["result"]["task"]
-    again = begin(owner, address, parts=[{"text": "Something else."}])["result"]["task"]
+    first = send_message(owner, address)["result"]["task"]
+    again = send_message(owner, address, parts=[{"text": "Something else."}])["result"]["task"]
     assert again == first
     assert first["status"]["state"] == "TASK_STATE_SUBMITTED"
     assert first["history"][0]["messageId"] == "m1"
@@ -135,14 +135,14 @@ def test_a_repeated_message_finds_its_task(owner: Caller, address: str, tenant: 
 
 
 def test_a_task_belongs_to_its_client(owner: Caller, address: str, tenant: Tenant) -> None:
-    task = begin(owner, address)["result"]["task"]
+    task = send_message(owner, address)["result"]["task"]
     other = caller_of(tenant, Role.OPERATOR)
     for method in ("GetTask", "CancelTask", "SubscribeToTask"):
         assert call(other, address, method, {"id": task["id"]})["error"]["code"] == -32001
     listed = call(other, address, "ListTasks")["result"]
     assert (listed["tasks"], listed["totalSize"], listed["nextPageToken"]) == ([], 0, "")
     # The same message id from another client means another message.
-    assert begin(other, address)["result"]["task"]["id"] != task["id"]
+    assert send_message(other, address)["result"]["task"]["id"] != task["id"]
 
 
 def test_only_published_agents_are_found(
@@ -171,7 +171,7 @@ def test_a_token_for_tasks_does_nothing_else(
     made = owner.post("/tokens", {"name": "partner", "agent_id": vega["id"], "tasks_only": True}).json()
     assert made["about"]["tasks_only"]
     partner = Caller(token=made["token"])
-    task = begin(partner, address)["result"]["task"]
+    task = send_message(partner, address)["result"]["task"]
     assert call(partner, address, "GetTask", {"id": task["id"]})["result"]["id"] == task["id"]
     for path in ("/agents", "/tenant", f"/agents/{vega['id']}/memories", f"/agents/{vega['id']}/turns"):
         assert partner.get(path).status_code == 403

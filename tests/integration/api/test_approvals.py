@@ -18,7 +18,7 @@ PUBLIC = "arbor://actions/execute/reach_out_public"
 
 @pytest.fixture
 def address(tenant: Tenant, vega: dict[str, Any]) -> str:
-    """Return the address of a request of Vega."""
+    """Store a request for approval of Vega, and return its path."""
     with tenant_transaction(tenant.id):
         row = ActionApprovalFactory(agent=Agent.objects.get(id=UUID(vega["id"])))
     return f"/approvals/{row.id}"

@@ -1,4 +1,4 @@
-"""Hooks over the API: created by owners, visible to their tenant only, used by the Python client."""
+"""Hooks over the API: created by owners, visible to their tenant only, their mappings tried."""
 
 from __future__ import annotations
 

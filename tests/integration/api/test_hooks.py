@@ -170,7 +170,7 @@ def test_refusals_are_alike_and_have_their_reason_in_the_row(ada: Agent, other_t
     assert "webhook-signature" in row.last_refusal
 
 
-def test_an_old_delivery_names_the_clocks(ada: Agent) -> None:
+def test_the_refusal_of_an_old_delivery_names_its_age(ada: Agent) -> None:
     made = new_hook(ada)
     assert standard_request(made.secret, BODY, at=time.time() - 900).post(made.hook.key).status_code == 401
     assert "15 minutes from now" in reload(made.hook).last_refusal

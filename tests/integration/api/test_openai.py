@@ -91,9 +91,7 @@ def test_the_tasks_of_open_webui_are_no_turns(owner: Caller, vega: dict[str, Any
         assert not ChatMessage.objects.exists()
 
 
-def test_a_statement_that_takes_too_long_asks_for_less(
-    owner: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_statement_that_takes_too_long_is_a_503(owner: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **_named: Any) -> None:
         raise OperationalError("canceled") from QueryCanceled("canceled")
 

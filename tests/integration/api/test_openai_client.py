@@ -83,7 +83,6 @@ def test_the_openai_package_converses_with_an_agent(
 
 def test_the_openai_package_raises_errors_by_their_kind(
     client: openai.OpenAI,
-    server: str,
     tenant: Tenant,
     vega: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,

@@ -15,7 +15,7 @@ from tests.support.api import caller_of
 
 __all__ = ["server"]
 
-_ID = UUID("01890000-0000-7000-8000-000000000001")
+_UNKNOWN_ID = UUID("01890000-0000-7000-8000-000000000001")
 
 
 def test_a_program_uses_a_real_server(server: str, tenant: Tenant, templates: None) -> None:
@@ -32,7 +32,7 @@ def test_a_program_uses_a_real_server(server: str, tenant: Tenant, templates: No
         with pytest.raises(arbor_client.Conflict, match="paused"):
             arbor.agents.pause(vega.id)
         with pytest.raises(arbor_client.Missing):
-            arbor.agents.get(_ID)
+            arbor.agents.get(_UNKNOWN_ID)
         with pytest.raises(arbor_client.Unprocessable) as caught:
             arbor.agents.create("x" * 200, template="Scout")
         assert any("name" in field for field in caught.value.fields)

@@ -29,7 +29,7 @@ def test_a_repeated_request_is_executed_once(tenant: Tenant, owner: Caller, vega
         assert Agent.objects.filter(name="Lyra").count() == 1
 
 
-def test_a_repeated_request_with_own_transactions_is_too(owner: Caller, vega: dict[str, Any]) -> None:
+def test_a_request_with_own_transactions_is_executed_once(owner: Caller, vega: dict[str, Any]) -> None:
     path, memory = f"/agents/{vega['id']}/memories", {"text": "The harbour opens at six."}
     first, repeated = (owner.post(path, memory, Idempotency_Key="one") for _ in range(2))
     assert (first.json()["new"], repeated.json()["new"]) == (True, True)
@@ -52,12 +52,13 @@ def test_a_failed_request_can_be_sent_again(owner: Caller, vega: dict[str, Any])
 def test_a_request_in_progress_is_a_conflict(tenant: Tenant, owner: Caller, vega: dict[str, Any]) -> None:
     with tenant_transaction(tenant.id):
         token = ApiToken.objects.get()
-        begin_request(RequestKey(token_id=token.id, key="one", request_hash=_hash_of(vega)))
+        begin_request(RequestKey(token_id=token.id, key="one", request_hash=_hash_of_pause(vega)))
     response = owner.post(f"/agents/{vega['id']}/pause", {}, Idempotency_Key="one")
     assert (response.status_code, response.json()["type"]) == (409, "urn:arbor:problem:request-underway")
 
 
-def _hash_of(vega: dict[str, Any]) -> bytes:
+def _hash_of_pause(vega: dict[str, Any]) -> bytes:
+    """Return the hash of the request that pauses the agent."""
     return hashlib.sha256(f"POST /api/v1/agents/{vega['id']}/pause\n{{}}".encode()).digest()
 
 

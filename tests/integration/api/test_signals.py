@@ -127,20 +127,15 @@ class Subscriber:
             time.sleep(0.05)
         raise AssertionError(f"{self.numbers} arrived, not {count}")
 
-    def leave(self, after: Callable[[], None]) -> None:
-        """Close the connection at the next line, which `after` causes."""
+    def leave(self, emit_next: Callable[[], None]) -> None:
+        """Close the connection at the next line, which `emit_next` causes."""
         self._leaving.set()
-        after()
+        emit_next()
         self._thread.join(timeout=120)
 
 
-@pytest.fixture
-def reader(tenant: Tenant) -> Caller:
-    return caller_of(tenant, Role.VIEWER)
-
-
-def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, reader: Caller) -> None:
-    staying, leaving = Subscriber(server, reader), Subscriber(server, reader)
+def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, viewer: Caller) -> None:
+    staying, leaving = Subscriber(server, viewer), Subscriber(server, viewer)
     emit_numbers(tenant, *range(10))
     staying.wait_for(10)
     leaving.wait_for(10)
@@ -148,7 +143,7 @@ def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, read
     # While one subscriber is away.
     emit_numbers(tenant, *range(11, 15))
     last_id = leaving.events[-1][0]
-    back = Subscriber(server, reader, last_id=last_id)
+    back = Subscriber(server, viewer, last_id=last_id)
     emit_numbers(tenant, *range(15, 20))
     staying.wait_for(20)
     assert staying.numbers == list(range(20))
@@ -161,15 +156,15 @@ def test_two_subscribers_get_every_signal_once(server: str, tenant: Tenant, read
         assert "revoked" in subscriber.events[-1][1]
     assert (
         httpx.get(
-            f"{server}/api/v1/signals/stream", headers={"Authorization": f"Bearer {reader.token}"}, timeout=60
+            f"{server}/api/v1/signals/stream", headers={"Authorization": f"Bearer {viewer.token}"}, timeout=60
         ).status_code
         == 401
     )
 
 
-def test_a_stream_is_filtered_by_agent_and_name(server: str, tenant: Tenant, reader: Caller) -> None:
+def test_a_stream_is_filtered_by_agent_and_name(server: str, tenant: Tenant, viewer: Caller) -> None:
     mine = uuid4()
-    stream = Subscriber(server, reader, agent_id=str(mine), name="memory.lesson_*")
+    stream = Subscriber(server, viewer, agent_id=str(mine), name="memory.lesson_*")
     emit_numbers(tenant, 1)
     emit_numbers(tenant, 2, agent_id=mine)
     stream.wait_for(1)
@@ -177,9 +172,9 @@ def test_a_stream_is_filtered_by_agent_and_name(server: str, tenant: Tenant, rea
     stream.leave(lambda: emit_numbers(tenant, 3, agent_id=mine))
 
 
-def test_a_token_has_a_limited_number_of_streams(tenant: Tenant, reader: Caller, settings: Any) -> None:
+def test_a_token_has_a_limited_number_of_streams(tenant: Tenant, viewer: Caller, settings: Any) -> None:
     settings.ARBOR_API_STREAMS = 1
-    access = authenticate(reader.token)
+    access = authenticate(viewer.token)
 
     async def open_two() -> None:
         hub = SignalHub(tenant.id)
@@ -190,9 +185,9 @@ def test_a_token_has_a_limited_number_of_streams(tenant: Tenant, reader: Caller,
     asyncio.run(open_two())
 
 
-def test_a_stream_that_ends_at_once_leaves_its_hub(tenant: Tenant, reader: Caller, settings: Any) -> None:
+def test_a_stream_that_ends_at_once_leaves_its_hub(tenant: Tenant, viewer: Caller, settings: Any) -> None:
     settings.ARBOR_API_STREAMS = 1
-    access = authenticate(reader.token)
+    access = authenticate(viewer.token)
 
     async def open_and_close() -> None:
         events: Any = signal_routes._events(access, Cursor(), SignalFilter())

@@ -70,15 +70,13 @@ def test_the_last_use_is_stored_once_a_minute(tenant: Tenant) -> None:
 
 def test_a_role_limits_what_a_token_may_do(tenant: Tenant, vega: dict[str, Any]) -> None:
     path = f"/agents/{vega['id']}"
+    callers = {role: caller_of(tenant, role) for role in (Role.VIEWER, Role.OPERATOR)}
     codes = {
-        role: (
-            caller_of(tenant, role).get(path).status_code,
-            caller_of(tenant, role, lifetime=None).post(f"{path}/pause").status_code,
-        )
-        for role in (Role.VIEWER, Role.OPERATOR)
+        role: (caller.get(path).status_code, caller.post(f"{path}/pause").status_code)
+        for role, caller in callers.items()
     }
     assert codes == {Role.VIEWER: (200, 403), Role.OPERATOR: (200, 200)}
-    refused = caller_of(tenant, Role.OPERATOR, lifetime=timedelta(1)).delete(path, confirm="Vega")
+    refused = callers[Role.OPERATOR].delete(path, confirm="Vega")
     assert refused.status_code == 403
     assert "owner" in refused.json()["detail"]
 

@@ -75,9 +75,7 @@ def test_new_heads_are_logged_for_a_comparison(tenant: Tenant, superuser: psycop
     assert report.as_json()["heads_compared"] == 1
 
 
-def test_a_head_names_all_that_its_digest_and_signature_are_over(
-    tenant: Tenant, system_key: SigningKey
-) -> None:
+def test_an_exported_head_has_the_signed_digest_of_its_seal(tenant: Tenant, system_key: SigningKey) -> None:
     record_acts(tenant, "only")
     seal()
     chain = AuditChain(tenant_id=tenant.id)
@@ -128,6 +126,9 @@ def test_a_file_that_cannot_be_written_is_named(tenant: Tenant, tmp_path: Path) 
     record_acts(tenant, "only")
     with pytest.raises(ConfigurationInvalid, match="ARBOR_AUDIT_HEADS_FILE must be a file"):
         seal_audit(sinks=[HeadFile(tmp_path / "missing" / "heads.jsonl")])
+
+
+def test_a_line_that_is_no_head_is_refused() -> None:
     with pytest.raises(Invalid, match="line 1 is no exported head"):
         read_heads(["[]"])
 

@@ -195,7 +195,7 @@ def test_recorded_deletions_explain_heartbeats_current_ages_do_not(
     agent: Agent, tenant: Tenant, settings: Any, system_key: SigningKey, superuser: psycopg.Connection[Any]
 ) -> None:
     ages = settings.ARBOR_HISTORY_AGES
-    old, young = _heartbeats_of_days_ago(agent, 20, 2), _heartbeats_of_days_ago(agent, 5, RETAINED_HEARTBEATS)
+    old, young = _store_old_heartbeats(agent, 20, 2), _store_old_heartbeats(agent, 5, RETAINED_HEARTBEATS)
     with tenant_transaction(tenant.id):
         ended = EndedHeartbeats(rows=list(digest_heartbeats([*old, *young]).values()))
     chain = AuditChain(tenant_id=tenant.id)
@@ -219,7 +219,7 @@ def test_recorded_deletions_explain_heartbeats_current_ages_do_not(
 def test_records_deleted_by_age_leave_a_chain_that_verifies(
     tenant: Tenant, superuser: psycopg.Connection[Any]
 ) -> None:
-    old = _old_records(tenant, 3, superuser)
+    old = _record_old_acts(tenant, 3, superuser)
     seal(LONG_AGO + timedelta(minutes=10))
     superuser.execute("UPDATE audit_sealedblock SET at = now()")  # the digests are as young as the test
     record_acts(tenant, "young")
@@ -237,7 +237,7 @@ def test_records_deleted_by_age_leave_a_chain_that_verifies(
 
 
 def test_digests_deleted_by_age_leave_their_seals(tenant: Tenant, superuser: psycopg.Connection[Any]) -> None:
-    _old_records(tenant, 2, superuser)
+    _record_old_acts(tenant, 2, superuser)
     seal(LONG_AGO + timedelta(minutes=10))
     sweep_history()
     seal()
@@ -252,8 +252,8 @@ def _id_of(at: datetime) -> UUID:
     return UUID(int=(int(at.timestamp() * 1000) << 80) | (uuid7().int & (2**80 - 1)))
 
 
-def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
-    """Store ended heartbeats, with ids of their time."""
+def _store_old_heartbeats(agent: Agent, days: int, count: int) -> list[UUID]:
+    """Store heartbeats that ended some days ago, with ids of their time; return the ids."""
     ids = []
     with tenant_transaction(agent.tenant_id):
         for number in range(count):
@@ -263,8 +263,8 @@ def _heartbeats_of_days_ago(agent: Agent, days: int, count: int) -> list[UUID]:
     return ids
 
 
-def _old_records(tenant: Tenant, count: int, superuser: psycopg.Connection[Any]) -> list[UUID]:
-    """Record acts of long ago, with ids of their time."""
+def _record_old_acts(tenant: Tenant, count: int, superuser: psycopg.Connection[Any]) -> list[UUID]:
+    """Record acts of long ago, with ids of their time; return the ids."""
     times = [LONG_AGO + timedelta(minutes=number) for number in range(count)]
     with tenant_transaction(tenant.id):
         rows = AuditEvent.objects.bulk_create(

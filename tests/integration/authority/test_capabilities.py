@@ -1,4 +1,4 @@
-"""Capabilities as rows: granted, delegated, revoked, explained, and what heartbeats make of them."""
+"""Capabilities as rows: granted, delegated, revoked, explained and verified by their signatures."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_revocation_reaches_a_delegation_under_way(ada: Agent, bo: Agent) -> N
     assert may(cy, "arbor://fs/read/docs/a") == "revoked"
 
 
-def test_uses_are_given_away_while_no_heartbeat_uses_them(ada: Agent, bo: Agent) -> None:
+def test_a_delegation_of_uses_waits_for_a_leg_of_the_holder(ada: Agent, bo: Agent) -> None:
     with tenant_transaction(ada.tenant_id):
         ScheduleFactory(agent=ada)
     grant = grant_to(ada, constraints=Constraints(max_uses=1))
@@ -191,7 +191,7 @@ def test_a_widened_delegation_is_refused_and_audited(
     assert reason in message
 
 
-def test_uses_that_are_given_away_are_used(ada: Agent, bo: Agent) -> None:
+def test_delegated_uses_count_as_used(ada: Agent, bo: Agent) -> None:
     grant = grant_to(ada, constraints=Constraints(max_uses=5))
     delegate_to(grant, bo, constraints=Constraints(max_uses=5))
     assert may(ada, "arbor://fs/read/docs/a") == "used_up"
@@ -199,7 +199,7 @@ def test_uses_that_are_given_away_are_used(ada: Agent, bo: Agent) -> None:
         delegate_to(grant, bo, constraints=Constraints(max_uses=1))
 
 
-def test_a_grant_that_is_not_to_be_delegated_stays(ada: Agent, bo: Agent) -> None:
+def test_a_delegation_that_a_grant_excludes_is_refused(ada: Agent, bo: Agent) -> None:
     for limits, reason in (
         ({"depth": 0}, "not be delegated further"),
         ({"constraints": Constraints(rate=Rate(uses=1, seconds=60))}, "rate"),

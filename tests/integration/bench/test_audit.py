@@ -89,18 +89,18 @@ def slots(
     return slots
 
 
-def faults(superuser: psycopg.Connection[Any], slots: list[Slot]) -> set[str]:
+def find_faults(superuser: psycopg.Connection[Any], slots: list[Slot]) -> set[str]:
     return {name for counts in audit(superuser, slots).values() for name, count in counts.items() if count}
 
 
 def test_an_intact_fleet_has_no_faults(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
-    assert faults(superuser, slots) == set()
+    assert find_faults(superuser, slots) == set()
 
 
 @pytest.mark.parametrize("name", [check.name for check in CHECKS])
 def test_each_check_finds_its_fault(name: str, superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:
     superuser.execute(FAULTS[name])
-    assert name in faults(superuser, slots)
+    assert name in find_faults(superuser, slots)
 
 
 def test_a_slot_without_a_heartbeat_is_lost(superuser: psycopg.Connection[Any], slots: list[Slot]) -> None:

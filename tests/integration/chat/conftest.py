@@ -20,6 +20,7 @@ from apps.memories.services.store.remember import remember
 from apps.memories.services.store.snippets import store_agent_code
 from apps.selves.models import IdentityAspect, Preference
 from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Speaker
 from arbor.goals.values import GoalState
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ScriptedModel
@@ -42,6 +43,12 @@ def open_chat(agent: Agent, person: str = PERSON) -> ChatSession:
     """Return this person's open conversation with the agent."""
     with tenant_transaction(agent.tenant_id):
         return open_session(agent_id=agent.id, person=person)
+
+
+def last_question(agent: Agent) -> ChatMessage:
+    """Return the latest turn of a person in the agent's conversations."""
+    with tenant_transaction(agent.tenant_id):
+        return ChatMessage.objects.filter(session__agent_id=agent.id, speaker=Speaker.USER).latest("at")
 
 
 @pytest.fixture

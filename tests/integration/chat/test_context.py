@@ -22,7 +22,15 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest
-from tests.integration.chat.conftest import Script, Talk, calls_of, model_answer, open_chat, prompt_of
+from tests.integration.chat.conftest import (
+    Script,
+    Talk,
+    calls_of,
+    last_question,
+    model_answer,
+    open_chat,
+    prompt_of,
+)
 from tests.unit.models.test_token_counts import WORDS
 
 FACT = "My boat is called Heron, and she lies at pier seven."
@@ -64,11 +72,6 @@ def cuts_of(agent: Agent) -> list[AuditEvent]:
         return list(AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.TRUNCATED))
 
 
-def question_of(agent: Agent) -> ChatMessage:
-    with tenant_transaction(agent.tenant_id):
-        return ChatMessage.objects.filter(speaker=Speaker.USER).latest("at")
-
-
 def answer_from_prompt(request: ModelRequest) -> str:
     """Answer from the prompt alone, as a model would."""
     known = re.search(r"boat is called (\w+)", request.messages[0].content)
@@ -87,7 +90,7 @@ def test_a_fact_of_turn_3_is_answered_at_turn_200(agent: Agent, talk: Talk, scri
     assert conversation.count(", they: ") + conversation.count(", you: ") == 20
     assert "summary of 178 earlier turns" in conversation
     assert "Earlier turns not shown: 178." in conversation
-    (origin,) = question_of(agent).detail["summarized"]
+    (origin,) = last_question(agent).detail["summarized"]
     assert (origin["turns"], origin["by"], origin["episode_id"]) == (178, "rule", "")
     with tenant_transaction(agent.tenant_id):
         turns = ChatMessage.objects.order_by("at")
@@ -95,7 +98,7 @@ def test_a_fact_of_turn_3_is_answered_at_turn_200(agent: Agent, talk: Talk, scri
     (cut,) = cuts_of(agent)
     assert cut.detail["sources"]["conversation"]["entries"] == 178
     assert cut.detail["tokens"] > 1_000
-    assert cut.detail["turn"] == str(question_of(agent).id)
+    assert cut.detail["turn"] == str(last_question(agent).id)
 
 
 def test_the_reflex_policy_answers_from_an_early_turn(agent: Agent, talk: Talk) -> None:
@@ -121,7 +124,7 @@ def test_the_summary_of_an_episode_is_reused(agent: Agent, talk: Talk, scripted:
 
     conversation = prompt_of(agent)["conversation"]
     assert "They told me of their boat." in conversation
-    first, second = question_of(agent).detail["summarized"]
+    first, second = last_question(agent).detail["summarized"]
     assert (first["episode_id"], first["by"]) == (str(episode.id), "openai/summarizer")
     # The episode covers the turns up to half an hour after its last memory.
     assert (first["turns"], second["turns"], second["by"]) == (33, 7, "rule")
@@ -246,5 +249,5 @@ def test_a_short_conversation_is_shown_whole(agent: Agent, talk: Talk, scripted:
     conversation = prompt_of(agent)["conversation"]
     assert conversation.count(", they: ") + conversation.count(", you: ") == count
     assert "summary" not in conversation
-    assert "summarized" not in question_of(agent).detail
+    assert "summarized" not in last_question(agent).detail
     assert cuts_of(agent) == []

@@ -113,13 +113,13 @@ def test_facts_leave_room_in_the_queue(
 
 @pytest.fixture
 def answers() -> list[str]:
-    """Return the answers of the maintenance model, in order."""
+    """Return an empty list, which the test fills with the answers of the maintenance model, in order."""
     return []
 
 
 @pytest.fixture
 def model(settings: Any, agent: Agent, scripted: Script, answers: list[str]) -> ScriptedModel:
-    """Let a scripted model answer conversations, and execute maintenance calls about new memories."""
+    """Answer conversations by a fixed reply, and maintenance calls about new memories by the listed answers."""
     with tenant_transaction(agent.tenant_id):
         Upkeep.objects.filter(agent_id=agent.id).update(unextracted=False)
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"

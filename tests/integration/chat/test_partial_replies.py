@@ -12,7 +12,7 @@ import pytest
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.services.leased_calls import LeasedCall
-from apps.contacts.models import ChatMessage, PartialReply
+from apps.contacts.models import PartialReply
 from apps.contacts.services import partial_replies
 from apps.contacts.services.chat import end_session, receive_turn
 from apps.contacts.services.partial_replies import ReplyPublisher, read_progress
@@ -22,10 +22,9 @@ from apps.selves.models import Boundary
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.reply_progress import ReplyFollower, ReplyProgress
-from arbor.contacts.values import Speaker
 from arbor.errors import EmbeddingFailed, ModelUnavailable, NotFound
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage, ScriptedStream, TextSink
-from tests.integration.chat.conftest import Script, Talk, model_answer, open_chat
+from tests.integration.chat.conftest import Script, Talk, last_question, model_answer, open_chat
 from tests.integration.maintenance.maintenance_setup import move_into_past
 
 REPLY = "The tide is high now. The bridge opens at nine. Come at eight!"
@@ -61,13 +60,8 @@ class WatchedReply:
             self.events += [event.text or event.kind for event in follower.advance(progress_of(self._agent))]
 
 
-def turn_of(agent: Agent) -> ChatMessage:
-    with tenant_transaction(agent.tenant_id):
-        return ChatMessage.objects.filter(speaker=Speaker.USER).latest("at")
-
-
 def progress_of(agent: Agent) -> ReplyProgress:
-    turn = turn_of(agent)
+    turn = last_question(agent)
     with tenant_transaction(agent.tenant_id):
         return read_progress(turn_id=turn.id)
 
@@ -201,7 +195,7 @@ def test_a_stale_worker_publishes_nothing_more(agent: Agent) -> None:
 
 def test_a_turn_of_another_tenant_is_not_found(agent: Agent, other_tenant: Tenant, talk: Talk) -> None:
     talk("Hello?")
-    turn = turn_of(agent)
+    turn = last_question(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         read_progress(turn_id=turn.id)
@@ -233,12 +227,12 @@ def test_only_conversations_are_streamed(
     scripted(model_answer(REPLY), repeat=True)
 
     talk("Are you there?")
-    calls._ask(replace(leased_call(agent, turn_of(agent).id, 1), request=thinking_request()))
+    calls._ask(replace(leased_call(agent, last_question(agent).id, 1), request=weigh_request()))
 
     assert [call.request.purpose for call in published] == [CallPurpose.CHAT]
 
 
-def thinking_request() -> ModelRequest:
+def weigh_request() -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.WEIGH, system="", messages=(PromptMessage(role="user", content=""),)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.db import connections
@@ -323,10 +322,12 @@ def test_an_error_before_the_model_call_is_reported(agent: Agent, monkeypatch: p
 
 def test_a_conversation_of_another_tenant_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
     session = open_chat(agent)
+    with tenant_transaction(agent.tenant_id):
+        turn = receive_turn(session_id=session.id, text="Are you there?", enqueued=False)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         receive_turn(session_id=session.id, text="Hello?")
-    assert not answer_turn(tenant_id=other_tenant.id, turn_id=UUID(int=1), execute=execute_call)
+    assert not answer_turn(tenant_id=other_tenant.id, turn_id=turn.id, execute=execute_call)
 
 
 def test_the_reflex_model_answers_from_the_request_alone() -> None:

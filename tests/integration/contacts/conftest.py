@@ -1,4 +1,4 @@
-"""An agent with channels, and the work of workers, which the test does."""
+"""An agent, receivers of its messages, and functions that open channels and deliver as workers do."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
 
 
 @pytest.mark.parametrize("status", [301, 400, 404, 429, 500, 503])
-def test_a_message_is_repeated_after_any_answer_but_2xx(
+def test_an_unconfirmed_message_is_repeated_with_its_key(
     status: int, agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
@@ -138,7 +138,7 @@ def test_an_error_of_delivery_quotes_no_system_error(
     assert "Errno" not in error
 
 
-def test_an_error_of_delivery_quotes_no_certificate(
+def test_a_receiver_without_tls_is_reported(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("http://", "https://"))

@@ -39,7 +39,7 @@ from tests.integration.contacts.conftest import make_agent
 from tests.integration.contacts.receivers import Request, WebReceiver
 
 
-def create(agent: Agent, url: str, **options: Any) -> NewSignalWebhook:
+def make_webhook(agent: Agent, url: str, **options: Any) -> NewSignalWebhook:
     """Create a webhook of the agent's tenant."""
     with tenant_transaction(agent.tenant_id):
         return create_webhook(**{"name": "ops", "url": url, "actor": "test", **options})
@@ -54,7 +54,7 @@ def emit_goals(agent: Agent, *titles: str) -> None:
 
 
 def run_posts(messages: list[TaskMessage]) -> list[int]:
-    """Sweep, and execute the published messages, as workers do."""
+    """Sweep, and execute the published messages, as workers do; return the number of signals that each one posted."""
     messages.clear()
     sweep_webhooks()
     posted = []
@@ -96,7 +96,7 @@ def test_a_webhook_gets_signals_signed_and_in_order(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     emit_goals(agent, "before")
-    made = create(agent, f"{web.url}/hook?token=t")
+    made = make_webhook(agent, f"{web.url}/hook?token=t")
     emit_goals(agent, "first", "second ☃")
     assert run_posts(messages) == [2]
     (request,) = web.requests
@@ -125,7 +125,7 @@ def test_a_webhook_gets_signals_signed_and_in_order(
 def test_a_failed_request_is_repeated_unchanged(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, f"{web.url}/s3cret").webhook
+    webhook = make_webhook(agent, f"{web.url}/s3cret").webhook
     web.statuses = [503]
     emit_goals(agent, "first")
     assert run_posts(messages) == [0]
@@ -150,7 +150,7 @@ def test_only_the_wanted_signals_are_posted(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver, tenant: Tenant
 ) -> None:
     other = make_agent(tenant, "Bee")
-    create(agent, web.url, signals=["memory.goal_*"], agent_id=agent.id)
+    make_webhook(agent, web.url, signals=["memory.goal_*"], agent_id=agent.id)
     emit_goals(agent, "wanted")
     with tenant_transaction(agent.tenant_id):
         emit(Signal(name=SignalName.AGENT_PAUSED, agent_id=agent.id, data={"name": "Ada", "actor": "test"}))
@@ -163,7 +163,7 @@ def test_a_webhook_gets_no_signals_of_other_tenants(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     foreign = make_agent(create_tenant(slug="foreign", name="Foreign"), "Eve")
-    create(agent, web.url)
+    make_webhook(agent, web.url)
     emit_goals(foreign, "secret")
     assert run_posts(messages) == []
     emit_goals(agent, "own")
@@ -174,7 +174,7 @@ def test_a_webhook_gets_no_signals_of_other_tenants(
 def test_a_day_of_failures_pauses_a_webhook(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     web.statuses = [500, 500]
     emit_goals(agent, "first")
     run_posts(messages)
@@ -197,7 +197,7 @@ def test_a_day_of_failures_pauses_a_webhook(
 def test_a_receiver_that_is_gone_pauses_its_webhook(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     web.statuses = [410]
     emit_goals(agent, "first")
     run_posts(messages)
@@ -207,7 +207,7 @@ def test_a_receiver_that_is_gone_pauses_its_webhook(
 def test_a_worker_without_the_lease_posts_nothing(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     emit_goals(agent, "first")
     messages.clear()
     assert sweep_webhooks() == 1
@@ -221,7 +221,7 @@ def test_a_worker_without_the_lease_posts_nothing(
 
 
 def test_a_suspended_tenant_gets_nothing(agent: Agent, messages: list[TaskMessage], web: WebReceiver) -> None:
-    create(agent, web.url)
+    make_webhook(agent, web.url)
     emit_goals(agent, "first")
     Tenant.objects.using(OPS).filter(id=agent.tenant_id).update(status=TenantStatus.SUSPENDED)
     assert run_posts(messages) == []
@@ -244,7 +244,7 @@ def test_an_unexpected_error_counts_as_a_failure(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("s3cret")
 
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     monkeypatch.setattr(Webhook, "post", fail)
     emit_goals(agent, "first")
     assert run_posts(messages) == [0]
@@ -253,9 +253,9 @@ def test_an_unexpected_error_counts_as_a_failure(
 
 
 def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebReceiver) -> None:
-    create(agent, web.url)
+    make_webhook(agent, web.url)
     with pytest.raises(AlreadyExists, match="'ops'"):
-        create(agent, web.url)
+        make_webhook(agent, web.url)
     invalid_options: list[dict[str, Any]] = [
         {"name": " "},
         {"url": "ftp://example.org"},
@@ -263,16 +263,16 @@ def test_webhooks_are_checked_before_they_are_stored(agent: Agent, web: WebRecei
     ]
     for invalid in invalid_options:
         with pytest.raises(Invalid):
-            create(agent, **{"url": web.url, "name": "other", **invalid})
+            make_webhook(agent, **{"url": web.url, "name": "other", **invalid})
     with tenant_transaction(agent.tenant_id):
         for _ in range(MAX_WEBHOOKS - 1):
             SignalWebhookFactory.create(tenant_id=agent.tenant_id)
     with pytest.raises(LimitReached, match="at most 20"):
-        create(agent, web.url, name="more")
+        make_webhook(agent, web.url, name="more")
 
 
 def test_acts_on_a_webhook_are_audited(agent: Agent, web: WebReceiver) -> None:
-    webhook = create(agent, f"{web.url}/s3cret").webhook
+    webhook = make_webhook(agent, f"{web.url}/s3cret").webhook
     with tenant_transaction(agent.tenant_id):
         switch_webhook(webhook_id=webhook.id, active=False, actor="test")
         delete_webhook(webhook_id=webhook.id, actor="test")
@@ -296,7 +296,7 @@ def resend(delivery: HookDelivery) -> None:
 def test_each_request_has_one_row_in_the_log(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     web.statuses = [503]
     emit_goals(agent, "first")
     run_posts(messages)
@@ -321,7 +321,7 @@ def test_each_request_has_one_row_in_the_log(
 def test_a_confirmed_delivery_is_sent_again_alone(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     emit_goals(agent, "first")
     run_posts(messages)
     emit_goals(agent, "second")
@@ -353,7 +353,7 @@ def test_a_confirmed_delivery_is_sent_again_alone(
 def test_a_delivery_without_its_signals_fails(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     emit_goals(agent, "first")
     run_posts(messages)
     with tenant_transaction(agent.tenant_id):
@@ -367,7 +367,7 @@ def test_a_delivery_without_its_signals_fails(
 def test_a_paused_webhook_sends_nothing_again(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    webhook = create(agent, web.url).webhook
+    webhook = make_webhook(agent, web.url).webhook
     emit_goals(agent, "first")
     run_posts(messages)
     with tenant_transaction(agent.tenant_id):
@@ -379,7 +379,7 @@ def test_a_paused_webhook_sends_nothing_again(
 def test_a_rotated_secret_signs_beside_the_one_before(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
-    made = create(agent, web.url)
+    made = make_webhook(agent, web.url)
     with tenant_transaction(agent.tenant_id):
         rotated = rotate_webhook_secret(webhook_id=made.webhook.id, actor="test")
     emit_goals(agent, "first")

@@ -149,6 +149,7 @@ def _in_tenant[T](slug: str, read: Callable[[], T]) -> T:
 def run(
     database: None, superuser: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DemoRun]:
+    """Return a run of the new demo, on a moved clock and with all messages executed in this process."""
     seed_builtin_templates()
     UserFactory.create(username="operator")
     with moved_clock(superuser, monkeypatch) as clock, a_fleet() as fleet:

@@ -24,6 +24,7 @@ TURNS = len(CONVERSATION.read_text(encoding="utf-8").splitlines())
 
 @pytest.fixture
 def operator(database: None, templates: None) -> str:
+    """Return the name of the user who operates the installation, with the built-in templates stored."""
     UserFactory.create(username="operator")
     return "operator"
 

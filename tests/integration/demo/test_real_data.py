@@ -1,4 +1,4 @@
-"""The demo's story on real data: a dialog of LoCoMo, which is not part of the project."""
+"""Ingestion, heartbeats and recall on real data: a dialog of LoCoMo, which is not part of the project."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def dialog() -> dict[str, Any]:
+    """Return the first dialog of the file, with its questions."""
     sample: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))[0]
     return sample
 
 
 @pytest.fixture
 def reader(tenant: Tenant) -> Agent:
+    """Return a started agent that has no heartbeat by itself during the test."""
     seed_builtin_templates()
     with tenant_transaction(tenant.id):
         agent = create_agent(

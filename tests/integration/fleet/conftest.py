@@ -1,4 +1,4 @@
-"""A tenant with an agent, and job runs without rests."""
+"""A tenant with an agent, and job runs without pauses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.factories.agents import AgentStateFactory
 
 
 @pytest.fixture(autouse=True)
-def _without_rests(settings: Any) -> None:
+def _no_pauses(settings: Any) -> None:
+    """Run jobs without the pauses between their steps."""
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
 
 

@@ -56,20 +56,22 @@ class YearOfHours:
         self._begins = begins
         self._hours = 0
         # The rows to copy are too young for any sweep of the past.
-        always = begins + timedelta(days=5000)
+        too_young = begins + timedelta(days=5000)
         with tenant_transaction(agent.tenant_id):
-            heartbeat = HeartbeatFactory(agent=agent, slot_at=always, number=1)
+            heartbeat = HeartbeatFactory(agent=agent, slot_at=too_young, number=1)
             call = ExternalCallFactory(heartbeat=heartbeat)
-            session = ChatSessionFactory(agent=agent, started_at=always, ended_at=always)
+            session = ChatSessionFactory(agent=agent, started_at=too_young, ended_at=too_young)
             self._sources: dict[str, UUID] = {
                 "heartbeat": heartbeat.id,
                 "call": call.id,
                 "entry": LedgerEntryFactory(call=call).id,
                 "percept": PerceptFactory(agent=agent, heartbeat=heartbeat).id,
-                "maintenance": MaintenanceCallFactory(agent=agent, requested_at=always, status="complete").id,
+                "maintenance": MaintenanceCallFactory(
+                    agent=agent, requested_at=too_young, status="complete"
+                ).id,
                 "session": session.id,
-                "turn": ChatMessageFactory(session=session, at=always).id,
-                "message": OutboxMessageFactory(agent=agent, created_at=always).id,
+                "turn": ChatMessageFactory(session=session, at=too_young).id,
+                "message": OutboxMessageFactory(agent=agent, created_at=too_young).id,
             }
 
     @property

@@ -1,4 +1,4 @@
-"""Rotation of the System Authority's key: endorsements and grants are signed anew, and the old key is worth nothing."""
+"""Rotation of the System Authority's key: endorsements and grants are signed again, and the old key becomes worthless."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def as_owner(statement: str, table: str, *values: Any) -> None:
         cursor.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
 
 
-def test_agents_act_before_during_and_after_a_rotation(agents: tuple[Agent, Agent, Agent]) -> None:
+def test_agents_act_during_and_after_a_rotation(agents: tuple[Agent, Agent, Agent]) -> None:
     ada, bo, _ = agents
     add_authority_key()
     with tenant_transaction(ada.tenant_id):
@@ -69,7 +69,7 @@ def test_agents_act_before_during_and_after_a_rotation(agents: tuple[Agent, Agen
     all_agents = (*agents, cy)
     assert [may(agent) for agent in all_agents] == ["yes"] * 4
     old, _ = authority_key_uses()
-    # Those of four agents that the old key signed, and the new one's with its copy of the grants above it.
+    # The fourth agent, Cy, is endorsed by the new key.
     assert old.endorsements == 3
     with pytest.raises(TransitionIllegal, match=f"has signed 3 endorsements and {old.grants} grants"):
         retire_authority(actor=ACTOR)
@@ -150,7 +150,7 @@ def test_rows_that_are_not_genuine_are_not_signed(agents: tuple[Agent, Agent, Ag
     assert (may(ada), may(bo), may(eve)) == ("yes", "bad_signature", "not_endorsed")
 
 
-def test_a_key_without_the_master_key_signs_nothing(agents: tuple[Agent, Agent, Agent]) -> None:
+def test_agents_act_beside_a_key_that_cannot_be_opened(agents: tuple[Agent, Agent, Agent]) -> None:
     ada, *_ = agents
     first = AuthorityKey.objects.get(number=1)
     AuthorityKey.objects.create(
@@ -159,5 +159,5 @@ def test_a_key_without_the_master_key_signs_nothing(agents: tuple[Agent, Agent, 
         sealed_private_key=first.sealed_private_key,
         created_at=datetime.now(UTC),
     )
-    # The row does not open under its own number: agents of the genuine key act, and nothing is signed by the other one.
+    # The private key of the row was sealed for another number, so it does not open.
     assert may(ada) == "yes"

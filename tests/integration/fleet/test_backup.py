@@ -38,12 +38,13 @@ def documented_commands(word: str) -> str:
 
 @pytest.fixture
 def secrets(tenant: Tenant) -> Secrets:
+    """Store a secret of each kind, and return them."""
     return make_secrets(tenant)
 
 
 @pytest.fixture
 def target() -> Iterator[EmbeddedPostgres]:
-    """Return another server, which knows none of the first one's roles but its own superuser."""
+    """Return another server with an owner and an empty database, and none of the first server's serving roles."""
     with EmbeddedPostgres.temporary() as server:
         with psycopg.connect(server.superuser_url, autocommit=True) as session:
             session.execute(
@@ -95,7 +96,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more}
 
 
-def rows(server: EmbeddedPostgres, database: str) -> dict[str, int]:
+def count_rows(server: EmbeddedPostgres, database: str) -> dict[str, int]:
     with psycopg.connect(server.url(user=SUPERUSER, database=database)) as session:
         tables = session.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
@@ -161,7 +162,7 @@ def test_a_dump_is_restored_under_other_roles(
         PGDATABASE="restored",
         **installation(url, tmp_path),
     )
-    before, after = rows(postgres, "arbor"), rows(target, "restored")
+    before, after = count_rows(postgres, "arbor"), count_rows(target, "restored")
     changed = {table: after[table] - count for table, count in before.items() if after[table] != count}
     # `arbor prepare` adds the templates and skills of this version, and the first operator.
     assert changed.keys() <= {

@@ -1,4 +1,4 @@
-"""The history of agents is deleted by age; memory, and what is being done, stays."""
+"""Deletion of the history of agents by age: memories and open records stay."""
 
 from __future__ import annotations
 

@@ -51,12 +51,14 @@ ALL = {
 
 @pytest.fixture
 def source(database: None, postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[KeySource]:
+    """Return the source of the master key, which is a file of this test."""
     with key_file(tmp_path, postgres) as source:
         yield source
 
 
 @pytest.fixture
 def secrets(source: KeySource, tenant: Tenant) -> Secrets:
+    """Store a secret of each kind, and return them."""
     return make_secrets(tenant)
 
 
@@ -92,7 +94,7 @@ def test_a_rotation_is_a_platform_event(secrets: Secrets, source: KeySource) -> 
     assert ended.detail == {"current": keys.current_id, "other": keys.other_id, "changed": ALL}
 
 
-def test_a_process_without_the_master_key_follows(
+def test_a_process_without_the_master_key_reads_new_passwords(
     secrets: Secrets, source: KeySource, settings: Any, tmp_path: Path
 ) -> None:
     settings.ARBOR_ROTATED_PASSWORDS = tmp_path / "roles"
@@ -218,13 +220,13 @@ def test_a_wrong_key_is_refused_by_the_database(secrets: Secrets, source: KeySou
     keys = source.begin_rotation()
     rotate(keys)
     source.drop_other()
-    process = command(source, ("keys", "status"), ARBOR_MASTER_KEY=new_master_key())
+    process = start_arbor(source, ("keys", "status"), ARBOR_MASTER_KEY=new_master_key())
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "its password is derived from the master key: is ARBOR_MASTER_KEY the one" in err
 
 
-def command(source: KeySource, arguments: tuple[str, ...], **more: str) -> subprocess.Popen[str]:
+def start_arbor(source: KeySource, arguments: tuple[str, ...], **more: str) -> subprocess.Popen[str]:
     """Start `arbor` in a process of its own, which finds the key in its file and signs in as the roles do."""
     assert source.file is not None
     owner = connections["owner"].settings_dict
@@ -262,7 +264,7 @@ def test_a_killed_rotation_is_resumed(
             "SELECT 1 FROM agents_agentkey WHERE id ="
             " (SELECT id FROM agents_agentkey ORDER BY id OFFSET 3 LIMIT 1) FOR UPDATE"
         )
-        killed = command(source, ("keys", "rotate", "--batch", "1"))
+        killed = start_arbor(source, ("keys", "rotate", "--batch", "1"))
         ends = time.monotonic() + 120
         while not waits_for_lock(observer) and killed.poll() is None and time.monotonic() < ends:
             observer.execute("SELECT pg_sleep(0.05)")
@@ -288,7 +290,7 @@ def test_a_killed_rotation_is_resumed(
         "provider keys": 1,
     }
     secrets.assert_readable()
-    resumed = command(source, ("keys", "rotate", "--json"))
+    resumed = start_arbor(source, ("keys", "rotate", "--json"))
     out, err = resumed.communicate(timeout=120)
     assert resumed.returncode == 0, err
     assert '"complete": true' in out

@@ -240,15 +240,15 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     assert {step.id for step in changes.changed_steps} == {step.id for step in steps}
     for intent in changes.changed_intents:
         assert_same(intent, Intent.objects.get(id=intent.id))
-    for new, stored in (
+    for additions, manager in (
         (changes.notes, ProgressNote.objects),
         (changes.satisfactions, Satisfaction.objects),
         (changes.percepts, Percept.objects),
     ):
-        for addition in new:
-            goal_row = stored.get(id=addition.id)
-            assert_same(addition, goal_row)
-            assert goal_row.at == NOW + timedelta(hours=1)
+        for addition in additions:
+            stored = manager.get(id=addition.id)
+            assert_same(addition, stored)
+            assert stored.at == NOW + timedelta(hours=1)
     percept = Percept.objects.get()
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)
 

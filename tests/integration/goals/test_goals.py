@@ -43,13 +43,6 @@ def agent(tenant: Tenant) -> Agent:
         return created
 
 
-@pytest.fixture
-def agent_id(in_tenant: UUID) -> UUID:
-    """Return an agent's id, inside its tenant's transaction."""
-    agent: Agent = AgentFactory()
-    return agent.id
-
-
 def commit_intent(agent_id: UUID, *, tick_limit: int | None = None) -> Intent:
     """Add a goal with one intent, and return the intent."""
     backlog = lock_backlog(agent_id, now=NOW)
@@ -180,7 +173,7 @@ def test_a_backlog_is_written_only_when_saved(agent_id: UUID) -> None:
     assert Goal.objects.count() == 1
 
 
-def test_a_goal_that_is_not_there_is_not_found(agent_id: UUID) -> None:
+def test_an_unknown_goal_is_not_found(agent_id: UUID) -> None:
     for wrong in (uuid4(), "not-an-id"):
         with pytest.raises(NotFound):
             lock_backlog(agent_id, now=NOW).goal(wrong)

@@ -26,18 +26,10 @@ from apps.heartbeats.services.situations.goal_situation import goal_views, plan_
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalSource, GoalState, NewGoalRequest
-from tests.factories.agents import AgentFactory
 from tests.factories.goals import SatisfactionFactory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ASKED = GoalSource.USER_REQUEST
-
-
-@pytest.fixture
-def agent_id(in_tenant: UUID) -> UUID:
-    """Return an agent's id, inside its tenant's transaction."""
-    agent: Agent = AgentFactory()
-    return agent.id
 
 
 def draft_of(*texts: str) -> PlanDraft:

@@ -83,8 +83,8 @@ def populate(tenant: Tenant, rng: random.Random) -> list[Searcher]:
         )
         grant_capability(agent_id=reader.id, resource=AUDIT_RESOURCE, actor=ACTOR)
         AgentKnowledgeFactory.create(agent=other, categories=["travel"])
-        memories = {agent.id: _memories(agent, rng) for agent in (reader, other)}
-        passages = {category: _passages(tenant, category, rng) for category in ("policies", "travel")}
+        memories = {agent.id: _store_memories(agent, rng) for agent in (reader, other)}
+        passages = {category: _store_passages(tenant, category, rng) for category in ("policies", "travel")}
         run = WorkflowRunFactory.create()
         texts = enumerate(random_texts(rng), start=1)
         steps = [
@@ -118,7 +118,7 @@ def populate(tenant: Tenant, rng: random.Random) -> list[Searcher]:
     ]
 
 
-def _memories(agent: Agent, rng: random.Random) -> list[Any]:
+def _store_memories(agent: Agent, rng: random.Random) -> list[Any]:
     """Store memories of an agent; return its memories that are neither expired nor archived."""
     first = list(Memory.objects.filter(agent=agent))
     texts = random_texts(rng)
@@ -132,7 +132,7 @@ def _memories(agent: Agent, rng: random.Random) -> list[Any]:
     return [*first, *visible]
 
 
-def _passages(tenant: Tenant, category: str, rng: random.Random) -> list[Any]:
+def _store_passages(tenant: Tenant, category: str, rng: random.Random) -> list[Any]:
     """Store passages of a category, with their words counted; return the searchable passages."""
     texts = random_texts(rng)
     vectors = embed_texts(tenant_id=tenant.id, texts=texts)
@@ -155,6 +155,7 @@ def _passages(tenant: Tenant, category: str, rng: random.Random) -> list[Any]:
 
 @pytest.fixture
 def searchers(tenant: Tenant, other_tenant: Tenant, templates: None) -> list[Searcher]:
+    """Return two agents of each of two tenants, whose sources have random rows."""
     rng = random.Random(42)
     return [searcher for owner in (tenant, other_tenant) for searcher in populate(owner, rng)]
 

@@ -30,6 +30,7 @@ FILES = {
 
 @pytest.fixture
 def library(add: Add, index: Index) -> dict[str, Any]:
+    """Add and index the files; return their documents by name."""
     documents = {}
     for name, (content, category) in FILES.items():
         documents[name] = add(name, content, category=category).document

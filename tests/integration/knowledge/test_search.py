@@ -99,11 +99,13 @@ def _templates(templates: None) -> None:
 
 @pytest.fixture
 def acme(tenant: Tenant) -> PopulatedTenant:
+    """Return the tenant with rows in all sources."""
     return populate(tenant)
 
 
 @pytest.fixture
 def rival(other_tenant: Tenant, acme: PopulatedTenant) -> PopulatedTenant:
+    """Return another tenant with almost the same rows."""
     return populate(other_tenant, mark=" Of the rival.")
 
 

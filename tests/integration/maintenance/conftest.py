@@ -1,4 +1,4 @@
-"""Agents with empty minds, and a fleet whose messages wait for the test."""
+"""Agents with empty minds or an episode to summarize, and a fleet whose messages wait for the test."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from tests.integration.maintenance.maintenance_setup import (
 from tests.integration.memories.conftest import at_once
 
 
-def _concepts(*names_by_memory: list[str]) -> str:
+def _reply_with_concepts(*names_by_memory: list[str]) -> str:
     return json.dumps(
         {
             "memories": [
@@ -49,10 +49,9 @@ def _concepts(*names_by_memory: list[str]) -> str:
 
 
 @pytest.fixture
-def modelled(settings: Any) -> Any:
-    """Let a scripted model execute maintenance calls."""
+def modelled(settings: Any) -> None:
+    """Execute maintenance calls by the scripted model."""
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
-    return settings
 
 
 def test_rules_extract_concepts_without_a_call(mind: Agent, fleet: Fleet) -> None:
@@ -82,7 +81,7 @@ def test_two_workers_process_each_memory_once(mind: Agent, fleet: Fleet) -> None
 
 @pytest.mark.usefixtures("modelled")
 def test_a_model_names_concepts(mind: Agent, fleet: Fleet, scripted: Script) -> None:
-    model = scripted(_concepts(["ship", "Lisbon"], [], ["voyage"], ["ship", "repair"]))
+    model = scripted(_reply_with_concepts(["ship", "Lisbon"], [], ["voyage"], ["ship", "repair"]))
     remember_talk(mind)
     consolidate()
     assert len(fleet.messages) == 1
@@ -103,7 +102,7 @@ def test_a_model_names_concepts(mind: Agent, fleet: Fleet, scripted: Script) -> 
 def test_memories_left_out_by_a_model_are_asked_about_again(
     mind: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    scripted(_concepts(["ship"], ["breakfast"]), _concepts(["voyage"], ["glass"]))
+    scripted(_reply_with_concepts(["ship"], ["breakfast"]), _reply_with_concepts(["voyage"], ["glass"]))
     ids = remember_talk(mind)
     consolidate()
     fleet.run()
@@ -126,7 +125,7 @@ def test_no_memory_is_asked_about_twice_at_once(mind: Agent, fleet: Fleet) -> No
 @pytest.mark.usefixtures("modelled")
 def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     def answer(request: ModelRequest) -> str:
-        return _concepts(["cask"]) if "cask" in request.messages[0].content else "no"
+        return _reply_with_concepts(["cask"]) if "cask" in request.messages[0].content else "no"
 
     scripted(answer, repeat=True)
     failed = remember_talk(mind)
@@ -146,7 +145,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
 
 @pytest.mark.usefixtures("modelled")
 def test_a_memory_that_was_purged_meanwhile_is_skipped(mind: Agent, fleet: Fleet, scripted: Script) -> None:
-    model = scripted(_concepts(["breakfast"], ["voyage"], ["glass"]))
+    model = scripted(_reply_with_concepts(["breakfast"], ["voyage"], ["glass"]))
     ids = remember_talk(mind)
     consolidate()
     _purge(mind, ids[0])
@@ -171,7 +170,7 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
         lambda request: (
             summary
             if request.purpose == "summarize"
-            else _concepts(*([["keel"]] * request.messages[0].content.count("\n[")))
+            else _reply_with_concepts(*([["keel"]] * request.messages[0].content.count("\n[")))
         ),
         repeat=True,
     )
@@ -195,7 +194,7 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
 
 @pytest.mark.usefixtures("modelled")
 def test_prompts_are_emptied_after_seven_days(mind: Agent, fleet: Fleet, scripted: Script) -> None:
-    scripted(_concepts(*([["ship"]] * 4)))
+    scripted(_reply_with_concepts(*([["ship"]] * 4)))
     remember_talk(mind)
     consolidate()
     fleet.run()
@@ -212,7 +211,7 @@ def test_prompts_are_emptied_after_seven_days(mind: Agent, fleet: Fleet, scripte
 def test_prompts_are_retained_for_the_time_in_the_settings(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
-    scripted(_concepts(*([["ship"]] * 4)))
+    scripted(_reply_with_concepts(*([["ship"]] * 4)))
     remember_talk(mind)
     consolidate()
     fleet.run()
@@ -225,11 +224,14 @@ def test_prompts_are_retained_for_the_time_in_the_settings(
 
 @pytest.mark.usefixtures("modelled")
 def test_memories_left_out_three_times_are_decided_by_rule(
-    mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
+    mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
-    modelled.ARBOR_WEIGH_MEMORIES = True
+    settings.ARBOR_WEIGH_MEMORIES = True
     model = scripted(
-        lambda request: _scores(0.9) if request.purpose == "weigh" else _concepts(["ship"]), repeat=True
+        lambda request: (
+            _reply_with_scores(0.9) if request.purpose == "weigh" else _reply_with_concepts(["ship"])
+        ),
+        repeat=True,
     )
     _remember_unweighed(mind, "The Heron sails.")
     *_, last_left_out = _remember_unweighed(mind, "The keel is laid.", "Oh yes.", TALK[3])
@@ -251,7 +253,7 @@ def test_memories_left_out_three_times_are_decided_by_rule(
 @pytest.mark.usefixtures("modelled")
 def test_dropped_entries_are_in_the_calls_record(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     names = ["\ufdfa" * 10, *"abcdef"]
-    scripted(_concepts(names, ["ship"]))
+    scripted(_reply_with_concepts(names, ["ship"]))
     remember_talk(mind, "The keel " + "of oak " * 300, "The Heron.")
     consolidate()
     fleet.run()
@@ -264,7 +266,7 @@ def test_dropped_entries_are_in_the_calls_record(mind: Agent, fleet: Fleet, scri
     assert concepts_of(mind)["The Heron."] == {"ship"}
 
 
-def _scores(*values: float) -> str:
+def _reply_with_scores(*values: float) -> str:
     return json.dumps({"scores": [{"n": n, "importance": value} for n, value in enumerate(values, 1)]})
 
 
@@ -273,17 +275,22 @@ def _remember_unweighed(agent: Agent, *texts: str) -> list[UUID]:
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
 
+@pytest.mark.usefixtures("modelled")
 def test_importance_is_the_mean_of_rule_and_model(
-    mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
+    mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
-    modelled.ARBOR_WEIGH_MEMORIES = True
+    settings.ARBOR_WEIGH_MEMORIES = True
     plain, fixed = _remember_unweighed(
         mind, "The harbour master has a grey beard.", "Remember this: the safe is behind the chart."
     )
     before = importance_of(mind, plain)
     assert importance_of(mind, fixed) == 1.0
     scripted(
-        lambda request: _scores(0.9, 0.1) if request.purpose == "weigh" else _concepts(["harbour"], ["safe"]),
+        lambda request: (
+            _reply_with_scores(0.9, 0.1)
+            if request.purpose == "weigh"
+            else _reply_with_concepts(["harbour"], ["safe"])
+        ),
         repeat=True,
     )
     assert waiting_for(mind, "unweighed") == {plain, fixed}
@@ -298,7 +305,8 @@ def test_importance_is_the_mean_of_rule_and_model(
     assert {call.purpose for call in calls_of(mind)} == {"extract", "weigh"}
 
 
-def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: Fleet, modelled: Any) -> None:
+@pytest.mark.usefixtures("modelled")
+def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: Fleet) -> None:
     _remember_unweighed(mind, "The harbour master has a grey beard.")
     assert waiting_for(mind, "unweighed") == set()
     consolidate()

@@ -1,4 +1,4 @@
-"""A maintenance call is executed once or not at all, and a failure is recorded as one."""
+"""Maintenance calls: executed once or not at all, with each failure recorded."""
 
 from __future__ import annotations
 
@@ -310,9 +310,7 @@ def test_a_maintenance_call_keeps_its_subject(agent: Agent, fleet: Fleet) -> Non
         ExternalCall.objects.filter(id=call.id).update(subject_key="")
 
 
-def test_a_failed_call_is_retried_when_a_person_asks(
-    agent: Agent, fleet: Fleet, scripted: Script, settings: Any
-) -> None:
+def test_a_failed_call_is_retried_when_a_person_asks(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted("I would rather sing.", repeat=True)
     maintain_episodes()
     run_all_tries(agent, fleet)

@@ -1,4 +1,4 @@
-"""Workers and sweeps that run at once, or die, execute a maintenance call once."""
+"""Maintenance calls of workers and sweeps that run at once, or die: each is executed once."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture
-def slow_server(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[str]:
+def limited_server(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[str]:
     """Return the address of an API with an access log, whose tokens may make two requests a minute."""
     own = {"ARBOR_API_PER_MINUTE": "2", "ARBOR_LOG_LEVEL": "INFO"}
     with api_process(postgres, tmp_path, **own) as address:
@@ -117,11 +117,11 @@ def logged_mcp_requests(log: Path, *, count: int) -> list[tuple[str, int, str]]:
 
 
 def test_mcp_requests_count_against_the_limit_of_their_token(
-    slow_server: str, agent: Agent, tenant: Tenant, tmp_path: Path
+    limited_server: str, agent: Agent, tenant: Tenant, tmp_path: Path
 ) -> None:
     token = caller_of(tenant, Role.VIEWER).token
     headers = {**ACCEPT, "Authorization": f"Bearer {token}", "X-Request-ID": "mine-7"}
-    with httpx.Client(base_url=slow_server, headers=headers, timeout=60) as client:
+    with httpx.Client(base_url=limited_server, headers=headers, timeout=60) as client:
         client.get("/api/v1/tenant")
         first, second = (client.post("/mcp", json=INITIALIZE) for _ in range(2))
     assert (first.status_code, first.headers["ratelimit-remaining"]) == (200, "0")

@@ -14,9 +14,14 @@ from tests.factories.workflows import SOURCE
 from tests.integration.mcp_server.conftest import InProcessClient, ToolFailed
 
 
-def test_a_workflow_is_listed_started_and_shown(client: InProcessClient, agent: Agent) -> None:
+@pytest.fixture(autouse=True)
+def _review(agent: Agent) -> None:
+    """Define the workflow `review`."""
     with tenant_transaction(agent.tenant_id):
         create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
+
+
+def test_a_workflow_is_listed_started_and_shown(client: InProcessClient, agent: Agent) -> None:
     (listed,) = client.tool("list_workflows")["workflows"]
     assert (listed["name"], listed["inputs"]) == ("review", ["topic"])
     start = {"workflow": "review", "values": {"topic": "rain"}, "key": "7"}
@@ -28,8 +33,6 @@ def test_a_workflow_is_listed_started_and_shown(client: InProcessClient, agent: 
 
 
 def test_a_caller_of_one_agent_reaches_no_workflow(client: InProcessClient, agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        create_workflow(request=WorkflowRequest(name="review", source=SOURCE), actor="cli:eve")
     run = client.tool("start_workflow", workflow="review", values={"topic": "rain"})
     bound = InProcessClient(tenant=client.tenant, only_agent=agent.id)
     for tool, arguments in (

@@ -27,7 +27,7 @@ from arbor.seeds.signing import is_own, verify_signatures
 from tests.integration.seeds.conftest import Export
 from tests.support.console import World
 
-SEED_ROWS = {section.name for section in SECTIONS}
+SECTION_NAMES = {section.name for section in SECTIONS}
 
 
 def import_into(
@@ -122,7 +122,7 @@ def test_a_foreign_seed_is_imported_only_where_it_is_trusted(world: World, expor
 
     report = import_into(world.tenant, file, trust_foreign=True)
     assert report.name == "Copy"
-    assert report.rows.keys() == SEED_ROWS - {"percepts"}
+    assert report.rows.keys() == SECTION_NAMES - {"percepts"}
 
 
 def test_a_changed_seed_changes_nothing(world: World, export: Export) -> None:
@@ -147,7 +147,7 @@ def test_a_fork_has_the_same_memories(world: World) -> None:
             for agent_id in (world.agent.id, report.agent_id)
         ]
     assert contents[0] == contents[1]
-    assert report.rows.keys() == SEED_ROWS - {"percepts"}
+    assert report.rows.keys() == SECTION_NAMES - {"percepts"}
 
 
 def test_a_seed_above_the_limit_of_the_installation_is_refused(

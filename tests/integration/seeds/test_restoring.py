@@ -160,7 +160,7 @@ def test_a_seed_of_another_agent_is_refused(world: World, export: Export) -> Non
     assert refused.agent_id == other.id
 
 
-def test_a_restore_waits_for_the_end_of_a_heartbeat(world: World, export: Export) -> None:
+def test_a_restore_during_a_heartbeat_is_refused(world: World, export: Export) -> None:
     file = export(world.agent.id)
     with tenant_transaction(world.tenant.id):
         Heartbeat.objects.filter(id=world.heartbeat.id).update(status=HeartbeatStatus.WAITING)
@@ -183,7 +183,7 @@ def test_a_message_that_came_since_the_capture_stays(world: World, export: Expor
         assert list(pending.values_list("id", flat=True)) == [waiting.id]
 
 
-def test_the_active_plan_of_a_goal_changes_places(world: World, export: Export) -> None:
+def test_a_restore_reactivates_the_earlier_plan_of_a_goal(world: World, export: Export) -> None:
     with tenant_transaction(world.tenant.id):
         goal = GoalFactory(agent=world.agent)
         first = PlanFactory(goal=goal, agent=world.agent, status=PlanStatus.ACTIVE)

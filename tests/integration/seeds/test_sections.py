@@ -1,4 +1,4 @@
-"""Each table of a tenant is in seeds, computed from them, or left out for a reason."""
+"""Sections of seeds: each table of a tenant is one, computed from them, or left out for a reason."""
 
 from __future__ import annotations
 

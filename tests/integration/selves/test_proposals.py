@@ -254,7 +254,7 @@ def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> 
 @pytest.mark.parametrize(
     "changes", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": BeliefStatus.DROPPED}]
 )
-def test_a_revision_that_goes_too_far_is_refused(agent: Agent, changes: dict[str, Any]) -> None:
+def test_an_invalid_revision_is_refused(agent: Agent, changes: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     with pytest.raises(Invalid):
         revise_belief(

@@ -1,4 +1,4 @@
-"""Beliefs and aspects by creation or by a person, audited, and their effect on memories."""
+"""Changes of beliefs, aspects, preferences and boundaries, audited, and their effect on memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every signal of the catalogue is emitted by the change that it describes."""
+"""Signals of the catalogue: each is emitted by the change that it describes."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def run_heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     )
     scripted(
         first,
-        # The reply to the turn after the recall.
+        # The reply of the round trip after the recall.
         reply_of(concerns=["the anchor drags"], curiosity=["what lives below"]),
         reply_of(resolved=["the anchor drags", "what lives below"]),
         repeat=True,
@@ -251,7 +251,7 @@ def run_workflow(fleet: Fleet, tenant: Tenant) -> None:
     fleet.run()
 
 
-def use_a_skill(tenant: Tenant, agent: Agent) -> None:
+def choose_skill_and_subscribe(tenant: Tenant, agent: Agent) -> None:
     """Choose a skill, change it, and subscribe to signals."""
     with captured(), tenant_transaction(tenant.id):
         add_skill(text=skill_text("lamps"), actor=ACTOR)
@@ -300,7 +300,7 @@ def test_every_signal_is_emitted_by_its_change(
     ask_for_approval(fleet, agent, scripted)
     run_workflow(fleet, tenant)
     share_documents(tenant)
-    use_a_skill(tenant, agent)
+    choose_skill_and_subscribe(tenant, agent)
     assert set(CATALOGUE) - names_in(tenant) == set()
 
 

@@ -43,7 +43,7 @@ def numbers(signals: Any) -> list[int]:
 
 
 @contextmanager
-def open_in_thread(agent: Agent, *given: int) -> Iterator[None]:
+def emitted_in_open_transaction(agent: Agent, *given: int) -> Iterator[None]:
     """Emit in a transaction of another connection, which commits when the block ends."""
     emitted, over = threading.Event(), threading.Event()
 
@@ -67,8 +67,8 @@ def open_in_thread(agent: Agent, *given: int) -> Iterator[None]:
 def test_signals_committed_late_are_not_missed(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         cursor = horizon()
-    with open_in_thread(agent, 1):
-        # A later transaction commits first: it waits for the earlier one.
+    with emitted_in_open_transaction(agent, 1):
+        # A later transaction commits first: its signals wait for those of the earlier one.
         with tenant_transaction(agent.tenant_id):
             emit_lessons(agent.id, 2)
         with tenant_transaction(agent.tenant_id):

@@ -1,4 +1,4 @@
-"""Agents keep the version of a global skill that fits their models, and are measured by it."""
+"""Versions of global skills: an agent keeps one that fits its models, and that one counts against the window."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -31,7 +31,8 @@ from tests.integration.skills.conftest import ACTOR, skill_text
 
 
 @pytest.fixture
-def scope(agent: Agent) -> object:
+def scope(agent: Agent) -> Iterator[None]:
+    """Run the test inside the transaction of the agent's tenant."""
     with tenant_transaction(agent.tenant_id):
         yield
 
@@ -71,7 +72,7 @@ def test_wrong_skills_are_refused() -> None:
         find_skill("ropes")
 
 
-def test_a_person_chooses_the_skills_of_an_agent(agent: Agent, scope: object) -> None:
+def test_a_person_chooses_the_skills_of_an_agent(agent: Agent, scope: None) -> None:
     for name in ("lamps", "ropes"):
         add_skill(text=skill_text(name), actor=ACTOR)
     choose_skills(agent_id=agent.id, names=["ropes", "lamps"], actor=ACTOR)
@@ -102,7 +103,7 @@ def test_a_change_is_a_signal_to_the_agents_that_use_it(agent: Agent) -> None:
     ]
 
 
-def test_an_agent_has_at_most_five_skills_in_the_database(agent: Agent, scope: object) -> None:
+def test_an_agent_has_at_most_five_skills_in_the_database(agent: Agent, scope: None) -> None:
     names = [f"skill-{number}" for number in range(6)]
     for name in names:
         add_skill(text=skill_text(name), actor=ACTOR)
@@ -115,16 +116,16 @@ def test_an_agent_has_at_most_five_skills_in_the_database(agent: Agent, scope: o
 
 
 def test_skills_that_do_not_fit_the_window_are_refused(
-    agent: Agent, scope: object, set_window: Callable[[int], None]
+    agent: Agent, scope: None, set_window: Callable[[int], None]
 ) -> None:
     set_window(16_384)
     add_skill(text=skill_text("short"), actor=ACTOR)
     add_skill(text=skill_text("long", "word " * 9_000), actor=ACTOR)
     with pytest.raises(
         LimitReached, match=r"agent Ada: the skills take 11,\d+ tokens \(short \d, long 11,"
-    ) as no:
+    ) as refused:
         choose_skills(agent_id=agent.id, names=["short", "long"], actor=ACTOR)
-    assert "its window of 16,384 also holds the rules" in str(no.value)
+    assert "its window of 16,384 also holds the rules" in str(refused.value)
     choose_skills(agent_id=agent.id, names=["short"], actor=ACTOR)
     with pytest.raises(LimitReached, match="agent Ada: the skills take"):
         replace_skill(text=skill_text("short", "word " * 9_000), actor=ACTOR)

@@ -1,4 +1,4 @@
-"""Chosen skills are whole in the system part of heartbeats and conversations, and cost no statement once cached."""
+"""Skills in prompts: whole in the system part of heartbeats and conversations, without a statement once cached."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def test_a_heartbeat_follows_its_skills_below_its_actions(
     assert set(stored) == {"name", "digest"}
 
 
-def test_a_replay_has_the_version_of_the_time_of_its_prompt(
-    fleet: Fleet, keeper: Agent, scripted: Script
-) -> None:
+def test_a_replay_has_the_skill_version_of_its_prompt(fleet: Fleet, keeper: Agent, scripted: Script) -> None:
     heartbeat = run(fleet, keeper, scripted(REST))
     with tenant_transaction(keeper.tenant_id):
         replace_skill(text=skill_text("lamps", "Sleep."), actor=ACTOR)

@@ -1,4 +1,4 @@
-"""Agents read the signals that they are subscribed to in their next prompt, coalesced, each once."""
+"""Subscriptions of agents: their signals are in the next prompt, coalesced, each once."""
 
 from __future__ import annotations
 

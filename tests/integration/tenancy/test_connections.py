@@ -1,4 +1,4 @@
-"""Connections are reused; the tenant of a transaction ends with it."""
+"""Reuse of connections: the tenant of a transaction ends with it."""
 
 from __future__ import annotations
 

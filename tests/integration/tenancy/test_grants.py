@@ -108,7 +108,7 @@ def test_each_role_has_the_privileges_of_the_list(database: None) -> None:
 PASSWORD = "SELECT password FROM tenants_user"
 EMAIL = "SELECT email FROM tenants_user"
 KEY = "SELECT session_key FROM tenants_consolesession"
-#: Statements on accounts and sessions by the roles of workers.
+#: Statements that the serving roles are refused, most of them on accounts and sessions.
 REFUSED = {
     "a worker reads a password": (APP, PASSWORD),
     "a worker reads an email address": (APP, EMAIL),

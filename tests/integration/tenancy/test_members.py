@@ -60,7 +60,7 @@ def test_nobody_makes_themselves_a_member(bob: User, tenant: Tenant) -> None:
         Membership.own.bulk_create([Membership(tenant_id=tenant.id, user_id=bob.pk, role=Role.OWNER)])
 
 
-def test_nobody_raises_their_own_role(ann: User, other_tenant: Tenant) -> None:
+def test_nobody_raises_their_own_role(ann: User) -> None:
     with pytest.raises(ProgrammingError, match="permission denied"), user_transaction(ann.pk):
         Membership.own.update(role=Role.OWNER)
     assert [access.role for access in tenants_of(ann)] == [Role.OPERATOR, Role.VIEWER]

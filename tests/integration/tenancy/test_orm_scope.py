@@ -1,4 +1,4 @@
-"""The ORM refuses queries without a tenant, and limits queries to the tenant of the scope."""
+"""The ORM's scope: queries without a tenant are refused, others are limited to the tenant of the scope."""
 
 from __future__ import annotations
 

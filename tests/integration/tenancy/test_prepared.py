@@ -1,4 +1,4 @@
-"""Prepared statements return the rows, counts and errors that the driver's cursors return."""
+"""Prepared statements: their rows, counts and errors are those of the driver's cursors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each reference has an index on its own side, so that deleting the rows that it refers to reads no whole table."""
+"""Indexes of references, on their own side: deleting the rows that they refer to reads no whole table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row-level security limits the application's role, whatever SQL it sends."""
+"""Row-level security, which limits the application's role, whatever SQL it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py shell` works in one tenant, or in none."""
+"""`manage.py shell` in one tenant, or in none."""
 
 from __future__ import annotations
 

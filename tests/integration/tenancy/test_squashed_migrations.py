@@ -1,4 +1,4 @@
-"""A database with all replaced migrations needs none; one with a part of them is refused."""
+"""Squashed migrations: a database with all replaced ones needs none, one with a part of them is refused."""
 
 from __future__ import annotations
 

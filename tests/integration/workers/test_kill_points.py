@@ -1,4 +1,4 @@
-"""The points at which the acceptance tests kill workers exist in the code."""
+"""Points at which the acceptance tests kill workers, which must exist in the code."""
 
 from __future__ import annotations
 

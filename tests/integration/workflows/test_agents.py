@@ -1,4 +1,4 @@
-"""Agents start workflows and answer steps that are delegated to them, by actions of their heartbeats."""
+"""Actions of heartbeats by which agents start workflows and answer steps that are delegated to them."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_step_waits_while_its_agent_may_not_act(
     ("status", "reason"),
     [("stopped", "Ada is stopped"), ("created", "Ada is created"), ("revoked", "revoked"), ("", "no agent")],
 )
-def test_a_step_of_an_agent_that_has_ended_fails(
+def test_a_step_of_a_stopped_new_or_missing_agent_fails(
     tenant: Tenant, agent: Agent, fleet: Fleet, status: str, reason: str
 ) -> None:
     run = start_new_workflow(

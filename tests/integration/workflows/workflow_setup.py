@@ -62,7 +62,7 @@ def outputs_of(run: WorkflowRun) -> dict[str, str]:
 
 
 def make_due(run: WorkflowRun, step_id: UUID) -> None:
-    """Let the time of a waiting step be over."""
+    """Move the due times of a step and of its run into the past."""
     with tenant_transaction(run.tenant_id):
         WorkflowStep.objects.filter(id=step_id).update(due_at=PAST)
     make_run_due(run)
