@@ -109,7 +109,7 @@ def test_openai_and_compatible_servers_get_different_parameters() -> None:
         ("nonsense", "a model handle is provider/model"),
     ],
 )
-def test_a_provider_without_configuration_is_refused(handle: str, words: str) -> None:
+def test_a_handle_that_cannot_be_connected_is_refused(handle: str, words: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=words):
         connect_model(handle, Credentials(), breakers=Breakers())
 
