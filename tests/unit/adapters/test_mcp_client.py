@@ -48,7 +48,7 @@ def address() -> Iterator[str]:
     ("path", "message"),
     [
         ("/busy", "127.0.0.1 "),
-        ("/away", "127.0.0.1 "),
+        ("/away", "127.0.0.1 reports an error: Redirect"),
         ("/large", "127.0.0.1 sent more than 2,000 bytes"),
         ("/packed", "127.0.0.1 sent a compressed answer"),
         ("/page", "127.0.0.1 "),

@@ -98,7 +98,7 @@ def test_refused_options_of_a_stream_are_omitted(message: str, left_out: Sequenc
 
 
 def test_an_upstream_error_is_no_refusal_to_stream() -> None:
-    failure, _ = failure_of(error(400, "the upstream says no"))
+    failure, _ = failure_of(error(400, "the upstream says no"), httpx.Response(200, json=success()))
 
     assert isinstance(failure, ModelRejected)
 
