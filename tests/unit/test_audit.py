@@ -41,7 +41,7 @@ def run(tmp_path: Path, answer: Answer, **texts: str) -> tuple[AuditCode, dict[s
 
 
 def database(request: httpx.Request) -> httpx.Response:
-    """Know one vulnerability, of `bad-package` 2.0."""
+    """Answer as a database that knows one vulnerability, of `bad-package` 2.0."""
     if request.url.path == "/v1/querybatch":
         asked = [
             (query["package"]["name"], query["version"]) for query in json.loads(request.content)["queries"]

@@ -113,7 +113,7 @@ def test_a_message_mentions_five_agents_at_most() -> None:
 
 
 @given(st.text(max_size=300))
-def test_mentions_are_found_in_any_text(text: str) -> None:
+def test_any_text_can_be_searched_for_mentions(text: str) -> None:
     for names in possible_names(text):
         assert names
         assert all(name for name in names)
