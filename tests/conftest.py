@@ -13,8 +13,8 @@ import pytest
 
 from tests.support import hypothesis_profiles
 
-#: Settings that name a real provider; tests and the processes they start must not see them.
-PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "OLLAMA_")
+#: The beginnings of the settings of real providers, which tests and the processes that they start must not read.
+PROVIDER_PREFIXES = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "OLLAMA_")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -56,22 +56,22 @@ def _no_call_leaves_this_machine() -> Iterator[None]:
     """Make calls to real models impossible: refuse connections beyond loopback, and remove the providers' settings."""
     really_connect, really_connect_ex = socket.socket.connect, socket.socket.connect_ex
 
-    def refuse(sock: socket.socket, address: Any) -> None:
+    def refuse_other_machines(sock: socket.socket, address: Any) -> None:
         if _is_beyond_this_machine(sock.family, address):
             raise RuntimeError(f"a test tried to connect to {address}: tests talk to this machine only")
 
     def connect(sock: socket.socket, address: Any) -> None:
-        refuse(sock, address)
+        refuse_other_machines(sock, address)
         really_connect(sock, address)
 
     def connect_ex(sock: socket.socket, address: Any) -> int:
-        refuse(sock, address)
+        refuse_other_machines(sock, address)
         return really_connect_ex(sock, address)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect)
         patch.setattr(socket.socket, "connect_ex", connect_ex)
         for name in os.environ:
-            if name.startswith(PROVIDER_SETTINGS):
+            if name.startswith(PROVIDER_PREFIXES):
                 patch.delenv(name)
         yield

@@ -7,6 +7,7 @@ import secrets
 import sys
 import tempfile
 
+#: Variables of a developer's servers and providers, beside all that begin with `ARBOR_`.
 _FOREIGN = (
     "DATABASE_URL",
     "CELERY_BROKER_URL",

@@ -16,7 +16,7 @@ from tests.support.cluster import ROOT, ensure_cluster, has_cluster
 
 
 def main() -> int:
-    """Collect all tests, which compiles them, and create the cluster that workers copy, unless it exists; return the exit code."""
+    """Collect all tests, which compiles them, and create the cluster that workers copy; skip both if it exists. Return the exit code."""
     if has_cluster():
         return 0
     collected = subprocess.run(

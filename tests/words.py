@@ -1,8 +1,8 @@
 """The check of words: `python -m tests.words`, a part of `make check`.
 
-`docs/glossary.md` lists the names and texts that are not used. `words_exceptions.json` lists, for each file, how many of them it still has.
-That list may only shrink: the check fails at a new exception, and at one that is no longer needed. `--shrink` removes the latter;
-where there is no list, it makes one.
+`docs/glossary.md` lists the names and texts that are not used, and the rules for docstrings, loop variables, class names and test names.
+`words_exceptions.json` lists, for each file, how many findings are allowed. The list may only shrink: the check fails at a finding beyond
+it, and at an exception that is no longer needed. `--shrink` removes such exceptions; where there is no list, it makes one.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _TEST_OPENING = re.compile(
 _REPEATED = re.compile(r"\b(?!that\b|had\b)([a-z]{2,}) \1\b|(?<![\w`.])[a-z]+_([a-z]+) \2\b")
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: The subjects of findings that no table names.
-NO_DOCSTRING, CLAUSE, EACH, DUPLICATE = (
+NO_DOCSTRING, CLAUSE, VAGUE_VARIABLE, DUPLICATE = (
     "no docstring",
     "docstring opens with a clause",
     "each",
     "duplicate class",
 )
-#: Names of loop variables that do not say what the loop goes through.
-_VAGUE_VARIABLES = {"each", "one", "some"}
 REPEATED = "repeated word"
 LONG_TEST, CLAUSE_TEST = "long test name", "test name opens with a clause"
+#: Names of loop variables that do not say what the loop goes through.
+_VAGUE_VARIABLES = {"each", "one", "some"}
 
 type Exceptions = dict[str, dict[str, int]]
 
@@ -124,7 +124,7 @@ def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
                     if isinstance(variable, ast.Name) and variable.id in _VAGUE_VARIABLES:
                         yield finding(
                             variable.lineno,
-                            EACH,
+                            VAGUE_VARIABLE,
                             f"name the loop variable after the thing, not {variable.id}",
                         )
 
@@ -162,7 +162,7 @@ def _check_names(file: str, names: Iterable[tuple[int, str]], banned: Banned) ->
 
 
 def check_test_names(sources: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield test functions whose name is too long or opens with a clause instead of a subject."""
+    """Yield the names of tests that are too long, or open with a clause instead of a subject."""
     for file, source in sources.items():
         for node in ast.walk(ast.parse(source)):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.name.startswith(

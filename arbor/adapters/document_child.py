@@ -1,7 +1,8 @@
 """The child process that reads files of documents, one after another: `python -m arbor.adapters.document_child`.
 
 The child has no secrets and writes no file, and its memory and computing time are limited. A frame on standard input or output
-is a length in four bytes and the content. A request is two frames, a JSON object and a file; an answer is one, a JSON object.
+is a length in four bytes and the content. A request is two frames, a JSON object and a file; an answer is one, a JSON object, whose
+field `ends` says that the child ends after it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def main() -> None:
             limited = True
         limit_time(wanted["seconds"])
         answer, continues = _answer(wanted, content)
-        write_frame(answers, json.dumps(answer).encode())
+        write_frame(answers, json.dumps({**answer, "ends": not continues}).encode())
         if not continues:
             return
 

@@ -61,7 +61,8 @@ class DocumentReader:
                 self._end()
                 raise
             self._reads += 1
-            if self._reads >= _READS_PER_CHILD or child.poll() is not None:
+            if self._reads >= _READS_PER_CHILD or answer["ends"]:
+                # A child that is about to end would not answer the next file.
                 self._end()
         if "error" in answer:
             raise DocumentUnreadable(answer["error"])

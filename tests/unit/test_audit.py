@@ -41,7 +41,7 @@ def run(tmp_path: Path, answer: Answer, **texts: str) -> tuple[AuditCode, dict[s
 
 
 def database(request: httpx.Request) -> httpx.Response:
-    """Know one vulnerability, of `bad-package` 2.0."""
+    """Answer as a database that knows one vulnerability, of `bad-package` 2.0."""
     if request.url.path == "/v1/querybatch":
         asked = [
             (query["package"]["name"], query["version"]) for query in json.loads(request.content)["queries"]
@@ -137,7 +137,7 @@ def test_a_licence_of_a_package_that_is_not_here_is_not_judged() -> None:
     assert audit.licence_findings([absent, developers]) == []
 
 
-def test_the_real_lock_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_lock_files_are_read() -> None:
     packages = audit.locked_packages(audit.FULL_LOCK.read_text(), audit.RUNTIME_LOCK.read_text())
     scopes = {package.name: package.scope for package in packages}
     assert scopes["django"] is Scope.RUNTIME

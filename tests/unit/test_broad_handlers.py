@@ -1,4 +1,4 @@
-"""Each handler of all errors has a comment with its reason."""
+"""Handlers of all errors, and the comments with their reasons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BROAD = re.compile(r"\s*except(?:\s+(?:Base)?Exception)?(?:\s+as\s+\w+)?:")
 _COMMENT = re.compile(r"(?:^|\s)#\s*\S")
 
 
-def without_reason(source: str) -> list[int]:
+def handlers_without_reason(source: str) -> list[int]:
     """Return the lines of the broad handlers without a comment on, above or right below them; those that raise again need none."""
     lines = source.splitlines()
     bare = []
@@ -32,12 +32,12 @@ def test_handlers_of_all_errors_say_why() -> None:
         f"{path.relative_to(ROOT)}:{line}"
         for folder in ("apps", "arbor", "config", "workers")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for line in without_reason(path.read_text(encoding="utf-8"))
+        for line in handlers_without_reason(path.read_text(encoding="utf-8"))
     ]
     assert bare == []
 
 
 def test_a_handler_without_a_reason_is_found() -> None:
-    assert without_reason("try:\n    f()\nexcept Exception:\n    pass\n") == [3]
-    assert without_reason("try:\n    f()\nexcept Exception:\n    # It may fail.\n    pass\n") == []
-    assert without_reason("try:\n    f()\nexcept BaseException:\n    g()\n    raise\n") == []
+    assert handlers_without_reason("try:\n    f()\nexcept Exception:\n    pass\n") == [3]
+    assert handlers_without_reason("try:\n    f()\nexcept Exception:\n    # It may fail.\n    pass\n") == []
+    assert handlers_without_reason("try:\n    f()\nexcept BaseException:\n    g()\n    raise\n") == []

@@ -1,4 +1,4 @@
-"""Times from outside."""
+"""Times of any offset, converted to UTC."""
 
 from __future__ import annotations
 

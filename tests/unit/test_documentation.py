@@ -1,4 +1,4 @@
-"""Links and paths of the documentation, and its table of packages."""
+"""Links, paths and tables of the documentation."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def described_packages() -> dict[str, str]:
     return dict(re.findall(r"^\| `([^`]+/)` \| (.+) \|$", section, flags=re.MULTILINE))
 
 
-def test_every_package_has_its_line() -> None:
+def test_every_package_is_described() -> None:
     assert sorted(packages() - described_packages().keys()) == []
 
 
-def test_every_line_has_its_package() -> None:
+def test_every_described_package_exists() -> None:
     assert sorted(described_packages().keys() - packages()) == []
 
 

@@ -26,5 +26,5 @@ def test_an_id_is_a_uuid_of_version_7_with_its_time() -> None:
     ("text", "read"),
     [(str(UUID(int=7)), UUID(int=7)), (UUID(int=7), UUID(int=7)), (None, None), ("", None), ("goal 7", None)],
 )
-def test_a_text_that_is_no_id_reads_as_none(text: str | UUID | None, read: UUID | None) -> None:
+def test_an_id_is_read_and_any_other_text_is_none(text: str | UUID | None, read: UUID | None) -> None:
     assert read_id(text) == read

@@ -12,5 +12,5 @@ def files_with(text: str) -> set[Path]:
     return {path for path in TESTS.rglob("test_*.py") if text in path.read_text()}
 
 
-def test_every_acceptance_test_lies_in_the_folder_of_their_run() -> None:
+def test_every_acceptance_test_is_in_the_folder_of_its_run() -> None:
     assert files_with("pytest.mark." + "acceptance") == set((TESTS / "acceptance").rglob("test_*.py"))

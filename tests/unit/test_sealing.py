@@ -51,7 +51,7 @@ def test_a_wrong_key_is_an_error_that_names_the_setting(marked: bool) -> None:
         open_record(seal_record(FOREIGN, marked=marked), MasterKeys(current=NEW, other=MASTER))
 
 
-def test_a_wrong_key_and_those_at_hand_are_named_by_id() -> None:
+def test_a_wrong_key_and_the_open_ones_are_named_by_id() -> None:
     with pytest.raises(
         SealBroken, match=f"{key_id(FOREIGN)}, and here is {key_id(NEW)} and {key_id(MASTER)}"
     ):

@@ -31,6 +31,7 @@ ORDER = (
     "fleet",
     "console",
     "api",
+    "mcp_server",
 )
 #: {(file, table): reason}
 EXCEPTIONS: dict[tuple[str, str], str] = {

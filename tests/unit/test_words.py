@@ -20,7 +20,7 @@ BANNED = Banned(names={"theme": "`cluster`"}, texts={"piece of code": '"code sni
 
 
 def subjects_of(source: str, file: str = "arbor/near.py") -> list[str]:
-    """Return the subjects of what a module breaks."""
+    """Return the subjects of the findings in a module."""
     return [finding.subject for finding in check({file: f'"""Names."""\n{source}'}, BANNED)]
 
 
@@ -142,5 +142,8 @@ def test_the_tables_of_the_glossary_are_read() -> None:
     banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
     assert {"theme", "themes", "errand", "standing"} <= banned.names.keys()
     assert {"pieces of code", "changes of self"} <= banned.texts.keys()
-    # The other tables of that section are of classes and commands.
-    assert "answer" not in banned.names
+
+
+def test_only_tables_of_names_and_texts_in_their_section_are_read() -> None:
+    section = '\n## Words not used\n| `a`, `b` | c |\n| "d e" | f |\n| G | h |\n\n## Sources\n| `x` | y |'
+    assert read_banned(section) == Banned(names={"a": "c", "b": "c"}, texts={"d e": "f"})

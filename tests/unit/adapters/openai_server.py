@@ -30,6 +30,7 @@ type Server = Callable[[httpx.Request], httpx.Response]
 
 
 def request_with(schema: dict[str, Any] | None = SCHEMA) -> ModelRequest:
+    """Return a request for a reply of this schema, by default a closed one."""
     return ModelRequest(
         purpose=CallPurpose.THINK,
         system="You are Scout.",
@@ -42,6 +43,7 @@ def request_with(schema: dict[str, Any] | None = SCHEMA) -> ModelRequest:
 
 
 def success(**changes: Any) -> dict[str, Any]:
+    """Return the body of a successful response."""
     return {
         "model": "gpt-4o-mini-2024-07-18",
         "choices": [
@@ -58,6 +60,7 @@ def success(**changes: Any) -> dict[str, Any]:
 def model_on(
     server: Server, *, handle: str = "openai/gpt-4o-mini", quiet: bool = False
 ) -> ChatCompletionsModel:
+    """Return a model whose calls this server answers."""
     endpoint = ApiEndpoint(
         provider="openai",
         url="http://model.test/v1/chat/completions",
@@ -88,6 +91,7 @@ class Recorder:
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
+        """Return the JSON of the requests."""
         return [json.loads(request.content) for request in self.requests]
 
 
@@ -101,8 +105,10 @@ def failure_of(answer: httpx.Response) -> ModelError:
 def error(
     status: int, message: str = "no", headers: dict[str, str] | None = None, **fields: Any
 ) -> httpx.Response:
+    """Return a response with an error, and further fields of it."""
     return httpx.Response(status, json={"error": {"message": message} | fields}, headers=headers)
 
 
 def formats(server: Recorder) -> list[str]:
+    """Return the form of the reply that each request asked for."""
     return [body.get("response_format", {}).get("type", "plain") for body in server.bodies]

@@ -56,7 +56,7 @@ def success(*blocks: dict[str, Any], **changes: Any) -> httpx.Response:
     )
 
 
-def refusal(status: int, kind: str, message: str) -> httpx.Response:
+def error(status: int, kind: str, message: str) -> httpx.Response:
     return httpx.Response(status, json={"type": "error", "error": {"type": kind, "message": message}})
 
 
@@ -118,11 +118,9 @@ def test_stop_reasons_are_mapped_to_one_vocabulary(stop_reason: str, finish_reas
 
 def test_options_that_a_model_refuses_are_omitted_from_then_on() -> None:
     server = Recorder(
-        refusal(400, "invalid_request_error", "`temperature` is not supported for this model"),
-        refusal(400, "invalid_request_error", "thinking cannot be disabled for this model"),
-        refusal(
-            400, "invalid_request_error", "Thinking may not be enabled when tool_choice forces tool use."
-        ),
+        error(400, "invalid_request_error", "`temperature` is not supported for this model"),
+        error(400, "invalid_request_error", "thinking cannot be disabled for this model"),
+        error(400, "invalid_request_error", "Thinking may not be enabled when tool_choice forces tool use."),
         success({"type": "text", "text": '{"thinking": "hm"}'}),
     )
     model = model_on(server)
@@ -151,14 +149,14 @@ def test_a_refused_reply_raises_model_refused_with_its_tokens() -> None:
     ("answer", "kind", "words"),
     [
         (
-            refusal(401, "authentication_error", f"invalid x-api-key {KEY}"),
+            error(401, "authentication_error", f"invalid x-api-key {KEY}"),
             ModelRejected,
             r"invalid x-api-key \*\*\*",
         ),
-        (refusal(404, "not_found_error", "model: claude-x"), ModelRejected, "model: claude-x"),
-        (refusal(429, "rate_limit_error", "slow"), ModelUnavailable, "limits the rate of calls"),
-        (refusal(529, "overloaded_error", "Overloaded"), ModelUnavailable, "529 Overloaded"),
-        (refusal(500, "api_error", "oops"), ModelUnavailable, "oops"),
+        (error(404, "not_found_error", "model: claude-x"), ModelRejected, "model: claude-x"),
+        (error(429, "rate_limit_error", "slow"), ModelUnavailable, "limits the rate of calls"),
+        (error(529, "overloaded_error", "Overloaded"), ModelUnavailable, "529 Overloaded"),
+        (error(500, "api_error", "oops"), ModelUnavailable, "oops"),
         (httpx.Response(200, json={"content": "?"}), ModelUnavailable, "cannot be read"),
     ],
 )

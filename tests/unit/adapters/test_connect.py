@@ -88,13 +88,13 @@ def test_anthropic_is_called_with_its_own_header(base_url: str) -> None:
 
 
 def test_openai_and_compatible_servers_get_different_parameters() -> None:
-    newer, older = request_to("openai/gpt-6-luna"), request_to("openai/any", OWN)
+    hosted, compatible = request_to("openai/gpt-6-luna"), request_to("openai/any", OWN)
 
-    assert newer.headers["openai-organization"] == "org-1"
-    assert newer.headers["openai-project"] == "proj-1"
-    assert {"max_completion_tokens", "reasoning_effort"} <= set(json.loads(newer.content))
-    assert "max_tokens" in json.loads(older.content)
-    assert "reasoning_effort" not in json.loads(older.content)
+    assert hosted.headers["openai-organization"] == "org-1"
+    assert hosted.headers["openai-project"] == "proj-1"
+    assert {"max_completion_tokens", "reasoning_effort"} <= set(json.loads(hosted.content))
+    assert "max_tokens" in json.loads(compatible.content)
+    assert "reasoning_effort" not in json.loads(compatible.content)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_openai_and_compatible_servers_get_different_parameters() -> None:
         ("nonsense", "a model handle is provider/model"),
     ],
 )
-def test_a_provider_without_configuration_is_refused(handle: str, words: str) -> None:
+def test_a_handle_that_cannot_be_connected_is_refused(handle: str, words: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=words):
         connect_model(handle, Credentials(), breakers=Breakers())
 

@@ -151,9 +151,7 @@ def test_a_client_still_works_after_failures(stub: RunningStub, client: httpx.Cl
     assert model_at(stub.base_url, client).complete(request_with(), deadline_s=10).text
 
 
-def test_a_server_without_schemas_is_asked_without_one_in_time(
-    stub: RunningStub, client: httpx.Client
-) -> None:
+def test_a_server_that_refuses_schemas_is_asked_without_one(stub: RunningStub, client: httpx.Client) -> None:
     assert (
         model_at(stub.base_url, client, model="stub-no-schema").complete(request_with(), deadline_s=10).text
     )

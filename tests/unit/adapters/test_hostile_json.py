@@ -1,4 +1,4 @@
-"""Hostile JSON from servers: it becomes a usable reply or a documented error, and no figure that the database refuses."""
+"""Hostile JSON of servers: read as a reply that the database can store, or refused with a documented error."""
 
 from __future__ import annotations
 
@@ -147,5 +147,5 @@ def test_a_deep_body_is_no_json() -> None:
 
 
 @pytest.mark.parametrize("header", ["9" * 5000, "9" * 400, "Mon, 99 Jan 99999 99:99:99 GMT"])
-def test_a_wait_beyond_all_measure_is_no_wait(header: str) -> None:
+def test_an_absurd_retry_after_header_is_ignored(header: str) -> None:
     assert parse_retry_after(header, now=datetime.now(UTC)) is None

@@ -48,13 +48,13 @@ def address() -> Iterator[str]:
     ("path", "message"),
     [
         ("/busy", "127.0.0.1 "),
-        ("/away", "127.0.0.1 "),
+        ("/away", "127.0.0.1 reports an error: Redirect"),
         ("/large", "127.0.0.1 sent more than 2,000 bytes"),
         ("/packed", "127.0.0.1 sent a compressed answer"),
         ("/page", "127.0.0.1 "),
     ],
 )
-def test_failures_are_reported_in_words(address: str, path: str, message: str) -> None:
+def test_a_failure_names_the_server_and_no_secret(address: str, path: str, message: str) -> None:
     client = McpClient(max_bytes=2_000, permits=lambda _: True)
     with pytest.raises(ToolFailed) as failure:
         client.list_tools(ToolServerAddress(url=address + path, secret="s3cret"), deadline_s=20)

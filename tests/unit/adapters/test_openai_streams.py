@@ -98,7 +98,7 @@ def test_refused_options_of_a_stream_are_omitted(message: str, left_out: Sequenc
 
 
 def test_an_upstream_error_is_no_refusal_to_stream() -> None:
-    failure, _ = failure_of(error(400, "the upstream says no"))
+    failure, _ = failure_of(error(400, "the upstream says no"), httpx.Response(200, json=success()))
 
     assert isinstance(failure, ModelRejected)
 
@@ -138,7 +138,8 @@ def test_a_call_that_fails_after_its_first_piece_is_not_repeated() -> None:
     assert (len(server.requests), pieces) == (1, ["Good "])
 
 
-def on_socket(base_url: str, deadline_s: float) -> tuple[ModelReply | ModelError, list[str]]:
+def complete_on_socket(base_url: str, deadline_s: float) -> tuple[ModelReply | ModelError, list[str]]:
+    """Call a model at a real address; return its reply or error, and the pieces before."""
     pieces: list[str] = []
     with DirectClient(DeadlineTransport()) as client:
         model = ChatCompletionsModel(
@@ -155,7 +156,7 @@ def on_socket(base_url: str, deadline_s: float) -> tuple[ModelReply | ModelError
 
 def test_a_cut_connection_makes_the_provider_unavailable() -> None:
     with raw_server(events(chunk("Good "), done=False), b'data: {"choi') as base_url:
-        failure, pieces = on_socket(base_url, 10)
+        failure, pieces = complete_on_socket(base_url, 10)
 
     assert isinstance(failure, ModelUnavailable)
     assert pieces == ["Good "]
@@ -163,7 +164,7 @@ def test_a_cut_connection_makes_the_provider_unavailable() -> None:
 
 def test_a_silent_stream_meets_the_deadline() -> None:
     with raw_server(events(chunk("Good "), done=False), stays_open=True) as base_url:
-        failure, pieces = on_socket(base_url, 0.5)
+        failure, pieces = complete_on_socket(base_url, 0.5)
 
     assert isinstance(failure, ModelTimeout)
     assert pieces == ["Good "]
@@ -171,7 +172,7 @@ def test_a_silent_stream_meets_the_deadline() -> None:
 
 def test_a_finished_stream_does_not_wait_for_the_server() -> None:
     with raw_server(WHOLE[:90], WHOLE[90:], stays_open=True) as base_url:
-        reply, pieces = on_socket(base_url, 25)
+        reply, pieces = complete_on_socket(base_url, 25)
 
     assert isinstance(reply, ModelReply)
     assert "".join(pieces) == reply.text == TEXT

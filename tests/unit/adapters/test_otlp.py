@@ -73,8 +73,8 @@ def test_a_collector_receives_the_trace_of_a_heartbeat(collector: Collector) -> 
     assert received[0].parent_span_id == b""
     assert {span.parent_span_id for span in received[1:]} == {received[0].span_id}
     assert received[0].end_time_unix_nano - received[0].start_time_unix_nano == 900_000_000
-    errors = {item.key: item.value.string_value for item in received[-1].attributes}
-    assert errors["error.type"] == "failed"
+    attributes = {item.key: item.value.string_value for item in received[-1].attributes}
+    assert attributes["error.type"] == "failed"
     assert collector.headers == ["secret"]
 
 

@@ -1,4 +1,4 @@
-"""Calls sent at once by default: few to a server of one's own, many to a hosted one."""
+"""Self-hosted model servers: recognized by their address, with fewer calls at once and longer deadlines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from arbor.models.slots import HOSTED_CALLS, SELF_HOSTED_CALLS, VLLM_CALLS
         "http://gpu.lan/v1",
     ],
 )
-def test_addresses_of_a_local_network_are_own_servers(address: str) -> None:
+def test_addresses_of_a_local_network_are_self_hosted(address: str) -> None:
     assert is_self_hosted(address)
 
 
@@ -48,7 +48,7 @@ def test_public_addresses_are_hosted(address: str) -> None:
         (Provider.ANTHROPIC, "", HOSTED_CALLS),
     ],
 )
-def test_a_server_of_ones_own_gets_few_calls(provider: Provider, address: str, calls: int) -> None:
+def test_a_self_hosted_server_gets_fewer_calls_at_once(provider: Provider, address: str, calls: int) -> None:
     assert calls_at_once(provider, Credentials(openai_base_url=address)) == calls
 
 
@@ -60,13 +60,13 @@ def test_a_server_of_ones_own_gets_few_calls(provider: Provider, address: str, c
         (["anthropic/claude", "llamacpp/gemma"], "", "", SELF_HOSTED_DEADLINE_S),
         (["openai/own"], "http://127.0.0.1:8080/v1", "", SELF_HOSTED_DEADLINE_S),
         (["openai/gpt-5"], "", "", HOSTED_DEADLINE_S),
-        # Another setting's error, which the use of the provider reports.
+        # The use of the provider reports an invalid address.
         (["openai/own"], "http://[", "", HOSTED_DEADLINE_S),
         (["vllm/own"], "http://127.0.0.1:8080/v1", "", HOSTED_DEADLINE_S),
         ([""], "", "127.0.0.1:11434", SELF_HOSTED_DEADLINE_S),
     ],
 )
-def test_a_call_to_a_slow_server_has_more_time(
+def test_calls_to_some_self_hosted_servers_have_more_time(
     handles: list[str], address: str, ollama_host: str, seconds: float
 ) -> None:
     assert call_deadline_s(handles, openai_base_url=address, ollama_host=ollama_host) == seconds

@@ -24,25 +24,27 @@ def model() -> Model:
 
 
 @pytest.fixture
-def request_() -> ModelRequest:
+def think_request() -> ModelRequest:
     view = situation(model_is_reflex=True, actions=ACTIONS.offers(tuple(ACTIONS)))
     return ModelRequest(
         purpose=CallPurpose.THINK, system="", messages=(), context=view.model_dump(mode="json")
     )
 
 
-def test_the_reflex_policy_gives_a_valid_reply_free_of_charge(model: Model, request_: ModelRequest) -> None:
-    reply = model.complete(request_, deadline_s=1)
+def test_the_reflex_policy_gives_a_valid_reply_free_of_charge(
+    model: Model, think_request: ModelRequest
+) -> None:
+    reply = model.complete(think_request, deadline_s=1)
 
     parsed = parse_reply(reply.text)
     assert parsed.reply.thinking
     assert (parsed.dropped, parsed.repairs) == ((), ())
     assert (reply.provider, reply.model, reply.usage) == ("reflex", "policy", Usage())
     assert reply.cost_usd == 0
-    assert reply.text == model.complete(request_, deadline_s=1).text
+    assert reply.text == model.complete(think_request, deadline_s=1).text
 
 
-def _request(purpose: CallPurpose) -> ModelRequest:
+def memories_request(purpose: CallPurpose) -> ModelRequest:
     memories = [
         Excerpt(text="The keel of the Heron was laid in Lisbon.", role="Ada", type="episodic"),
         Excerpt(text="Remember this: the Heron sails on Friday.", role="user", type="episodic"),
@@ -51,7 +53,7 @@ def _request(purpose: CallPurpose) -> ModelRequest:
 
 
 def test_the_reflex_policy_summarizes_by_rule(model: Model) -> None:
-    reply = model.complete(_request(CallPurpose.SUMMARIZE), deadline_s=1)
+    reply = model.complete(memories_request(CallPurpose.SUMMARIZE), deadline_s=1)
     summary = read_summary(reply.text)
     assert "Ada: The keel of the Heron was laid in Lisbon." in summary
     assert (reply.provider, reply.cost_usd) == ("reflex", Decimal(0))
@@ -59,13 +61,15 @@ def test_the_reflex_policy_summarizes_by_rule(model: Model) -> None:
 
 def test_the_reflex_policy_extracts_concepts_by_rule(model: Model) -> None:
     concepts = read_concepts(
-        model.complete(_request(CallPurpose.EXTRACT), deadline_s=1).text, count=2
+        model.complete(memories_request(CallPurpose.EXTRACT), deadline_s=1).text, count=2
     ).by_place
     assert {"Heron", "Lisbon"} <= {concept.name for concept in concepts[0]}
     assert "Heron" in {concept.name for concept in concepts[1]}
 
 
 def test_the_reflex_policy_appraises_importance_by_rule(model: Model) -> None:
-    scores = read_scores(model.complete(_request(CallPurpose.WEIGH), deadline_s=1).text, count=2).by_place
+    scores = read_scores(
+        model.complete(memories_request(CallPurpose.WEIGH), deadline_s=1).text, count=2
+    ).by_place
     assert scores[1] == 1.0
     assert scores[0] < 1.0

@@ -1,4 +1,4 @@
-"""Missing rows are explained by what the records of deletions state."""
+"""Recorded deletions as the explanation of missing rows."""
 
 from __future__ import annotations
 
@@ -27,26 +27,29 @@ def deletion(rows: DeletedRows, days_ago: float) -> Deletion:
 
 
 @pytest.mark.parametrize(
-    ("deletions", "event", "heartbeat", "explained"),
+    ("deletions", "event_days", "heartbeat_days", "explained"),
     [
         ([], 400, 400, (False, False)),
         ([deletion(DeletedRows.EVENTS, 100)], 101, 101, (True, False)),
         ([deletion(DeletedRows.EVENTS, 100)], 99, 99, (False, False)),
         ([deletion(DeletedRows.HEARTBEATS, 10)], 11, 11, (False, True)),
         ([deletion(DeletedRows.HEARTBEATS, 10), deletion(DeletedRows.HEARTBEATS, 90)], 11, 11, (False, True)),
-        # The database deletes no younger audit record, whatever a record states.
+        # The database deletes no audit record before it is 30 days old, whatever a deletion states.
         ([deletion(DeletedRows.EVENTS, 0)], 29, 29, (False, False)),
         ([deletion(DeletedRows.EVENTS, -400)], 31, 31, (True, False)),
-        # Nothing is deleted before its time.
+        # A deletion explains no row that is younger than its own record.
         ([deletion(DeletedRows.HEARTBEATS, -9)], 1, -1, (False, False)),
         ([Deletion(rows=DeletedRows.HEARTBEATS, at=NOW, agent_id=AGENT)], 1, 1, (False, True)),
     ],
 )
 def test_a_deletion_explains_what_it_covers(
-    deletions: list[Deletion], event: float, heartbeat: float, explained: tuple[bool, bool]
+    deletions: list[Deletion], event_days: float, heartbeat_days: float, explained: tuple[bool, bool]
 ) -> None:
     stated = Deletions(deletions)
-    assert (stated.explain_event(row(event)), stated.explain_heartbeat(row(heartbeat, AGENT))) == explained
+    assert (
+        stated.explain_event(row(event_days)),
+        stated.explain_heartbeat(row(heartbeat_days, AGENT)),
+    ) == explained
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The places to which heads of the audit log are exported are checked when the settings load."""
+"""Checks of the file and the address that heads of the audit log are exported to, when the settings load."""
 
 from __future__ import annotations
 

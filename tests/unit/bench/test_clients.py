@@ -19,7 +19,7 @@ def test_every_client_answers() -> None:
     assert run_clients(3, run) == [0, 1, 4]
 
 
-def test_a_client_that_fails_before_all_are_ready_is_shown() -> None:
+def test_a_client_that_fails_before_all_are_ready_is_reported() -> None:
     def run(number: int, wait: Callable[[], object]) -> int:
         if number == 1:
             raise ValueError("no mind was loaded")
@@ -30,7 +30,7 @@ def test_a_client_that_fails_before_all_are_ready_is_shown() -> None:
         run_clients(3, run)
 
 
-def test_a_client_that_is_killed_is_shown() -> None:
+def test_a_client_that_is_killed_is_reported() -> None:
     def run(number: int, wait: Callable[[], object]) -> int:
         if number == 1:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -163,7 +163,7 @@ def test_wrong_fields_are_named(run: Run) -> None:
     assert caught.value.fields == {"body.name": "too short"}
 
 
-def test_attempts_end(run: Run) -> None:
+def test_a_call_is_tried_three_times_at_most(run: Run) -> None:
     server = ScriptedServer(*[problem(429, "rate-limited")] * 3)
     with pytest.raises(client_package.TooManyRequests):
         run(server, lambda client: client.tenant.get())

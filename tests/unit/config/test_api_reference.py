@@ -1,4 +1,4 @@
-"""The reference of the REST API names each operation with its role and its method."""
+"""The reference of the REST API: each operation with its role and its method."""
 
 from __future__ import annotations
 

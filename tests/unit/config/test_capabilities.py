@@ -1,4 +1,4 @@
-"""The table of features names every command, operation, method, page and tool, or the reason why there is none."""
+"""The table of features: every command, operation, method, page and tool, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -42,8 +42,12 @@ def named(door: str) -> list[str]:
     cells = [row[door] for row in rows()]
     if door == "page":
         return [cell for cell in cells if cell and not cell.startswith(_REASON)]
-    names = [name for cell in cells for name in _NAMED.findall(cell)]
-    return [re.sub(r" A\b", " /agents/{agent_id}", name) for name in names]
+    return [name for cell in cells for name in names_in(cell)]
+
+
+def names_in(cell: str) -> list[str]:
+    """Return the names in code marks of a cell, with the `A` of an operation written out."""
+    return [re.sub(r" A\b", " /agents/{agent_id}", name) for name in _NAMED.findall(cell)]
 
 
 def operations() -> set[str]:
@@ -84,7 +88,7 @@ def existing(door: str) -> set[str]:
 def test_every_door_is_listed(door: str) -> None:
     listed = named(door)
     assert sorted(set(listed) - existing(door)) == [], f"there is no such {door}"
-    # Lists of rows that no feature needs a page for are pages too.
+    # The console also has lists of rows that belong to no feature.
     if door != "page":
         assert sorted(existing(door) - set(listed)) == [], f"add a row, or name the {door} in one"
 
@@ -97,9 +101,8 @@ def test_every_command_is_in_one_row() -> None:
 def test_a_method_is_beside_its_operation() -> None:
     operations_of = methods()
     for row in rows():
-        listed = {re.sub(r" A\b", " /agents/{agent_id}", name) for name in _NAMED.findall(row["operation"])}
-        for method in _NAMED.findall(row["client"]):
-            assert operations_of[method] in listed, row
+        for method in names_in(row["client"]):
+            assert operations_of[method] in names_in(row["operation"]), row
 
 
 def test_a_missing_door_has_a_reason() -> None:
@@ -109,6 +112,7 @@ def test_a_missing_door_has_a_reason() -> None:
     for row in rows():
         given = ""
         for cell in row.values():
+            # An empty cell has the reason of the cell before it.
             given = cell or given
             assert given, row
             if given.startswith(_REASON):

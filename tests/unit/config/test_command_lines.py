@@ -14,7 +14,7 @@ import pytest
 from tests.command_tree import ROOT, nodes
 
 CODE = ("arbor", "apps", "workers", "config", "bench")
-#: In backticks, in rich's or HTML's marks, or a text that begins with one.
+#: A command line in backticks, in rich's or HTML's marks, or at the beginning of a text.
 _MARKED = re.compile(r"(?:`|\[bold\]|<code>|^)\s*arbor ((?:[^`\[<]|\[(?!/))*)")
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _LINE = re.compile(r"^(?:\$ |\.venv/bin/)*arbor ([^#\n]*)", re.MULTILINE)
@@ -61,8 +61,7 @@ def _literals(module: ast.Module) -> Iterator[str]:
 def faults_of(line: str) -> Iterator[str]:
     """Yield commands and options of a command line that do not exist."""
     words = _words(line)
-    path: tuple[str, ...] = ()
-    paths = [path]
+    paths: list[tuple[str, ...]] = [()]
     while words and isinstance(nodes()[paths[0]], click.Group) and not words[0].startswith("-"):
         word = words.pop(0)
         if not re.fullmatch(r"[a-z][a-z|-]*", word):

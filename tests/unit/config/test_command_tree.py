@@ -137,7 +137,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def _command_path(node: ast.AST, path: Path) -> tuple[str, ...]:
-    """Return the path of the command that a call, a tuple or a list begins with."""
+    """Return the path of the command that a call, a tuple or a list begins with; () if there is none."""
     match node:
         case ast.Call(func=ast.Name(id="add_memory")):
             return ("memory", "add")

@@ -44,7 +44,7 @@ def is_name(text: object) -> bool:
 
 
 def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield the settings that a module reads: env.str("X"), secret("X"), envvar="X", os.environ.get("X"), os.getenv("X")."""
+    """Yield the settings that a module reads: env.str("X") and its like, secret("X"), whole_number("X"), envvar="X", os.getenv("X")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
@@ -60,6 +60,7 @@ def names_read(tree: ast.AST) -> Iterator[str]:
 
 
 def settings_read() -> set[str]:
+    """Return the settings that the code reads and an operator may set."""
     names: set[str] = set()
     for package in ("config", "workers", "apps", "arbor"):
         for file in (ROOT / package).rglob("*.py"):
@@ -68,6 +69,7 @@ def settings_read() -> set[str]:
 
 
 def settings_shown() -> dict[str, str]:
+    """Return the settings in `.env.example` with their values."""
     lines = (ROOT / ".env.example").read_text().splitlines()
     matches = (re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line) for line in lines)
     return {match[1]: match[2] for match in matches if match}
@@ -179,14 +181,14 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
 def test_compose_gives_each_service_its_own_secrets_only(services: dict[str, Any]) -> None:
     expected = {pool.name: secrets_of_queues(pool.queues) for pool in POOLS}
     expected |= {name: secrets_of(name) for name in ("prepare", "scheduler", "web", "api", "flower")}
-    embed = {"prepare", "web", "api", "heartbeat", "maintenance", "model"}
+    embedding_services = {"prepare", "web", "api", "heartbeat", "maintenance", "model"}
     for name, own in expected.items():
         environment = services[name]["environment"]
         missing = ALL_SECRETS - environment.keys()
         assert not missing, f"{name} reads {missing} from .env"
         given = {key for key in ALL_SECRETS if environment[key]} - {"DATABASE_URL"}
-        # Whether an embedder uses it is decided at the start of the process.
-        optional = {"OPENAI_API_KEY"} if name in embed else set()
+        # A process decides at its start whether its embedder uses this key.
+        optional = {"OPENAI_API_KEY"} if name in embedding_services else set()
         assert given - optional == own - optional - {"DATABASE_URL"}, name
 
 

@@ -20,7 +20,8 @@ from config.cli.installation.flower import make_server
 OPEN = ("/healthcheck", "/static/", "/login", "/logout")
 
 
-def addresses() -> list[str]:
+def protected_paths() -> list[str]:
+    """Return a path for each page that needs the password."""
     patterns = [handler.regex.pattern if isinstance(handler, url) else handler[0] for handler in handlers]
     paths = [pattern.rstrip("$").replace("(.+)", "x").replace("(.*)", "x") for pattern in patterns]
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
@@ -52,7 +53,7 @@ def ask(paths: Iterable[str], **credentials: str) -> dict[str, tuple[int, str]]:
 
 
 def test_no_page_is_served_without_the_password() -> None:
-    answers = ask(addresses())
+    answers = ask(protected_paths())
     assert "/metrics" in answers
     assert "/workers" in answers
     # 404 and 405: there is nothing to read.

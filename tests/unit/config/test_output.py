@@ -17,7 +17,7 @@ HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe"
 CONTROL_CODES = ("\x1b", "\x07", "\x9b", "\u202e")
 
 
-def harmless(text: str) -> bool:
+def is_harmless(text: str) -> bool:
     return not any(code in text for code in CONTROL_CODES)
 
 
@@ -29,7 +29,7 @@ def test_text_for_people_contains_no_terminal_control_codes(
 ) -> None:
     show({}, as_json=False, text=text)  # type: ignore[arg-type]
     shown = capsys.readouterr().out
-    assert harmless(shown)
+    assert is_harmless(shown)
     assert "red \ufffd[31mhere" in shown
 
 
@@ -50,7 +50,7 @@ def test_own_colors_lines_and_letters_of_any_script_are_preserved(
 def test_json_escapes_control_codes_without_changing_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     show({"title": HOSTILE}, as_json=True, text="")
     shown = capsys.readouterr().out
-    assert harmless(shown)
+    assert is_harmless(shown)
     assert json.loads(shown) == {"title": HOSTILE}
 
 
@@ -58,13 +58,13 @@ def test_notes_and_errors_contain_no_terminal_control_codes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     print_note(HOSTILE)
-    assert harmless(capsys.readouterr().err)
+    assert is_harmless(capsys.readouterr().err)
     monkeypatch.setitem(cli.commands, "refuse", refusing)
     with pytest.raises(SystemExit) as end:
         main(["refuse", HOSTILE])
     shown = capsys.readouterr().err
     assert end.value.code == 2
-    assert harmless(shown)
+    assert is_harmless(shown)
     assert "arbor: nothing is called" in shown
 
 

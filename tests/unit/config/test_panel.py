@@ -1,4 +1,4 @@
-"""The closing panel of `arbor up`: addresses, password and model."""
+"""The closing panel of `arbor up`: addresses, password and model; and the secrets that its log masks."""
 
 from __future__ import annotations
 

@@ -59,11 +59,11 @@ def test_no_demo_is_passed_on(plan: Any) -> None:
     assert "--no-demo" not in by_name(plan())["prepare"].launch().argv
 
 
-def test_every_process_reads_where_the_servers_are(plan: Any) -> None:
-    supervisor_plan = plan()
-    urls = supervisor_plan.server_urls()
-    assert urls["database_url"] == f"postgresql://127.0.0.1:{supervisor_plan.postgres.port}/arbor"
-    assert urls["broker_url"] == f"redis://127.0.0.1:{supervisor_plan.valkey.port}/0"
+def test_the_urls_of_own_servers_and_console_are_known(plan: Any) -> None:
+    installation = plan()
+    urls = installation.server_urls()
+    assert urls["database_url"] == f"postgresql://127.0.0.1:{installation.postgres.port}/arbor"
+    assert urls["broker_url"] == f"redis://127.0.0.1:{installation.valkey.port}/0"
     assert urls["web_url"] == "http://127.0.0.1:8000/"
     assert "database_url" not in plan(postgres=None).server_urls()
 

@@ -1,4 +1,4 @@
-"""Each process has the secrets that it uses, in the environment and in its settings, and no others."""
+"""Secrets of processes, in the environment and in the settings: each has those that it uses, and no others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[3]
 SECRET_VALUES = {name: f"secret-of-{name.lower()}" for name in ALL_SECRETS} | {
     "DATABASE_URL": "postgres://arbor_owner:secret-of-owner@db:5432/arbor"
 }
-#: The settings with a secret that each process has in its environment, as a list.
+#: The settings with a secret that each process has in its environment.
 EXPECTED = {
     "dispatcher": {"ARBOR_APP_DATABASE_URL", "ARBOR_OPS_DATABASE_URL", "CELERY_BROKER_URL"},
     "heartbeat": {

@@ -1,4 +1,4 @@
-"""Every act of a person or program, a public service with an actor, has a command and an operation, or a reason why not."""
+"""Doors of the acts of people and programs, which are public services with an actor: a command, an operation, or a reason why not."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _module(path: Path) -> str:
     return ".".join(path.relative_to(ROOT / "apps").with_suffix("").parts)
 
 
-def without(door: str) -> list[str]:
+def acts_without(door: str) -> list[str]:
     """Return the acts that some door calls, but not this one."""
     return sorted(name for name, doors in acts().items() if doors and door not in doors)
 
@@ -170,8 +170,8 @@ def test_every_act_has_a_door_or_a_reason() -> None:
 
 
 def test_every_act_has_a_command_or_a_reason() -> None:
-    assert without("command") == sorted(WITHOUT_COMMAND)
+    assert acts_without("command") == sorted(WITHOUT_COMMAND)
 
 
 def test_every_act_has_an_operation_or_a_reason() -> None:
-    assert without("operation") == sorted(WITHOUT_OPERATION)
+    assert acts_without("operation") == sorted(WITHOUT_OPERATION)

@@ -291,9 +291,9 @@ def test_without_any_python_setup_explains_how_to_install_one(machine: Machine) 
 
 def test_without_pip_setup_explains_how_to_install_it(machine: Machine) -> None:
     (machine.bin / "uv").unlink()
-    python = bootstrap(machine, pip=False)
+    interpreter = bootstrap(machine, pip=False)
     output = machine.fail()
-    assert f"{python} has neither venv nor pip" in output
+    assert f"{interpreter} has neither venv nor pip" in output
     assert "apt-get install python3-venv" in output
 
 

@@ -116,7 +116,7 @@ def test_memories_are_cut_before_passages_before_everything_else() -> None:
     assert "skills" not in seen
 
 
-def test_a_prompt_of_ten_windows_ends_inside_it() -> None:
+def test_a_prompt_of_ten_windows_is_cut_to_one() -> None:
     view = chat(
         turns=turns(SHOWN_TURNS, TEXT * 30),
         passages=[{"id": f"p{n}", "title": "Log", "text": TEXT * 10} for n in range(40)],

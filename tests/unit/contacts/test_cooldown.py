@@ -69,7 +69,7 @@ def test_limits_can_forbid_public_messages_and_drop_the_cool_down() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"cooldown": timedelta(seconds=-1)}, {"public_per_day": -1}])
-def test_limits_below_nothing_are_refused(wrong: dict[str, object]) -> None:
+def test_negative_limits_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"0 (hours )?or more"):
         ContactLimits(**wrong)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def test_waits_grow_fourfold_from_a_minute_to_six_hours() -> None:
         (1, True, DeliveryStatus.FAILED),
     ],
 )
-def test_a_message_is_tried_eight_times_unless_that_does_not_help(
+def test_a_message_is_tried_eight_times_unless_a_failure_is_final(
     tries: int, final: bool, status: DeliveryStatus
 ) -> None:
     after = decide_delivery_retry(tries=tries, final=final)
@@ -107,13 +107,13 @@ def test_a_message_names_agents_by_their_names(text: str, ids: tuple[str, ...]) 
     assert mentioned_ids(text, KNOWN) == ids
 
 
-def test_a_message_reaches_at_most_five() -> None:
+def test_a_message_mentions_five_agents_at_most() -> None:
     known = {f"a{n}": str(n) for n in range(20)}
     assert len(mentioned_ids(" ".join(f"@{name}" for name in known), known)) == MAX_MENTIONS
 
 
 @given(st.text(max_size=300))
-def test_mentions_are_found_in_any_text(text: str) -> None:
+def test_any_text_can_be_searched_for_mentions(text: str) -> None:
     for names in possible_names(text):
         assert names
         assert all(name for name in names)

@@ -46,7 +46,7 @@ BODY: dict[str, Any] = {
         ("{/a.b} {/~0~1} {/}", "dotted escaped empty"),
         ("{0}", "digit"),
         ("{a.list.2}{a.list.-1}{a.b.0}{nothing}", ""),
-        # What an attribute or a format of Python would be is only a key that the body does not have.
+        # Python's attributes and formats are nothing but keys that the body lacks.
         ("{a.__class__}{a.b:>9}{a[b]}{a!r}", ""),
         ("", ""),
     ],

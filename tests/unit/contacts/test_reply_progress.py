@@ -22,7 +22,7 @@ def ended(content: str, *, withheld: bool = False, error: str = "") -> ReplyProg
     return ReplyProgress(answer=answer)
 
 
-def text_of(events: list[ReplyEvent]) -> list[str]:
+def texts_of(events: list[ReplyEvent]) -> list[str]:
     return [event.text or event.kind.value for event in events]
 
 
@@ -49,7 +49,7 @@ def text_of(events: list[ReplyEvent]) -> list[str]:
 def test_a_reader_receives_each_sentence_once(states: list[ReplyProgress], texts: list[str]) -> None:
     follower = ReplyFollower()
 
-    assert [text for state in states for text in text_of(follower.advance(state))] == texts
+    assert [text for state in states for text in texts_of(follower.advance(state))] == texts
 
 
 def test_a_state_that_shrinks_and_grows_again_is_not_doubled() -> None:
@@ -57,7 +57,7 @@ def test_a_state_that_shrinks_and_grows_again_is_not_doubled() -> None:
     follower.advance(writing(1, "One.", " Two."))
 
     assert follower.advance(writing(2, "One. Tw")) == []
-    assert text_of(follower.advance(writing(2, "One. Two. Three."))) == [" Three."]
+    assert texts_of(follower.advance(writing(2, "One. Two. Three."))) == [" Three."]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_reader_resumes_after_its_last_event(last_id: str, state: ReplyProgres
 
     events = [*follower.resume(last_id, state), *follower.advance(state)]
 
-    assert text_of(events) == texts
+    assert texts_of(events) == texts
 
 
 def test_ids_name_attempt_and_place() -> None:

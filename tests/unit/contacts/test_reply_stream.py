@@ -89,7 +89,7 @@ def test_a_repeated_key_and_an_unknown_escape_end_the_reading() -> None:
         ("no end", []),
     ],
 )
-def test_sentences_are_cut_at_their_ends(text: str, sentences: list[str], size: int) -> None:
+def test_a_text_comes_up_to_the_end_of_its_last_sentence(text: str, sentences: list[str], size: int) -> None:
     assert "".join(split(text, size)) == "".join(sentences)
 
 

@@ -1,4 +1,4 @@
-"""A failing embedder is retried at growing, bounded intervals."""
+"""Delays before a failing embedder is retried."""
 
 from __future__ import annotations
 

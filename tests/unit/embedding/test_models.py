@@ -1,4 +1,4 @@
-"""Embedding models are comparable by name and length, both of them valid."""
+"""Embedding models as values, and the setting that makes storing wait for vectors."""
 
 from __future__ import annotations
 

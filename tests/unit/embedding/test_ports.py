@@ -1,4 +1,4 @@
-"""Vectors of an embedder are checked, and the fake behaves like one."""
+"""Checks of the vectors of an embedder, and the fake embedder."""
 
 from __future__ import annotations
 

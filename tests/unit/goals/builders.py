@@ -49,7 +49,7 @@ def intent_row(goal: GoalRow, **changes: Any) -> IntentRow:
 
 
 def plan_rows(goal: GoalRow, *texts: str, **changes: Any) -> tuple[PlanRow, list[StepRow]]:
-    """Return an active plan of a goal, with steps that wait."""
+    """Return a plan of a goal, active by default, with steps that wait."""
     plan = PlanRow(
         **{"id": uuid7(), "agent_id": AGENT, "goal_id": goal.id, "status": PlanStatus.ACTIVE, **changes}
     )
@@ -64,18 +64,18 @@ def backlog_of(
     *goals: GoalRow,
     intents: Iterable[IntentRow] = (),
     plans: Iterable[tuple[PlanRow, list[StepRow]]] = (),
-    locked: Iterable[IntentRow] = (),
+    running: Iterable[IntentRow] = (),
     ended: Mapping[UUID, list[ChildGoal]] | None = None,
     heartbeat_id: UUID | None = HEARTBEAT,
 ) -> Backlog:
-    """Return a backlog with these rows, changed by a heartbeat by default."""
+    """Return a backlog with these rows, changed by a heartbeat by default; an open heartbeat has locked the running intents."""
     planned = list(plans)
     rows = BacklogRows(
         goals={goal.id: goal for goal in goals},
         plans={plan.id: plan for plan, _ in planned},
         steps=[step for _, steps in planned for step in steps],
         intents={intent.id: intent for intent in intents},
-        running_intents=frozenset(intent.id for intent in locked),
+        running_intents=frozenset(intent.id for intent in running),
         ended_children=ended or {},
     )
     return Backlog(AGENT, rows, now=NOW, heartbeat_id=heartbeat_id)

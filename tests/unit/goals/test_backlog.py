@@ -318,7 +318,7 @@ def test_only_changes_since_the_last_save_are_written() -> None:
     assert backlog.changes().changed_goals == (added,)
 
 
-def test_a_full_layer_takes_no_more_and_the_others_do() -> None:
+def test_a_full_layer_refuses_a_goal_that_another_accepts() -> None:
     goals = [
         goal_row(f"Aspiration number {place}", state=B, layer=GoalLayer.ASPIRATION) for place in range(10)
     ]

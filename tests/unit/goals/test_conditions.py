@@ -1,4 +1,4 @@
-"""Dependencies of plans, preconditions and postconditions of steps are checked before steps are committed."""
+"""Dependencies of plans, and preconditions and postconditions of their steps."""
 
 from __future__ import annotations
 

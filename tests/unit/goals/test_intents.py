@@ -56,7 +56,7 @@ def test_a_step_may_take_three_times_its_estimate(estimated: int | None, limit: 
     ("attempts", "ticks", "limit", "expected"),
     [(1, 1, None, P), (1, 2, 3, P), (1, 3, 3, X), (2, 9, 3, X), (2, 99, None, P)],
 )
-def test_an_intent_fails_when_its_heartbeats_are_spent(
+def test_an_intent_is_abandoned_when_its_ticks_are_spent(
     attempts: int, ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
     assert status_after_failure(attempts, ticks_used=ticks, limit=limit) is expected

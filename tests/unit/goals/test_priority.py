@@ -65,7 +65,7 @@ def test_an_agent_without_traits_counts_as_balanced() -> None:
         (timedelta(days=3650), 1.0),
     ],
 )
-def test_a_nearer_deadline_raises_the_priority(left: timedelta | None, expected: float) -> None:
+def test_a_nearer_deadline_raises_the_urgency(left: timedelta | None, expected: float) -> None:
     assert urgency(None if left is None else NOW + left, NOW) == expected
 
 

@@ -243,7 +243,7 @@ def test_a_heartbeat_locks_pending_intents_and_expired_locks(
 ) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=locked_by, locked_at=locked_at, ticks_used=2)
-    backlog = backlog_of(goal, intents=[intent], locked=[intent] if is_alive else [])
+    backlog = backlog_of(goal, intents=[intent], running=[intent] if is_alive else [])
     backlog.lock_intents([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
     if locks:
         ticks = 2 if again else 3

@@ -1,4 +1,4 @@
-"""SKILL.md files are parsed or refused with every fault, and choices are checked."""
+"""Parsing of SKILL.md files, with all their faults, and checks of the choice of skills."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Start with the total.
 """
 
 
-def test_a_file_has_its_parts() -> None:
+def test_a_skill_file_is_read_with_its_parts() -> None:
     skill = parse_skill(TEXT)
     assert (skill.name, skill.version, skill.tags) == ("invoice-review", "1.2", ("finance", "invoices"))
     assert skill.description == "Review an invoice before it is paid."

@@ -1,4 +1,4 @@
-"""Signals are coalesced by name and source."""
+"""Signals coalesced by name and source."""
 
 from __future__ import annotations
 

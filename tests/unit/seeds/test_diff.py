@@ -22,7 +22,7 @@ def memories(contents: dict[int, str]) -> list[SeedRow]:
 
 
 @given(ROWS, ROWS)
-def test_numbers_are_those_of_the_sets(before: dict[int, str], after: dict[int, str]) -> None:
+def test_rows_are_counted_by_their_change(before: dict[int, str], after: dict[int, str]) -> None:
     sections = diff_rows(lambda: memories(before), lambda: memories(after), same_agent=True)
 
     both = before.keys() & after.keys()

@@ -95,7 +95,7 @@ def test_the_digest_is_of_the_state_alone(sections: Sections) -> None:
     assert seed({**sections, "aspects": [{"id": "1"}]})[1].trailer.digest != digest
 
 
-def test_a_changed_bit_anywhere_changes_nothing_read() -> None:
+def test_a_changed_bit_is_refused_or_means_nothing() -> None:
     data, _ = seed(MANY)
     expected = read(data)
     places = random.Random(13)

@@ -34,7 +34,7 @@ def belief(digest: str, status: str = "held", confidence: float = 0.5) -> dict[s
 
 
 @pytest.mark.parametrize("kind", ["semantic", "procedural", "strategic"])
-def test_knowledge_is_new(kind: str) -> None:
+def test_knowledge_that_the_agent_lacks_is_merged(kind: str) -> None:
     assert len(plan("memories", memory(kind)).memories) == 1
 
 

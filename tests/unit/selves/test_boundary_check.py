@@ -40,7 +40,7 @@ def rule(**changes: Any) -> BoundaryRule:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "crosses"),
+    ("pattern", "text", "matched"),
     [
         ("lie", "Please lie to them.", True),
         ("lie", "Write to the client.", False),
@@ -64,8 +64,8 @@ def rule(**changes: Any) -> BoundaryRule:
         ("ｌｉｅ", "a lie", True),
     ],
 )
-def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, crosses: bool) -> None:
-    assert bool(find_matches([text], [rule(patterns=(pattern,))], {})) is crosses
+def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, matched: bool) -> None:
+    assert bool(find_matches([text], [rule(patterns=(pattern,))], {})) is matched
 
 
 def test_a_match_states_its_reason() -> None:
@@ -74,13 +74,13 @@ def test_a_match_states_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cosine", "crosses"), [(0.74, False), (SIMILARITY, False), (0.76, True), (1.0, True)]
+    ("cosine", "matched"), [(0.74, False), (SIMILARITY, False), (0.76, True), (1.0, True)]
 )
-def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, crosses: bool) -> None:
+def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, matched: bool) -> None:
     boundary = rule(patterns=(), examples=("far", "near"))
     vectors = {"far": [0.0, 0.0, 1.0], "near": [1.0, 0.0, 0.0], "text": [cosine, (1 - cosine**2) ** 0.5, 0.0]}
     matches = find_matches(["text"], [boundary], vectors)
-    assert bool(matches) is crosses
+    assert bool(matches) is matched
     assert not matches or "“near”" in matches[0].why
 
 
@@ -106,7 +106,7 @@ LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
 
 
 @pytest.mark.parametrize(
-    ("response", "flexibility", "reasoning", "goes_on"),
+    ("response", "flexibility", "reasoning", "permitted"),
     [
         (BoundaryResponse.REFUSE, 1.0, LONG, False),
         (BoundaryResponse.FLAG, 0.0, "", True),
@@ -121,10 +121,10 @@ LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
     ],
 )
 def test_a_match_is_permitted_by_response_and_reasoning(
-    response: BoundaryResponse, flexibility: float, reasoning: str, goes_on: bool
+    response: BoundaryResponse, flexibility: float, reasoning: str, permitted: bool
 ) -> None:
     boundary = rule(name="identity_core", response=response, flexibility=flexibility)
-    assert may_proceed(boundary, reasoning) is goes_on
+    assert may_proceed(boundary, reasoning) is permitted
 
 
 @pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])

@@ -56,7 +56,7 @@ def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldo
 @pytest.mark.parametrize(
     ("state", "after_h", "level"),
     [
-        # It builds up while its cause lasts, up to 1.
+        # The level rises while its cause lasts, up to 1.
         ({"building": True}, 0, 0.5),
         ({"building": True}, 10, 0.7),
         ({"building": True}, 1000, 1.0),
@@ -139,7 +139,7 @@ def test_an_urgent_drive_presses_once_in_its_cooldown() -> None:
     assert not idle.is_pressing(Drive.CONNECTION, NOW + hours(23))
 
 
-def test_idling_is_rest_for_the_drive_alone() -> None:
+def test_an_idle_heartbeat_stops_the_rise_of_rest_alone() -> None:
     for drive in Drive:
         found = drives(drive, level=0.6, building=True)
         later = after_idle_heartbeat(found, now=NOW + hours(1))

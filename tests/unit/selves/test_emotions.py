@@ -54,15 +54,17 @@ def test_a_mood_never_leaves_its_range(events: list[Event], valence: float, arou
     assert -1 <= total_valence(events) <= 1
 
 
-@pytest.mark.parametrize("every", [timedelta(seconds=30), timedelta(minutes=10), timedelta(hours=1)])
-def test_a_mood_depends_on_what_happens_and_not_on_how_often(every: timedelta) -> None:
+@pytest.mark.parametrize("interval", [timedelta(seconds=30), timedelta(minutes=10), timedelta(hours=1)])
+def test_a_mood_does_not_depend_on_the_interval_of_heartbeats(interval: timedelta) -> None:
     mood = Mood(valence=0.0, arousal=0.2, at=NOW)
-    for number in range(1, timedelta(hours=24) // every + 1):
-        mood = mood.at_time(NOW + number * every, STILL).moved([Event.SUCCESS, Event.SUCCESS], after=every)
+    for number in range(1, timedelta(hours=24) // interval + 1):
+        mood = mood.at_time(NOW + number * interval, STILL).moved(
+            [Event.SUCCESS, Event.SUCCESS], after=interval
+        )
     assert mood.valence == pytest.approx(0.48, abs=0.03)
 
 
-def test_the_nearer_its_end_the_less_a_mood_moves() -> None:
+def test_a_mood_moves_less_near_the_end_of_its_range() -> None:
     low, high = Mood(valence=-0.8, arousal=0.5, at=NOW), Mood(valence=0.8, arousal=0.5, at=NOW)
 
     assert high.moved([Event.GOAL_DONE]).valence == pytest.approx(0.86)

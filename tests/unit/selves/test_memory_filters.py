@@ -56,7 +56,9 @@ def belief(*rules: dict[str, Any], confidence: float = 1.0, status: str = "held"
         ([belief(GOSSIP, status="questioned")], [1, 2, 3]),
     ],
 )
-def test_beliefs_color_what_comes_to_mind(beliefs: list[dict[str, Any]], order: list[int]) -> None:
+def test_filters_of_beliefs_reorder_and_hide_memories(
+    beliefs: list[dict[str, Any]], order: list[int]
+) -> None:
     assert [memory.id.int for memory in apply_filters(FOUND, filters_of(beliefs))] == order
 
 

@@ -55,7 +55,7 @@ def test_firm_and_chosen_parts_alternate() -> None:
     st.text(max_size=50),
     st.integers(0, 8),
 )
-def test_never_more_than_the_limit_nor_one_twice(
+def test_parts_are_shown_once_and_up_to_the_limit(
     values: list[tuple[str, float, float]], about: str, limit: int
 ) -> None:
     parts = [

@@ -60,7 +60,7 @@ def test_a_capability_is_what_succeeds(attempts: int, successes: int, strength: 
     )
 
 
-def test_the_least_of_both_is_sure_enough_for_a_proposal() -> None:
+def test_the_fewest_signs_are_sure_enough_for_a_proposal() -> None:
     actions, learned = ["observe"] * MIN_SIGNS, {"recall": [MIN_ATTEMPTS, MIN_ATTEMPTS]}
 
     assert [found.confidence for found in tendencies(actions, learned)] == [CONFIRMED, CONFIRMED]

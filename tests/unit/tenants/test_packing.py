@@ -113,7 +113,7 @@ def test_lone_surrogates_are_restored() -> None:
 
 
 @pytest.mark.parametrize("value", [SMALL, MEDIUM, LARGE])
-def test_a_packed_value_alone_is_followed_by_nothing(value: Any) -> None:
+def test_bytes_after_a_packed_value_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="got 3 more bytes"):
         unpack(pack(value) + pack({}))
 

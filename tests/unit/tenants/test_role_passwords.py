@@ -49,7 +49,7 @@ class Server:
 
 @pytest.fixture
 def keys(settings: Any) -> Callable[[str, str], None]:
-    """Return what sets the master keys; the password of `ROLE` follows from them."""
+    """Return a function that sets the master keys, which the password of `ROLE` is derived from."""
     settings.ARBOR_DERIVED_ROLES = {ROLE: PURPOSE}
 
     def set_keys(current: str, other: str = "") -> None:

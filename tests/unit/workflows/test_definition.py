@@ -1,4 +1,4 @@
-"""Definitions of workflows: what is read, and every fault."""
+"""Definitions of workflows with their faults, durations and schedules."""
 
 from __future__ import annotations
 

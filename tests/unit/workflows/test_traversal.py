@@ -38,7 +38,7 @@ JSON_SCORE = read_definition(
     'score -> lost [condition="outcome=failure"] }'
 )
 
-#: How far a test has traversed a workflow.
+#: The progress of a test through a workflow.
 type Traversal = Progress[WorkflowState]
 
 
