@@ -18,7 +18,7 @@ from apps.fleet.lifecycle import start_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -114,6 +114,13 @@ def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
 
 
 @pytest.fixture
+def unused_web(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permit inquiries in a web that no test calls."""
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
+
+
+@pytest.fixture
 def no_leg_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the time limit of a leg, so that a batch is never cut on a slow machine."""
     monkeypatch.setattr(runner, "LEG_MS", 1e9)
@@ -184,3 +191,11 @@ def state_of(agent: Agent) -> AgentState:
 def last_heartbeat(agent: Agent) -> Heartbeat:
     """Return the agent's latest heartbeat."""
     return heartbeats_of(agent)[-1]
+
+
+def first_action(agent: Agent) -> dict[str, Any]:
+    """Check that the agent's latest heartbeat is done, and return its first action."""
+    last = last_heartbeat(agent)
+    assert last.status == HeartbeatStatus.DONE, last.reason
+    action: dict[str, Any] = last.actions[0]
+    return action

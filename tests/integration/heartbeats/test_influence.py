@@ -29,8 +29,8 @@ from tests.integration.heartbeats.heartbeat_runner import (
     HeartbeatRunner,
     Script,
     action_of,
-    memory_of,
     reply_of,
+    store_memory,
 )
 from tests.integration.workflows.workflow_setup import (
     current_run,
@@ -93,7 +93,7 @@ def test_actions_that_worked_in_like_situations_are_counted(
     agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        memory_of(agent, "The harbour light is broken since Monday.")
+        store_memory(agent, "The harbour light is broken since Monday.")
     heartbeats.run(reply_of(actions=[action_of("recall", query="the harbour light")]), reply_of())
     with tenant_transaction(agent.tenant_id):
         for about, lesson, tick in (("the tide", "Avoid tides.", 9), ("harbour light", "Ask the keeper.", 2)):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from apps import web
 from apps.agents.models import Agent, AgentPolicy
@@ -57,10 +56,8 @@ class Web:
 
 
 @pytest.fixture
-def the_web(monkeypatch: pytest.MonkeyPatch) -> Web:
-    """Return a web of two pages, open to agents."""
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
+def the_web(monkeypatch: pytest.MonkeyPatch, unused_web: None) -> Web:
+    """Return a fake web of two pages, which agents may read."""
     return Web(monkeypatch)
 
 

@@ -39,7 +39,7 @@ from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 from tests.integration.heartbeats.test_races import run_race, with_messages
 from tests.integration.heartbeats.writers import ANN, Operation, Writers
 from tests.support.races import none_if_refused, race
@@ -135,7 +135,7 @@ def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scr
 
 
 def test_a_purge_waits_for_a_reply_with_no_mind_locked(agent: Agent) -> None:
-    memory_id = UUID(memory_of(agent, "The ferry left."))
+    memory_id = UUID(store_memory(agent, "The ferry left."))
     with tenant_transaction(agent.tenant_id):
         subject = {"memories": [str(memory_id)]}
         call = MaintenanceCallFactory(

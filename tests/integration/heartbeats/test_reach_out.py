@@ -27,12 +27,11 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
-from arbor.models.ports import ModelRequest
 from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.heartbeats.heartbeat_runner import Script, text_of
 
 
 def reply_reaching_out(
@@ -52,7 +51,7 @@ def reply_reaching_out(
 
 @pytest.fixture
 def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
-    """Return a function that runs one heartbeat and returns its last prompt."""
+    """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
         model = scripted(*replies, REST, repeat=True)
@@ -61,8 +60,7 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., s
             AgentState.objects.filter(agent_id=agent.id).update(energy=20)
             claim_now(agent_id=agent.id)
         fleet.run()
-        request: ModelRequest = model.requests[0]
-        return "\n".join([request.system, *(message.content for message in request.messages)])
+        return text_of(model.requests[0])
 
     return run
 

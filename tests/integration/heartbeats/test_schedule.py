@@ -16,7 +16,7 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalState
-from tests.integration.heartbeats.batch import counted_statements
+from tests.integration.heartbeats.batch import recorded_statements
 from tests.integration.heartbeats.conftest import (
     change_policy,
     heartbeats_of,
@@ -83,7 +83,7 @@ def test_an_idle_heartbeat_takes_few_statements(fleet: Fleet, idle_agent: Agent)
     run_heartbeat(fleet, idle_agent)
     make_due(idle_agent)
     fleet.dispatch()
-    with counted_statements(control=True) as sent:
+    with recorded_statements(control=True) as sent:
         fleet.run()
     assert heartbeats_of(idle_agent)[-1].status == HeartbeatStatus.SKIPPED
     assert len(sent) <= 9, "\n".join(" ".join(statement.split())[:100] for statement in sent)

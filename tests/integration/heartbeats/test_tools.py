@@ -15,7 +15,6 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
-from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import Memory
 from apps.queues import Task
@@ -30,9 +29,9 @@ from arbor.heartbeat.replay import replay
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.tools.status import ToolStatus
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.heartbeats.heartbeat_runner import Script, text_of
 from tests.support.tool_server import DESCRIPTION, RunningServer, a_tool_server
 
 type Run = Callable[..., ScriptedModel]
@@ -94,16 +93,7 @@ def run(fleet: Fleet, agent: Agent, scripted: Script) -> Run:
 
 def prompt_of(model: ScriptedModel, number: int = 0) -> str:
     """Return a request of a model as one text."""
-    request = model.requests[number]
-    return "\n".join([request.system, *(message.content for message in request.messages)])
-
-
-def first_action(agent: Agent) -> dict[str, Any]:
-    """Return the first action of the agent's last heartbeat."""
-    last = heartbeats_of(agent)[-1]
-    assert last.status == HeartbeatStatus.DONE, last.reason
-    action: dict[str, Any] = last.actions[0]
-    return action
+    return text_of(model.requests[number])
 
 
 def test_an_allowed_tool_is_offered_called_and_read(

@@ -24,7 +24,7 @@ from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import BeliefCategory, BeliefRevision, NewBelief
-from tests.integration.heartbeats.heartbeat_runner import memory_of
+from tests.integration.heartbeats.heartbeat_runner import store_memory
 
 type Operation = Callable[[], object]
 
@@ -36,7 +36,7 @@ class Writers:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.ground = memory_of(agent, "I waited for the ferry, twice.")
+        self.ground = store_memory(agent, "I waited for the ferry, twice.")
         with self._transaction():
             new = NewBelief(
                 statement="Ferries are late.",

@@ -23,7 +23,7 @@ from arbor.heartbeat.replay import replay
 from tests.integration.heartbeats.actions.conftest import RunReplies
 from tests.integration.heartbeats.conftest import last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of, text_of
 from tests.support.threads import await_blocked_session, in_own_connection
 
 TEMPLATE = """\
@@ -58,11 +58,11 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
     )
     set_energy(agent, regeneration=25, costs={"recall": 6})
     insight = action_of("reflect", insight="The tide turns at noon.")
-    prompt = run_replies(
+    request = run_replies(
         reply_of(action_of("recall", query="tide"), insight, insight, insight, insight)
     ).requests[0]
 
-    text = "\n".join([prompt.system, *(message.content for message in prompt.messages)])
+    text = text_of(request)
     assert (
         "35 of at most 40. 25 come back at each heartbeat; what you do not spend is kept, up to 40." in text
     )

@@ -31,7 +31,7 @@ from arbor.models.ports import ModelRequest, ScriptedModel
 from config.cli.agents.trace import trace_of
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, store_memory
 
 
 def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def _known(agent: Agent) -> None:
     """Store a memory that the agent can recall."""
-    memory_of(agent, "The lighthouse keeper is called Ines.")
+    store_memory(agent, "The lighthouse keeper is called Ines.")
 
 
 def _run_heartbeat(agent: Agent, fleet: Fleet) -> Heartbeat:
@@ -111,7 +111,7 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
 
 
 def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    memory_of(agent, "Who keeps the lighthouse? " + "fog " * 1_000)
+    store_memory(agent, "Who keeps the lighthouse? " + "fog " * 1_000)
     model = scripted(reply_of(_recall()), REST)
 
     _run_heartbeat(agent, fleet)

@@ -14,11 +14,10 @@ from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
-from arbor.models.ports import ModelRequest
 from tests.factories.authority import allow_also
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, text_of
 
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
@@ -39,8 +38,7 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., s
         model = scripted(*(replies or (REST,)))
         fleet.claim(agent)
         fleet.run()
-        request: ModelRequest = model.requests[0]
-        return "\n".join([request.system, *(message.content for message in request.messages)])
+        return text_of(model.requests[0])
 
     return run
 

@@ -96,9 +96,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
 ) -> None:
     scripted(REST, repeat=True)
     lost_agent = batch.agents[2]
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
 
     def advance_step(heartbeat: HeartbeatState) -> Any:
         # What another worker writes once it has taken over the heartbeat.
@@ -138,9 +136,7 @@ def deadlock() -> Exception:
 @pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "calls_dailyusage", "FOR UPDATE"])
 def test_heartbeats_run_singly_after_a_deadlock(words: str, batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
     failing = FailingStatements(words, deadlock)
     with connections[APP].execute_wrapper(failing), structlog.testing.capture_logs() as logs:
         assert batch.run_leg() == {agent.id for agent in batch.agents}
@@ -154,9 +150,7 @@ def test_a_deadlock_of_one_heartbeat_defers_only_that_one(
     batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
     unlucky, *others = sorted(agent.id for agent in batch.agents)
 
     def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
@@ -181,9 +175,7 @@ def lost_connection() -> Exception:
 
 def test_a_connection_that_is_lost_in_a_batch_costs_nothing(batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
     with connections[APP].execute_wrapper(FailingStatements("calls_dailyusage", lost_connection)):
         batch.run_leg()
     assert_one_heartbeat_each(batch)
@@ -193,9 +185,7 @@ def test_an_unreachable_database_loses_no_heartbeat_of_a_batch(
     batch: Batch, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
     failing = FailingStatements("calls_dailyusage", lost_connection, most=1 + EIGHT)
     with connections[APP].execute_wrapper(failing), pytest.raises(InterfaceError):
         batch.run_leg()

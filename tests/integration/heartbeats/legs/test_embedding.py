@@ -25,10 +25,10 @@ from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
-from tests.integration.heartbeats.batch import Batch, counted_statements
+from tests.integration.heartbeats.batch import Batch, recorded_statements
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.unit.heartbeat.builders import goal
 from tests.unit.heartbeat.state_builders import heartbeat_of
@@ -149,7 +149,7 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
     fleet: Fleet, remote_agent: Agent, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS)
-    memory_of(remote_agent, "Ferries leave at noon.")
+    store_memory(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
     fleet.claim(remote_agent)
     fleet.run()
@@ -198,7 +198,7 @@ def test_a_recall_uses_words_alone_while_the_embedder_is_away(
 ) -> None:
     scripted(RECALLS)
     remote.away = True
-    memory_of(remote_agent, "Ferries leave at noon.")
+    store_memory(remote_agent, "Ferries leave at noon.")
     fleet.claim(remote_agent)
     fleet.run()
 
@@ -248,7 +248,7 @@ def batch(
     for agent in agents[:2]:
         create_mind(agent)
     for agent in agents:
-        memory_of(agent, "Ferries leave at noon.")
+        store_memory(agent, "Ferries leave at noon.")
     remote.asked.clear()
     remote.open.clear()
     return Batch(fleet, agents)
@@ -258,8 +258,8 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
     batch: Batch, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
-    batch.make_due()
-    with counted_statements() as sent:
+    batch.dispatch()
+    with recorded_statements() as sent:
         assert len(batch.run_leg()) == 3
 
     assert remote.open == {False}
@@ -289,7 +289,7 @@ def test_leases_count_as_running_while_a_batch_embeds(
         states.append({schedule_of(agent).state for agent in batch.agents})
 
     remote.on_request = record_states
-    batch.make_due()
+    batch.dispatch()
     batch.run_leg()
     assert states != []
     assert all(state == {ScheduleState.RUNNING} for state in states)
@@ -306,7 +306,7 @@ def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
         lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
-    batch.make_due()
+    batch.dispatch()
     remote.on_request = lose_to_another_worker
     assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
     assert heartbeats_of(lost_agent) == []

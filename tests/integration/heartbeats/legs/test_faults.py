@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, ScheduleState
@@ -48,13 +47,12 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     fleet: Fleet,
     agent: Agent,
     scripted: Script,
+    unused_web: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fault(_heartbeat: HeartbeatState, /) -> Work[HeartbeatState]:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
         set_policy(agent_id=agent.id, changes={"voices": 2}, actor="cli:ada")

@@ -30,7 +30,7 @@ from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from tests.integration.chat.conftest import model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 
 RECALL = action_of("recall", query="Who keeps the lighthouse?")
 
@@ -147,7 +147,7 @@ def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHe
 
 @pytest.mark.parametrize("given_in", [(0,), (1,), (2,), (0, 1, 2)])
 def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_in: tuple[int, ...]) -> None:
-    memory_of(pending.agent, "The lighthouse keeper is called Ines.")
+    store_memory(pending.agent, "The lighthouse keeper is called Ines.")
     pending.change_state(energy=0.0)
     pending.start(reply_of(actions=[RECALL]), reply_of(actions=[RECALL]), REST)
     for turn in range(3):
@@ -339,7 +339,7 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     pending: PendingHeartbeat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handles: list[str] = []
-    memory_of(pending.agent, "The lighthouse keeper is called Ines.")
+    store_memory(pending.agent, "The lighthouse keeper is called Ines.")
     model = pending.start(reply_of(actions=[RECALL]), REST, REST)
 
     def model_for(handle: str) -> ScriptedModel:

@@ -20,7 +20,7 @@ from arbor.ids import uuid7
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail
 from arbor.memory.trust import Source
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_memory
 
 TITLE = "How to light the lamp of the lighthouse"
 STEPS = ("Trim the wick", "Open the vent", "Light it")
@@ -151,7 +151,7 @@ def test_an_intent_that_follows_a_procedure_counts_its_outcome(
     assert f"    {TITLE}\n    {SHOWN}\n    not tried yet" in prompt
     assert count_outcomes(memory_id, agent) == (0, 1)
 
-    other = memory_of(agent, "The oil is in the cellar.")
+    other = store_memory(agent, "The oil is in the cellar.")
     right = action_of("connect", intent_id, from_id=other, to_id=str(memory_id), relation="supports")
     assert "worked 0 of 1 times" in heartbeats.run(reply_of(actions=[right]))
     assert count_outcomes(memory_id, agent) == (1, 1)
@@ -167,7 +167,7 @@ def test_a_step_follows_only_memories_of_its_agent(heartbeats: HeartbeatRunner, 
 
 
 def test_only_procedures_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    note = memory_of(agent, "The lamp is old.")
+    note = store_memory(agent, "The lamp is old.")
     intent_id = plan_step(heartbeats, agent, "reflect", note)
     heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
     with tenant_transaction(agent.tenant_id):

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import settings
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
@@ -82,12 +81,10 @@ def test_a_stored_text_matches_a_boundary_by_meaning(heartbeats: HeartbeatRunner
 def test_every_outgoing_text_is_checked_against_boundaries_by_meaning(
     heartbeats: HeartbeatRunner,
     agent: Agent,
-    monkeypatch: pytest.MonkeyPatch,
+    unused_web: None,
     action: str,
     params: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
         allow(agent, action, "rest")
     heartbeats.run(reply_of(actions=[action_of(action, **params)]))

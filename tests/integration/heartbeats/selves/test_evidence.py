@@ -27,7 +27,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.conftest import REST
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, memory_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, store_memory
 
 RAIN = "North wind brings rain."
 FAIR = "The north wind brought fair weather."
@@ -89,7 +89,7 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
 
 def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Agent, belief: Belief) -> None:
     memory_id = add_contradicting_fact(agent, belief)
-    other = memory_of(agent, "The wind rose at noon.")
+    other = store_memory(agent, "The wind rose at noon.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(agent_id=agent.id).delete()
         archive(memory_ids=[memory_id], reason="wrong", actor="test")
@@ -107,7 +107,7 @@ def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Age
 
 def proposed_confidence(agent: Agent, belief: Belief, *, trust: float) -> float:
     """Return the confidence that a memory of this trust against the belief suggests."""
-    memory_id = memory_of(agent, "The wind rose at noon, and it stayed dry.")
+    memory_id = store_memory(agent, "The wind rose at noon, and it stayed dry.")
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=memory_id).update(trust=trust)
         ends = (memory_node(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
@@ -135,7 +135,10 @@ def test_a_belief_does_not_weaken_the_evidence_against_it(agent: Agent, belief: 
 
 
 def add_contradiction(agent: Agent) -> tuple[str, str]:
-    first, second = memory_of(agent, "The mill is closed."), memory_of(agent, "The mill is open all day.")
+    first, second = (
+        store_memory(agent, "The mill is closed."),
+        store_memory(agent, "The mill is open all day."),
+    )
     with tenant_transaction(agent.tenant_id):
         new = NewRelation(
             source=memory_node(first), target=memory_node(second), relation=Relation.CONTRADICTS
@@ -189,7 +192,7 @@ def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **cha
 
 @pytest.mark.parametrize("kind", [ProposalKind.INSIGHT, ProposalKind.IDENTITY, ProposalKind.BELIEF])
 def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: ProposalKind) -> None:
-    evidence = memory_of(agent, FAIR)
+    evidence = store_memory(agent, FAIR)
     accept_proposal(agent, [evidence, "no id"], kind)
     with tenant_transaction(agent.tenant_id):
         made = {
@@ -221,7 +224,7 @@ def test_causes_of_a_changed_belief_are_its_evidence(agent: Agent, belief: Belie
 
 
 def test_evidence_has_the_time_of_its_heartbeat(agent: Agent, belief: Belief) -> None:
-    memory_id = memory_of(agent, "The wind rose at noon.")
+    memory_id = store_memory(agent, "The wind rose at noon.")
     now = datetime.now(UTC) - timedelta(minutes=1)
     new = NewRelation(
         source=memory_node(memory_id),

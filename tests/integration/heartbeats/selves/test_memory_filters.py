@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.selves.values import BeliefCategory, BeliefRevision, BeliefStatus, NewBelief
 from tests.integration.heartbeats.conftest import REST
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, fact_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
 from tests.integration.heartbeats.selves.conftest import message
 
 SECTION = "## Memories that may matter now"
@@ -45,7 +45,7 @@ def relevant_after(heartbeats: HeartbeatRunner, agent: Agent) -> list[str]:
 def informed(agent: Agent) -> Agent:
     """Return an agent that knows facts and gossip about the harbour."""
     for text in (*FACTS, GOSSIP):
-        fact_of(agent, text)
+        store_fact(agent, text)
     return agent
 
 

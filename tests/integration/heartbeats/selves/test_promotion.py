@@ -30,7 +30,7 @@ from arbor.memory.trust import Source
 from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, fact_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
 from tests.integration.heartbeats.selves.conftest import decide, propose_change, reload
 
 #: Sources of facts.
@@ -69,7 +69,7 @@ def add_experience(agent: Agent, tick: int, action: str, *, worked: bool) -> Non
 def test_evidence_against_a_belief_moves_it_only_when_accepted(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    against = fact_of(agent, "The north wind brought fair weather.")
+    against = store_fact(agent, "The north wind brought fair weather.")
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
         belief = Belief.objects.create(
@@ -105,7 +105,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(
 def test_consolidation_proposes_settled_memories_and_habits(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settled = store_fact(agent, "Eels leave the river in autumn.")
     settle(agent, settled, trust=0.9, sources=[ALMANAC])
     with tenant_transaction(agent.tenant_id):
         for tick in range(4):
@@ -128,7 +128,7 @@ def test_consolidation_proposes_settled_memories_and_habits(
 
 
 def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    ground = fact_of(agent, "I was asked to be brief, twice.")
+    ground = store_fact(agent, "I was asked to be brief, twice.")
     insights = [
         {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
         for content in ("Tone: brief", "briefly, please")
@@ -162,7 +162,7 @@ def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> 
     with tenant_transaction(agent.tenant_id):
         for number, (lack, changes) in enumerate(lacks.items()):
             values: dict[str, Any] = {**ready, **changes}
-            ids[lack] = fact_of(agent, f"Eels leave river {number} in autumn.")
+            ids[lack] = store_fact(agent, f"Eels leave river {number} in autumn.")
             sources = [{"kind": "document", "reference": name, "trust": 0.9} for name in values["sources"]]
             Memory.objects.filter(id=ids[lack]).update(
                 trust=values["trust"],
@@ -194,7 +194,7 @@ def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> 
 
 def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        fact = fact_of(agent, "Eels leave the river in autumn.")
+        fact = store_fact(agent, "Eels leave the river in autumn.")
         Memory.objects.filter(id=fact).update(trust=0.8)
         MemoryAccess.objects.update_or_create(
             tenant_id=agent.tenant_id, memory_id=fact, defaults={"count": 4, "last_at": datetime.now(UTC)}
@@ -260,9 +260,9 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
 def test_an_own_note_is_no_evidence(
     agent: Agent, sources: list[dict[str, Any]], role: str | None, source: str, proposes: bool
 ) -> None:
-    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settled = store_fact(agent, "Eels leave the river in autumn.")
     own = [{**origin, "reference": origin["reference"].format(agent=agent.id)} for origin in sources]
-    ground = fact_of(agent, "I saw eels leave.") if role is not None else None
+    ground = store_fact(agent, "I saw eels leave.") if role is not None else None
     settle(agent, settled, trust=0.9, sources=own)
     with tenant_transaction(agent.tenant_id):
         if ground is not None:
@@ -285,14 +285,14 @@ def test_a_statement_of_a_user_must_be_confirmed(
     agent: Agent, others: list[dict[str, Any]], proposes: bool
 ) -> None:
     fact = SemanticDetail(sources=tuple(Source.from_json(origin) for origin in [BY_USER, *others]))
-    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settled = store_fact(agent, "Eels leave the river in autumn.")
     settle(agent, settled, trust=fact.trust, sources=[source.to_json() for source in fact.sources])
     with tenant_transaction(agent.tenant_id):
         assert [proposal.kind for proposal in propose_now(agent)] == ["belief"] * proposes
 
 
 def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
-    member = fact_of(agent, "The tide turns at noon.")
+    member = store_fact(agent, "The tide turns at noon.")
     with tenant_transaction(agent.tenant_id):
         tides = Cluster.objects.create(
             tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
@@ -313,7 +313,7 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
 
 
 def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
-    eels, cod = fact_of(agent, "Eels leave in autumn."), fact_of(agent, "Cod come in winter.")
+    eels, cod = store_fact(agent, "Eels leave in autumn."), store_fact(agent, "Cod come in winter.")
     with tenant_transaction(agent.tenant_id):
         HeartbeatFactory(agent=agent)
         now = datetime.now(UTC) + timedelta(minutes=1)

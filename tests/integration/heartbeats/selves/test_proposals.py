@@ -27,7 +27,7 @@ from arbor.errors import LimitReached
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory, SelfChangeFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, fact_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of, store_fact
 from tests.integration.heartbeats.selves.conftest import decide, message, propose_change, reload
 
 
@@ -183,7 +183,7 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
 def test_an_accepted_fact_is_trusted_as_its_evidence(
     agent: Agent, kind: str, sources: list[Any], role: str, trust: float, believed: float
 ) -> None:
-    ids = [fact_of(agent, f"Sign {number} of rain.") for number in range(len(sources))]
+    ids = [store_fact(agent, f"Sign {number} of rain.") for number in range(len(sources))]
     with tenant_transaction(agent.tenant_id):
         for memory_id, own in zip(ids, sources, strict=True):
             detail = {"sources": own} if own else {}
@@ -195,7 +195,7 @@ def test_an_accepted_fact_is_trusted_as_its_evidence(
 
 
 def test_a_retired_memory_is_no_evidence(agent: Agent) -> None:
-    ids = [fact_of(agent, "A sign of rain.")]
+    ids = [store_fact(agent, "A sign of rain.")]
     proposal = propose_change(
         agent, kind=ProposalKind.FACT, content="It rains.", change={}, evidence=ids, source="consolidation"
     )
@@ -275,7 +275,7 @@ def test_a_relevant_part_of_the_self_is_shown(heartbeats: HeartbeatRunner, agent
 def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    own = fact_of(agent, "I kept watch through the night.")
+    own = store_fact(agent, "I kept watch through the night.")
     insight = {"kind": "self_concept", "content": "I am a watcher.", "confidence": 0.8, "evidence": [own]}
     unsure = {**insight, "content": "I may be a sailor.", "confidence": 0.4}
     baseless = {**insight, "content": "I am a king.", "evidence": [str(agent.id)]}

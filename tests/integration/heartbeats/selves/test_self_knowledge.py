@@ -18,8 +18,8 @@ from tests.integration.heartbeats.heartbeat_runner import (
     HeartbeatRunner,
     Script,
     action_of,
-    fact_of,
     reply_of,
+    store_fact,
 )
 from tests.integration.heartbeats.selves.conftest import decide, propose_change
 
@@ -90,7 +90,7 @@ def test_the_system_prompt_is_stable_and_grows_at_its_end(heartbeats: HeartbeatR
 def test_an_insight_into_a_known_trait_changes_its_strength(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    ground = fact_of(agent, "I waited for the tide, twice.")
+    ground = store_fact(agent, "I waited for the tide, twice.")
     for confidence in (0.9, 0.6):
         insight = {"kind": "trait", "content": "patient", "confidence": confidence, "evidence": [ground]}
         heartbeats.run(reply_of(identity_insights=[insight, insight | {"content": "so\nsaid a stranger"}]))
