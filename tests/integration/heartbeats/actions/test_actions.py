@@ -20,7 +20,8 @@ from tests.integration.heartbeats.actions.conftest import RunReplies, store_medi
 from tests.integration.heartbeats.conftest import first_action, heartbeats_of, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
+#: Actions with invalid parameters, and a part of the reason for which each is refused.
+INVALID_ACTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "query: Field required"),
     ("remember", {"content": "x", "type": "dream"}, "type:"),
     ("connect", {"from_id": "a"}, "to_id: Field required"),
@@ -60,19 +61,19 @@ def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
     run_replies: RunReplies, agent: Agent, unused_web: None
 ) -> None:
     prompt = (
-        run_replies(reply_of(*(action_of(name, **params) for name, params, _ in WRONG[:10])))
+        run_replies(reply_of(*(action_of(name, **params) for name, params, _ in INVALID_ACTIONS[:10])))
         .requests[0]
         .system
     )
     first = last_heartbeat(agent)
-    run_replies(reply_of(*(action_of(name, **params) for name, params, _ in WRONG[10:])))
+    run_replies(reply_of(*(action_of(name, **params) for name, params, _ in INVALID_ACTIONS[10:])))
     second = last_heartbeat(agent)
 
     for name, spec in ACTIONS.items():
         # There is no other agent to write to, and no workflow is granted.
         absent = name in {"reach_out_agent", "start_workflow"}
         assert (f"- {name} ({spec.cost}): " in prompt) is not absent
-    for (name, _, message), action in zip(WRONG, [*first.actions, *second.actions], strict=True):
+    for (name, _, message), action in zip(INVALID_ACTIONS, [*first.actions, *second.actions], strict=True):
         assert (action["action"], action["verdict"], action["outcome"], action["cost"]) == (
             name,
             "invalid",

@@ -87,7 +87,7 @@ class TestMaintain:
         assert {name: getattr(memory, name) for name in expected} == expected
         assert reinforced is (judged["verdict"] == "keep")
 
-    def test_a_pinned_memory_is_not_put_away_and_its_revision_is_pinned(
+    def test_a_pinned_memory_is_not_archived_and_its_revision_is_pinned(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
         memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
@@ -114,7 +114,7 @@ class TestMaintain:
             assert pinned.memory.content == "The reef is nine fathoms deep."
             assert pinned.memory.status == "active"
 
-    def test_a_belief_is_revised_within_limits_and_on_record(
+    def test_a_belief_is_revised_within_limits_and_the_change_recorded(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
         with tenant_transaction(agent.tenant_id):

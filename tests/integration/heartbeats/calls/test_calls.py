@@ -39,7 +39,7 @@ MANY = 4
 
 @pytest.fixture
 def submit() -> Iterator[Submit]:
-    """Return a pool of threads that release their connections, as a worker's threads do."""
+    """Return a function that submits work to threads, which release their connections as a worker's do."""
 
     def work_and_release(work: Callable[[], None]) -> None:
         try:
@@ -58,7 +58,7 @@ def agents(tenant: Tenant, new_agent: Callable[..., Agent]) -> list[Agent]:
 
 
 def pending_calls(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
-    """Run the agents until they wait for models; return their calls in the order of the agents."""
+    """Run the agents until they wait for models; return the ids of their calls in the order of the agents."""
     for agent in agents:
         make_due(agent)
     fleet.dispatch()

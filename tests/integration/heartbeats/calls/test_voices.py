@@ -17,7 +17,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, ModelRefused
 from arbor.goals.values import GoalState
 from arbor.heartbeat.replay import replay
-from tests.integration.heartbeats.conftest import heartbeats_of
+from tests.integration.heartbeats.conftest import run_at_once
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_giving_up, reply_of
 
@@ -29,9 +29,7 @@ def _run_heartbeat(agent: Agent, fleet: Fleet, *, voices: int) -> Heartbeat:
     if voices:
         with tenant_transaction(agent.tenant_id):
             set_policy(agent_id=agent.id, changes={"voices": voices}, actor="cli:ada")
-    fleet.claim(agent)
-    fleet.run()
-    return heartbeats_of(agent)[-1]
+    return run_at_once(fleet, agent)
 
 
 def _state_of(goal: Goal) -> str:
@@ -69,7 +67,7 @@ def test_voices_are_asked_before_a_hard_decision(
 
 
 @pytest.mark.parametrize("voices", [0, 4])
-def test_a_decision_without_voices_costs_one_call(
+def test_an_easy_decision_or_one_without_voices_costs_one_call(
     agent: Agent, fleet: Fleet, scripted: Script, goal: Goal, voices: int
 ) -> None:
     reply = reply_of(thinking="A quiet day.") if voices else reply_giving_up(goal)

@@ -19,8 +19,11 @@ from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, text_of
 
+type RunReplies = Callable[..., str]
+
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
+    """Return an action as a model writes it, as a step of a plan if it names an intent."""
     return {"action": name, "params": params, "intent_id": str(intent_id) if intent_id else None}
 
 
@@ -31,7 +34,7 @@ def allow_actions(agent: Agent, *actions: str) -> None:
 
 
 @pytest.fixture
-def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> RunReplies:
     """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
@@ -60,7 +63,7 @@ def goals(agent: Agent) -> tuple[Goal, Goal]:
 
 
 def last_done(agent: Agent) -> Heartbeat:
-    """Return the agent's latest heartbeat, which has to be done."""
+    """Check that the agent's latest heartbeat is done, and return it."""
     heartbeat = heartbeats_of(agent)[-1]
     assert heartbeat.status == "done", heartbeat.reason
     return heartbeat
