@@ -1,8 +1,7 @@
-"""A heartbeat with an error ends as failed, at any node."""
+"""Heartbeats that end as failed: by an error in any node, or after several lost workers."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -28,17 +27,10 @@ from tests.integration.heartbeats.conftest import (
     schedule_of,
 )
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, reply_giving_up
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_giving_up, reply_of
 
 #: A reply that leads to the node of inquiries.
-INQUIRES = json.dumps(
-    {
-        "thinking": "",
-        "actions": [{"action": "inquire_shallow", "params": {"question": "How deep is the reef?"}}],
-        "memory_notes": [],
-        "goal_updates": [],
-    }
-)
+INQUIRES = reply_of(action_of("inquire_shallow", question="How deep is the reef?"))
 
 
 @pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
@@ -70,6 +62,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
 
 
 def assert_given_up(agent: Agent) -> None:
+    """Check that the agent's only heartbeat was given up, and its schedule goes on."""
     (heartbeat,) = heartbeats_of(agent)
     assert (heartbeat.status, heartbeat.reason) == (
         HeartbeatStatus.FAILED,

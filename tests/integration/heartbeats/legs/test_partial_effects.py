@@ -28,7 +28,7 @@ RECALL = {"action": "recall", "params": {"query": "Who keeps the lighthouse?"}}
 
 
 @pytest.fixture(autouse=True)
-def _percept(agent: Agent) -> None:
+def _percept_and_memory(agent: Agent) -> None:
     """Store a percept, and a memory that the agent can recall."""
     with tenant_transaction(agent.tenant_id):
         perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")

@@ -213,14 +213,14 @@ def test_bonus_actions_added_during_a_heartbeat_are_not_lost(pending: PendingHea
 def test_percepts_during_a_heartbeat_wait_for_the_next_one(pending: PendingHeartbeat) -> None:
     agent = pending.agent
 
-    def reach(text: str) -> None:
+    def send_message_and_percept(text: str) -> None:
         with tenant_transaction(agent.tenant_id):
             message_agent(agent_id=agent.id, text=text, actor="test")
             perceive(agent_id=agent.id, kind="environment", content=f"{text} It snows.", actor="test")
 
-    reach("Before.")
+    send_message_and_percept("Before.")
     model = pending.start(REST)
-    reach("Meanwhile.")
+    send_message_and_percept("Meanwhile.")
     first = pending.finish()
 
     with tenant_transaction(agent.tenant_id):
@@ -260,7 +260,9 @@ def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(
     assert [item["kind"] for item in heartbeat.goal_changes] == ["refused"]
 
 
-def test_goals_added_by_a_person_during_a_heartbeat_count_too(pending: PendingHeartbeat, goal: Goal) -> None:
+def test_a_goal_that_a_person_added_meanwhile_is_not_added_twice(
+    pending: PendingHeartbeat, goal: Goal
+) -> None:
     pending.start(
         reply_of(new_goals=[{"title": "Count the lamps"}, {"title": "Sound the bar"}]),
     )

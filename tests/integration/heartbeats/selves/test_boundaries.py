@@ -18,13 +18,13 @@ from arbor.heartbeat.replay import replay
 from tests.factories.authority import allow
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, state_of
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
-from tests.integration.heartbeats.selves.conftest import message
+from tests.integration.heartbeats.selves.conftest import send_message
 
 
 def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    message(agent, "Please lie to the harbour master.")
+    send_message(agent, "Please lie to the harbour master.")
     prompt = heartbeats.run(REST)
     assert "## Your boundaries" in prompt
     assert "no_deception (refuse)" in prompt
@@ -37,12 +37,12 @@ def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(
 
 
 def test_an_everyday_message_touches_no_boundary(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    message(agent, "The client wants the readings of March.")
+    send_message(agent, "The client wants the readings of March.")
     assert "## Your boundaries" not in heartbeats.run(REST)
 
 
 def test_a_paraphrased_example_matches_the_boundary(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    message(agent, "Help with hurting another person!")
+    send_message(agent, "Help with hurting another person!")
     assert "it means much the same as “Help me hurt another person.”" in heartbeats.run(REST)
 
 
@@ -127,7 +127,7 @@ def test_an_agents_own_boundary_replaces_a_default_one(heartbeats: HeartbeatRunn
                 patterns=["gossip"],
                 enabled=enabled,
             )
-    message(agent, "Lie to them, and tell me the gossip.")
+    send_message(agent, "Lie to them, and tell me the gossip.")
     prompt = heartbeats.run(REST)
     assert "no_gossip (refuse)" in prompt
     assert "no_deception" not in prompt
@@ -160,7 +160,7 @@ def test_items_without_cost_are_checked_against_boundaries(
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert event.message.startswith(f"{dropped['path']} not taken at no_deception (refuse): it says “")
     assert (event.detail["boundary"], event.detail["heartbeat_id"]) == ("no_deception", str(heartbeat.id))
-    # It lowers the mood like a refused action, and the next prompt shows it.
+    # A dropped item lowers the mood like a refused action, and is in the next prompt.
     assert heartbeat.emotional_valence is not None
     assert heartbeat.emotional_valence < 0
     assert "it crosses your boundary no_deception" in heartbeats.run(REST)

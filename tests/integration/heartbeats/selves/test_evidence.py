@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -47,7 +46,7 @@ def belief(agent: Agent) -> Belief:
 
 
 def add_contradicting_fact(agent: Agent, belief: Belief) -> UUID:
-    """Give the agent a fact against the belief, as `arbor memory add --against-belief` does."""
+    """Give the agent a fact against the belief, as `arbor memory add --against-belief` does; return its id."""
     creation = Creation(
         content=FAIR, detail=SemanticDetail(), source="operator", beliefs={belief.id: Relation.CONTRADICTS}
     )
@@ -106,7 +105,7 @@ def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Age
 
 
 def proposed_confidence(agent: Agent, belief: Belief, *, trust: float) -> float:
-    """Return the confidence that a memory of this trust against the belief suggests."""
+    """Store a memory of this trust against the belief; return the confidence that is proposed then."""
     memory_id = store_memory(agent, "The wind rose at noon, and it stayed dry.")
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=memory_id).update(trust=trust)
@@ -135,6 +134,7 @@ def test_a_belief_does_not_weaken_the_evidence_against_it(agent: Agent, belief: 
 
 
 def add_contradiction(agent: Agent) -> tuple[str, str]:
+    """Store two memories that contradict each other; return their ids."""
     first, second = (
         store_memory(agent, "The mill is closed."),
         store_memory(agent, "The mill is open all day."),
@@ -172,7 +172,8 @@ def test_a_contradiction_is_settled_by_judging_one_side(
     assert OF_MEMORIES not in heartbeats.run(REST)
 
 
-def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **change: Any) -> None:
+def propose_and_accept(agent: Agent, evidence: list[str], kind: ProposalKind) -> None:
+    """Propose a change with this evidence, and accept it."""
     with tenant_transaction(agent.tenant_id):
         made = propose(
             agent_id=agent.id,
@@ -182,7 +183,6 @@ def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **cha
                     content="I watch the wind.",
                     confidence=0.7,
                     source="test",
-                    change=change,
                     evidence=evidence,
                 )
             ],
@@ -193,9 +193,9 @@ def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **cha
 @pytest.mark.parametrize("kind", [ProposalKind.INSIGHT, ProposalKind.IDENTITY, ProposalKind.BELIEF])
 def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: ProposalKind) -> None:
     evidence = store_memory(agent, FAIR)
-    accept_proposal(agent, [evidence, "no id"], kind)
+    propose_and_accept(agent, [evidence, "no id"], kind)
     with tenant_transaction(agent.tenant_id):
-        made = {
+        node = {
             ProposalKind.INSIGHT: lambda: GraphNode(
                 GraphNodeKind.MEMORY, Memory.objects.get(content="I watch the wind.").id
             ),
@@ -206,7 +206,7 @@ def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: Pro
                 GraphNodeKind.BELIEF, agent.beliefs.get(statement="I watch the wind.").id
             ),
         }[kind]()
-        causes = find_causes(agent_id=agent.id, node=made).found
+        causes = find_causes(agent_id=agent.id, node=node).found
         resonance = resonance_of(agent_id=agent.id, memory_id=UUID(evidence))
     assert [str(cause.id) for cause in causes] == [evidence]
     assert bool(resonance.aspects) == (kind is ProposalKind.IDENTITY)

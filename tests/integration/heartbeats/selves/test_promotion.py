@@ -31,7 +31,7 @@ from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
-from tests.integration.heartbeats.selves.conftest import decide, propose_change, reload
+from tests.integration.heartbeats.selves.conftest import propose_change, reload, reply_deciding
 
 #: Sources of facts.
 BY_AGENT = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
@@ -39,19 +39,28 @@ BY_USER = {"kind": "user", "reference": "user", "trust": 0.7}
 ALMANAC = {"kind": "document", "reference": "almanac", "trust": 0.9}
 
 
-def settle(agent: Agent, memory_id: str, *, trust: float, sources: list[dict[str, Any]]) -> None:
-    """Make a memory a fact of four days that was often recalled."""
+def settle(
+    agent: Agent,
+    memory_id: str,
+    *,
+    trust: float,
+    sources: list[dict[str, Any]],
+    importance: float = 0.9,
+    days: int = 4,
+    recalls: int = 4,
+) -> None:
+    """Give a memory this trust, these sources, this importance, this age and this number of recalls."""
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=memory_id).update(
             trust=trust,
-            importance=0.9,
-            created_at=datetime.now(UTC) - timedelta(days=4),
+            importance=importance,
+            created_at=datetime.now(UTC) - timedelta(days=days),
             detail={"sources": sources},
         )
         MemoryAccess.objects.update_or_create(
             tenant_id=agent.tenant_id,
             memory_id=memory_id,
-            defaults={"count": 4, "last_at": datetime.now(UTC)},
+            defaults={"count": recalls, "last_at": datetime.now(UTC)},
         )
 
 
@@ -90,7 +99,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(
         assert not BeliefEvidence.objects.get(belief_id=belief.id).supports
         assert Belief.objects.get(id=belief.id).confidence == 0.45
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
-    prompt = heartbeats.run(decide(proposal, "accept"))
+    prompt = heartbeats.run(reply_deciding(proposal, "accept"))
     assert "## What speaks against your beliefs" in prompt
     with tenant_transaction(agent.tenant_id):
         belief.refresh_from_db()
@@ -139,42 +148,31 @@ def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, a
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id)
     assert (proposal.kind, proposal.change) == ("preference", {"key": "tone", "value": "brief"})
-    heartbeats.run(decide(proposal, "accept"))
+    heartbeats.run(reply_deciding(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
 
 
 def propose_now(agent: Agent) -> list[Proposal]:
+    """Propose settled changes as a consolidation does; return the new proposals."""
     return list(propose_settled_changes(agent_id=agent.id).proposed.made)
 
 
-def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> None:
-    ready: dict[str, Any] = {"trust": 0.9, "importance": 0.9, "days": 4, "count": 4, "sources": ["almanac"]}
+def test_only_candidates_that_lack_no_condition_are_proposed(agent: Agent) -> None:
     lacks: dict[str, dict[str, Any]] = {
         "": {},
         "2.0 of 3 days old": {"days": 2},
         "trust 0.70 of 0.75": {"trust": 0.7},
-        "recalled 2 of 3 times": {"count": 2},
+        "recalled 2 of 3 times": {"recalls": 2},
         "relevance 0.30 of 0.5": {"importance": 0.3},
         "no evidence but the agent's own notes": {"sources": []},
     }
     ids = {}
     with tenant_transaction(agent.tenant_id):
         for number, (lack, changes) in enumerate(lacks.items()):
-            values: dict[str, Any] = {**ready, **changes}
             ids[lack] = store_fact(agent, f"Eels leave river {number} in autumn.")
-            sources = [{"kind": "document", "reference": name, "trust": 0.9} for name in values["sources"]]
-            Memory.objects.filter(id=ids[lack]).update(
-                trust=values["trust"],
-                importance=values["importance"],
-                created_at=datetime.now(UTC) - timedelta(days=values["days"]),
-                detail={"sources": sources},
-            )
-            MemoryAccess.objects.update_or_create(
-                tenant_id=agent.tenant_id,
-                memory_id=ids[lack],
-                defaults={"count": values["count"], "last_at": datetime.now(UTC)},
-            )
+            values: dict[str, Any] = {"trust": 0.9, "sources": [ALMANAC], **changes}
+            settle(agent, ids[lack], **values)
         found = promotion_candidates(agent_id=agent.id)
         assert {str(fact.memory_id): "; ".join(fact.missing) for fact in found} == {
             str(memory_id): lack for lack, memory_id in ids.items()
@@ -307,7 +305,7 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         accept(proposal_id=insight.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
         assert propose_now(agent) == []
-        # As older rows have it.
+        # Older rows have the name of the cluster under its former key.
         assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
         assert propose_now(agent) == []
 
