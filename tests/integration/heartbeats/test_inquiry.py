@@ -43,13 +43,14 @@ def reply_inquiring(name: str = "inquire_shallow", **params: Any) -> str:
 
 
 class Web:
-    """A fake web."""
+    """A fake web, whose results and pages a test can replace."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
         self.open({"": [SearchResult(url=url) for url in PAGES]}, PAGES)
 
     def open(self, results: dict[str, Any], pages: dict[str, str]) -> None:
+        """Replace the results of searches and the pages."""
         self.search, self.pages = ScriptedSearch(results), ScriptedPages(pages)
         self._patch.setattr(web, "search", lambda: self.search)
         self._patch.setattr(web, "fetch", lambda: self.pages)
@@ -268,7 +269,7 @@ def test_an_inquiry_without_a_web_is_refused_with_the_setting(
 
 
 @pytest.mark.parametrize("steps", range(1, 8))
-def test_a_worker_that_is_lost_between_calls_repeats_nothing(
+def test_a_worker_that_is_lost_between_calls_repeats_no_call(
     fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, steps: int
 ) -> None:
     model = scripted(reply_inquiring(), ANSWER, REST)

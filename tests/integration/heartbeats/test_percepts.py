@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import chain
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -22,10 +21,10 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
 
-def _perceive(agent: Agent, *contents: str, **options: Any) -> None:
+def _perceive(agent: Agent, *contents: str) -> None:
     with tenant_transaction(agent.tenant_id):
         for content in contents:
-            perceive(agent_id=agent.id, kind="environment", content=content, actor="test", **options)
+            perceive(agent_id=agent.id, kind="environment", content=content, actor="test")
 
 
 def _consumed_by(agent: Agent) -> dict[str, int | None]:
@@ -67,7 +66,7 @@ def test_percepts_cut_from_the_prompt_wait_for_the_next_heartbeat(
     )
 
 
-def test_an_observed_percept_is_guarded_and_consumed_by_the_next(
+def test_an_observed_percept_is_guarded_but_consumed_only_later(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     look = json.dumps({"thinking": "", "actions": [{"action": "observe", "params": {}}]})

@@ -115,8 +115,8 @@ class Writers:
             tenant_id=self.agent.tenant_id, agent_id=self.agent.id, item_id=self.item_id, actor=ANN
         )
 
-    def act(self, name: str) -> Operation:
-        """Return the operation, in a transaction of its own."""
+    def operation(self, name: str) -> Operation:
+        """Return the operation of this name, in a transaction of its own."""
 
         def run() -> object:
             if name in _OWN_TRANSACTIONS:
@@ -141,4 +141,5 @@ class Writers:
         return UUID(str(propose(agent_id=self.agent.id, proposals=[new]).made[0].id))
 
 
+#: Operations whose services open their transactions themselves.
 _OWN_TRANSACTIONS = frozenset({"teach_against_belief", "promote_item"})
