@@ -20,9 +20,11 @@ from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
+from arbor.heartbeat.replay import Replay, replay
 from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.runtime import AgentRuntime
 from config.runtime import open_runtime
@@ -199,3 +201,8 @@ def first_action(agent: Agent) -> dict[str, Any]:
     assert last.status == HeartbeatStatus.DONE, last.reason
     action: dict[str, Any] = last.actions[0]
     return action
+
+
+def replay_of(heartbeat: Heartbeat) -> Replay:
+    """Decide the recorded heartbeat again, and return the result."""
+    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat)

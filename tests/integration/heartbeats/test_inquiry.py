@@ -21,7 +21,7 @@ from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
 REEF = "https://reef.example/depth"
 HARBOUR = "https://harbour.example/log"
@@ -38,8 +38,8 @@ JUDGED = json.dumps({"confidence": 0.6, "reason": "two pages that may copy each 
 
 def reply_inquiring(name: str = "inquire_shallow", **params: Any) -> str:
     """Return a reply with an inquiry."""
-    action = {"action": name, "params": {"question": QUESTION, **params}, "reasoning": "I want to know."}
-    return json.dumps({"thinking": "", "actions": [action], "memory_notes": [], "goal_updates": []})
+    params = {"question": QUESTION, **params}
+    return reply_of(action_of(name, **params))
 
 
 class Web:

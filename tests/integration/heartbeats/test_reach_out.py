@@ -31,7 +31,7 @@ from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, text_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, text_of
 
 
 def reply_reaching_out(
@@ -39,14 +39,7 @@ def reply_reaching_out(
 ) -> str:
     """Return a reply that reaches out."""
     params = {"intent": "they asked for it", "content": content, **params}
-    return json.dumps(
-        {
-            "thinking": "They should know.",
-            "actions": [{"action": action, "params": params, "reasoning": "worth it"}],
-            "memory_notes": [],
-            "goal_updates": [],
-        }
-    )
+    return reply_of(action_of(action, **params), thinking="They should know.")
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ from apps.heartbeats.services.reports.replay import ask_other_model, read_record
 from apps.tenants.models import TenantModel
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.heartbeat.replay import Replay, replay
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import heartbeats_of, run_heartbeat
+from tests.integration.heartbeats.conftest import heartbeats_of, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
@@ -43,10 +42,6 @@ def recorded(fleet: Fleet, agent: Agent, scripted: Script) -> Heartbeat:
     scripted("no json at all", REPLY)
     run_heartbeat(fleet, agent)
     return heartbeats_of(agent)[-1]
-
-
-def replay_of(heartbeat: Heartbeat) -> Replay:
-    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat)
 
 
 def count_rows(agent: Agent) -> dict[str, int]:

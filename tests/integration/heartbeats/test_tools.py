@@ -15,7 +15,6 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import Memory
 from apps.queues import Task
 from apps.selves.services.boundaries import add_boundary
@@ -25,13 +24,12 @@ from apps.tools import clients
 from apps.tools.models import Tool, ToolServer
 from apps.tools.services.servers import add_server, refresh_server
 from apps.tools.services.tools import allow_tool, deny_tool, tool_by_action
-from arbor.heartbeat.replay import replay
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.tools.status import ToolStatus
-from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, first_action, heartbeats_of, lose_lease, replay_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, text_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, text_of
 from tests.support.tool_server import DESCRIPTION, RunningServer, a_tool_server
 
 type Run = Callable[..., ScriptedModel]
@@ -74,8 +72,7 @@ def allow_forecast(tenant: Tenant, weather: RunningServer, **choices: Any) -> To
 
 def reply_calling(**params: Any) -> str:
     """Return a reply that calls the tool."""
-    action = {"action": ACTION, "params": params, "reasoning": "I want to know."}
-    return json.dumps({"thinking": "", "actions": [action], "memory_notes": [], "goal_updates": []})
+    return reply_of(action_of(ACTION, **params))
 
 
 @pytest.fixture
@@ -349,5 +346,5 @@ def test_a_heartbeat_with_a_tool_is_replayed_alike(
     allow_forecast(tenant, weather)
     run(reply_calling(harbour="Bergen"), REST)
 
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeats_of(agent)[-1].id, tenant_id=tenant.id)
-    assert [difference.where for difference in replay(recorded.heartbeat).differences] == []
+    replayed = replay_of(heartbeats_of(agent)[-1])
+    assert [difference.where for difference in replayed.differences] == []

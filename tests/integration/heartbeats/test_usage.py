@@ -55,6 +55,18 @@ def set_usage(agent: Agent, **used: Any) -> None:
         )
 
 
+def create_survival_goal(agent: Agent) -> Goal:
+    """Create the goal to spend less, as the rule for survival does; return it."""
+    with tenant_transaction(agent.tenant_id):
+        return create_goal(
+            agent_id=agent.id,
+            title="Live within your means",
+            source=GoalSource.SURVIVAL,
+            layer=GoalLayer.TASK,
+            rule="survival",
+        )
+
+
 def test_usage_is_counted_once_for_each_heartbeat_and_call(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,14 +124,7 @@ def test_a_low_budget_is_in_the_prompt_and_audited_once(
 def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, idle_agent: Agent) -> None:
     change_policy(idle_agent, daily_beats=20)
     set_usage(idle_agent, beats=15)
-    with tenant_transaction(idle_agent.tenant_id):
-        create_goal(
-            agent_id=idle_agent.id,
-            title="Live within your means",
-            source=GoalSource.SURVIVAL,
-            layer=GoalLayer.TASK,
-            rule="survival",
-        )
+    create_survival_goal(idle_agent)
     withheld = run_heartbeat(fleet, idle_agent)
     assert withheld.status == HeartbeatStatus.SKIPPED
     assert "serves no goal" in withheld.reason
@@ -141,14 +146,7 @@ def test_a_goal_closed_concurrently_by_a_person_stops_no_heartbeat(
     fleet: Fleet, idle_agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_policy(idle_agent, daily_beats=20)
-    with tenant_transaction(idle_agent.tenant_id):
-        goal = create_goal(
-            agent_id=idle_agent.id,
-            title="Live within your means",
-            source=GoalSource.SURVIVAL,
-            layer=GoalLayer.TASK,
-            rule="survival",
-        )
+    goal = create_survival_goal(idle_agent)
     conclude = BacklogEditor.conclude
 
     def close_and_conclude(changes: BacklogEditor, goal_id: str, why: str) -> None:

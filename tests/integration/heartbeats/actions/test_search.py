@@ -8,16 +8,14 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
-from arbor.heartbeat.replay import replay
 from arbor.memory.values import NewMemory
 from tests.factories.knowledge import published_passage
 from tests.factories.rows import minutes_ago
 from tests.integration.heartbeats.actions.conftest import RunReplies
-from tests.integration.heartbeats.conftest import last_heartbeat
+from tests.integration.heartbeats.conftest import last_heartbeat, replay_of
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of, text_of
 from tests.support.embedders import RemoteEmbedder
 
@@ -46,8 +44,7 @@ def test_documents_are_searched_and_cited_in_the_next_round_trip(
     assert "Travel, version 1" in second
     heartbeat = last_heartbeat(agent)
     assert heartbeat.actions[0]["outcome"] == "success"
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(heartbeat).differences == []
 
 
 @pytest.mark.usefixtures("library")
@@ -79,5 +76,4 @@ def test_a_search_by_words_alone_says_so(
     assert "kb was searched by words alone: its embedder did not answer" in second
     heartbeat = last_heartbeat(agent)
     assert heartbeat.actions[0]["outcome"] == "partial"
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(heartbeat).differences == []

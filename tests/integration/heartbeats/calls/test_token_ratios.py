@@ -14,15 +14,13 @@ from apps.calls.services.ledger import estimated_tokens
 from apps.calls.services.token_ratios import learn_token_ratios, read_token_ratios
 from apps.contacts.services.chat import exchange_turns, open_session
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, TextSink
 from arbor.models.usage import Usage
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_token_ratios
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, run_heartbeat
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
@@ -80,8 +78,7 @@ def test_later_prompts_fit_by_what_the_provider_counted(
     assert model.requests[-1].max_tokens == 4_096
     assert len(model.requests[-1].system) < len(model.requests[0].system)
     last = heartbeats_of(agent)[-1]
-    recorded = read_recorded_heartbeat(heartbeat_id=last.id, tenant_id=last.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(last).differences == []
 
 
 def test_a_replay_keeps_the_ratio_of_its_time(
@@ -93,8 +90,7 @@ def test_a_replay_keeps_the_ratio_of_its_time(
     first = heartbeats_of(agent)[0]
     learn_token_ratios()
 
-    recorded = read_recorded_heartbeat(heartbeat_id=first.id, tenant_id=first.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(first).differences == []
 
 
 def test_conversations_use_the_ratio_too(

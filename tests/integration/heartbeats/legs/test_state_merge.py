@@ -33,6 +33,8 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 
 RECALL = action_of("recall", query="Who keeps the lighthouse?")
+#: A reply with an action that costs energy.
+REMEMBER = reply_of(actions=[action_of("remember", content="The reef is red.")])
 
 
 class PendingHeartbeat:
@@ -136,7 +138,7 @@ def test_turns_during_a_consolidation_count_towards_the_next_one(pending: Pendin
 
 def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHeartbeat) -> None:
     pending.change_state(energy=4.0)
-    pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    pending.start(REMEMBER)
     pending.change_state(energy=9.0)
     heartbeat = pending.finish()
     spent = heartbeat.actions[0]["cost"]
@@ -166,9 +168,7 @@ def test_ticks_allocated_during_a_heartbeat_are_not_lost(
     pending: PendingHeartbeat, ticks: int, left: int
 ) -> None:
     pending.change_state(ticks_left=10)
-    pending.start(
-        reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
-    )
+    pending.start(REMEMBER, trigger=Trigger.CYCLE)
     with tenant_transaction(pending.agent.tenant_id):
         allocate(agent_id=pending.agent.id, ticks=ticks, actor="test")
     heartbeat = pending.finish()
@@ -179,7 +179,7 @@ def test_ticks_allocated_during_a_heartbeat_are_not_lost(
 def test_allocated_ticks_replace_those_of_a_new_cycle(pending: PendingHeartbeat) -> None:
     with tenant_transaction(pending.agent.tenant_id):
         set_policy(agent_id=pending.agent.id, changes={"budget": "ticks"}, actor="test")
-    pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    pending.start(REMEMBER)
     with tenant_transaction(pending.agent.tenant_id):
         allocate(agent_id=pending.agent.id, ticks=10, actor="test")
     heartbeat = pending.finish()
@@ -189,9 +189,7 @@ def test_allocated_ticks_replace_those_of_a_new_cycle(pending: PendingHeartbeat)
 
 def test_a_heartbeat_of_a_cycle_has_the_remaining_ticks(pending: PendingHeartbeat) -> None:
     pending.change_state(ticks_left=0)
-    pending.start(
-        reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
-    )
+    pending.start(REMEMBER, trigger=Trigger.CYCLE)
     heartbeat = pending.finish()
     assert (heartbeat.energy_start, heartbeat.energy_end) == (0.0, 0.0)
     assert pending.state.ticks_left == 0
@@ -304,9 +302,8 @@ def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(
 
 
 def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(pending: PendingHeartbeat) -> None:
-    acts = reply_of(actions=[action_of("remember", content="The reef is red.")])
     pending.change_state(energy=10.0)
-    pending.start(acts)
+    pending.start(REMEMBER)
     with tenant_transaction(pending.agent.tenant_id):
         set_policy(agent_id=pending.agent.id, changes={"budget": "actions"}, actor="test")
     heartbeat = pending.finish()

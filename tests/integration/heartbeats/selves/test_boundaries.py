@@ -10,13 +10,11 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.replay import replay
 from tests.factories.authority import allow
-from tests.integration.heartbeats.conftest import REST, last_heartbeat, state_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, replay_of, state_of
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.heartbeats.selves.conftest import send_message
 
@@ -257,5 +255,5 @@ def test_a_replay_drops_the_same_items(heartbeats: HeartbeatRunner, agent: Agent
     heartbeats.run(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
     heartbeat = last_heartbeat(agent)
     assert len(heartbeat.dropped) == 2
-    again = replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id).heartbeat)
+    again = replay_of(heartbeat)
     assert again.is_same, again.differences
