@@ -53,13 +53,13 @@ class Batch:
         """Return the id of the agents' tenant."""
         return self.agents[0].tenant_id
 
-    def make_due(self) -> None:
-        """Make all agents due."""
+    def dispatch(self) -> None:
+        """Make all agents due, and dispatch their heartbeats."""
         for agent in self.agents:
             make_due(agent)
         self._fleet.dispatch()
 
-    def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
+    def pop_leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
         """Remove the messages of these agents' heartbeats (None: of all) from the fleet; return their leases."""
         ids = {str(agent.id) for agent in (self.agents if agents is None else agents)}
         messages = [message for message in self._fleet.messages if _advances(message, ids)]
@@ -67,8 +67,8 @@ class Batch:
         return [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in messages]
 
     def run_leg(self) -> set[UUID]:
-        """Run all heartbeats that are ready, in one batch."""
-        return advance_heartbeats(tenant_id=self.tenant_id, leases=self.leases())
+        """Run all heartbeats that are ready, in one batch; return the agents whose heartbeats went on."""
+        return advance_heartbeats(tenant_id=self.tenant_id, leases=self.pop_leases())
 
     def execute_calls(self) -> None:
         """Execute all pending calls."""
@@ -79,9 +79,15 @@ class Batch:
         for message in messages:
             self._fleet.deliver(message)
 
+    def run_until_last_leg(self) -> None:
+        """Run the first legs and the calls of all agents, whose next leg is the last if their models rest."""
+        self.dispatch()
+        self.run_leg()
+        self.execute_calls()
+
     def run(self) -> int:
         """Run the heartbeats of all agents to their ends, each leg in one batch; return the number of legs."""
-        self.make_due()
+        self.dispatch()
         legs = 0
         while self._fleet.messages:
             self.run_leg()
@@ -91,7 +97,7 @@ class Batch:
 
     def run_singly(self) -> None:
         """Run the heartbeats of all agents to their ends, one after the other."""
-        self.make_due()
+        self.dispatch()
         self._fleet.run()
 
     def heartbeats(self) -> list[Heartbeat]:
@@ -101,12 +107,12 @@ class Batch:
             return sorted(rows, key=lambda heartbeat: (heartbeat.agent.name, heartbeat.started_at))
 
 
-def _advances(message: TaskMessage, agents: set[str]) -> bool:
-    return message.task is Task.ADVANCE and message.arguments["agent_id"] in agents
+def _advances(message: TaskMessage, agent_ids: set[str]) -> bool:
+    return message.task is Task.ADVANCE and message.arguments["agent_id"] in agent_ids
 
 
 @contextmanager
-def counted_statements(*, control: bool = False) -> Iterator[list[str]]:
+def recorded_statements(*, control: bool = False) -> Iterator[list[str]]:
     """Collect the statements of the application's connection; with `control`, also those that only set up a transaction."""
     sent: list[str] = []
 
@@ -141,7 +147,7 @@ def _plain_text(row: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value without the keys that differ each time."""
+    """Return a value without what differs each time: some keys, ids and times in texts, small differences of numbers."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items() if key not in _TIMES | _DIFFER}
     if isinstance(value, list | tuple):
@@ -239,7 +245,7 @@ _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
 
 
 def batch_of_eight(fleet: Fleet, tenant: Tenant, make: MakeAgent) -> Batch:
-    """Create eight agents of one tenant."""
+    """Create eight agents of one tenant; return them as a batch."""
     return Batch(fleet, [make(tenant, name=f"Agent {number}") for number in range(EIGHT)])
 
 
@@ -254,7 +260,7 @@ def statuses_of(batch: Batch) -> list[str]:
 
 
 def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None = None) -> None:
-    """Check that each agent has one completed heartbeat, except for the statuses given by number."""
+    """Check that each agent has one completed heartbeat, except those whose status is given by their number."""
     expected = [(except_for or {}).get(number, str(HeartbeatStatus.DONE)) for number in range(EIGHT)]
     assert statuses_of(batch) == expected
     for agent, status in zip(batch.agents, expected, strict=True):
@@ -266,9 +272,9 @@ def assert_one_heartbeat_each(batch: Batch, *, except_for: dict[int, str] | None
 
 
 def heartbeat_statements(fleet: Fleet, agent: Agent) -> list[str]:
-    """Return the statements of the agent's next heartbeat."""
+    """Run the agent's next heartbeat, and return its statements."""
     make_due(agent)
     fleet.dispatch()
-    with counted_statements() as sent:
+    with recorded_statements() as sent:
         fleet.run()
     return sent

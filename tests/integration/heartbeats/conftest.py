@@ -18,11 +18,13 @@ from apps.fleet.lifecycle import start_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.calls import calls
+from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
+from arbor.heartbeat.replay import Replay, replay
 from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.runtime import AgentRuntime
 from config.runtime import open_runtime
@@ -114,6 +116,13 @@ def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
 
 
 @pytest.fixture
+def unused_web(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permit inquiries in a web that no test calls."""
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
+
+
+@pytest.fixture
 def no_leg_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the time limit of a leg, so that a batch is never cut on a slow machine."""
     monkeypatch.setattr(runner, "LEG_MS", 1e9)
@@ -184,3 +193,16 @@ def state_of(agent: Agent) -> AgentState:
 def last_heartbeat(agent: Agent) -> Heartbeat:
     """Return the agent's latest heartbeat."""
     return heartbeats_of(agent)[-1]
+
+
+def first_action(agent: Agent) -> dict[str, Any]:
+    """Check that the agent's latest heartbeat is done, and return its first action."""
+    last = last_heartbeat(agent)
+    assert last.status == HeartbeatStatus.DONE, last.reason
+    action: dict[str, Any] = last.actions[0]
+    return action
+
+
+def replay_of(heartbeat: Heartbeat) -> Replay:
+    """Decide the recorded heartbeat again, and return the result."""
+    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat)

@@ -33,7 +33,7 @@ class Fleet:
             claim_now(agent_id=agent.id, trigger=trigger)
 
     def pop_message(self) -> TaskMessage:
-        """Take the oldest message from the broker."""
+        """Remove the oldest message from the broker, and return it."""
         return self.messages.pop(0)
 
     def deliver(self, message: TaskMessage) -> bool:
@@ -67,6 +67,6 @@ class Fleet:
 
 @contextmanager
 def a_fleet() -> Iterator[Fleet]:
-    """Return a fleet with a list as its broker."""
+    """Yield a fleet whose broker is a list."""
     with captured() as messages:
         yield Fleet(messages)

@@ -1,4 +1,4 @@
-"""Run heartbeats of an agent with scripted replies, and record their prompts."""
+"""Memories, replies and requests as tests write and read them, and a runner of heartbeats with scripted replies."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.support.memories import store_memories
 type Script = Callable[..., ScriptedModel]
 
 
-def memory_of(agent: Agent, text: str, **fields: Any) -> str:
+def store_memory(agent: Agent, text: str, **fields: Any) -> str:
     """Store a memory with these fields; return its id."""
     memory = NewMemory(content=text, occurred_at=SystemClock().now(), **fields)
     return str(store_memories(agent, memory).ids[0])
 
 
-def fact_of(agent: Agent, text: str, **fields: Any) -> str:
+def store_fact(agent: Agent, text: str, **fields: Any) -> str:
     """Store a semantic memory with these fields; return its id."""
-    return memory_of(agent, text, type=MemoryType.SEMANTIC, **fields)
+    return store_memory(agent, text, type=MemoryType.SEMANTIC, **fields)
 
 
 def reply_of(*actions: dict[str, Any], **keys: Any) -> str:
@@ -45,8 +45,13 @@ def action_of(name: str, intent_id: str | None = None, **params: Any) -> dict[st
     return {"action": name, "params": params, "reasoning": "because", "intent_id": intent_id}
 
 
+def text_of(request: ModelRequest) -> str:
+    """Return the system prompt and the messages of a request as one text."""
+    return "\n".join([request.system, *(message.content for message in request.messages)])
+
+
 class HeartbeatRunner:
-    """Runs heartbeats of one agent with scripted replies, and returns its prompts."""
+    """Runs heartbeats of one agent with scripted replies, and returns their last prompts."""
 
     def __init__(self, fleet: Fleet, agent: Agent, scripted: Script) -> None:
         self._fleet, self._agent, self._scripted = fleet, agent, scripted
@@ -56,5 +61,4 @@ class HeartbeatRunner:
         model = self._scripted(*replies)
         self._fleet.claim(self._agent)
         self._fleet.run()
-        request: ModelRequest = model.requests[-1]
-        return "\n".join([request.system, *(message.content for message in request.messages)])
+        return text_of(model.requests[-1])

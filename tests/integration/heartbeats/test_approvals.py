@@ -48,24 +48,27 @@ def ask(asking: Agent, heartbeats: HeartbeatRunner) -> Callable[..., ActionAppro
 
     def run(reply: str = REMEMBER) -> ActionApproval:
         heartbeats.run(reply)
-        return latest(asking)
+        return latest_request(asking)
 
     return run
 
 
-def latest(agent: Agent) -> ActionApproval:
+def latest_request(agent: Agent) -> ActionApproval:
+    """Return the agent's latest request for approval."""
     with tenant_transaction(agent.tenant_id):
         return ActionApproval.objects.filter(agent_id=agent.id).latest("asked_at")
 
 
 def count_remembered(agent: Agent) -> int:
+    """Count the memories that the action of `REMEMBER` has stored."""
     with tenant_transaction(agent.tenant_id):
         return Memory.objects.filter(agent_id=agent.id, content=TEXT).count()
 
 
-def decide(act: Any, request: ActionApproval, **options: Any) -> ActionApproval:
+def decide(decision: Any, request: ActionApproval, **options: Any) -> ActionApproval:
+    """Approve or deny a request as a person; return its row."""
     with tenant_transaction(request.tenant_id):
-        row: ActionApproval = act(approval_id=request.id, actor=PERSON, **options)
+        row: ActionApproval = decision(approval_id=request.id, actor=PERSON, **options)
     return row
 
 
@@ -97,7 +100,7 @@ def test_an_action_is_asked_approved_and_executed_once(
 
     assert "approved, executed in this heartbeat" in prompt
     assert count_remembered(asking) == 1
-    executed = latest(asking)
+    executed = latest_request(asking)
     executing = heartbeats_of(asking)[-1]
     assert (executed.status, executed.executed_by) == ("executed", executing.id)
     (first, rest) = executing.actions
@@ -108,7 +111,7 @@ def test_an_action_is_asked_approved_and_executed_once(
     assert audited_actions(asking) == ["approval.asked", "approval.decided", "approval.executed"]
 
 
-def test_killed_worker_does_not_execute_twice(
+def test_an_approved_action_of_a_killed_worker_is_executed_once(
     ask: Callable[..., ActionApproval],
     asking: Agent,
     fleet: Fleet,
@@ -131,17 +134,17 @@ def test_killed_worker_does_not_execute_twice(
     with pytest.raises(Killed):
         heartbeats.run(REST)
     # Nothing of the leg was written: neither the memory nor the use.
-    assert (count_remembered(asking), latest(asking).status) == (0, "approved")
+    assert (count_remembered(asking), latest_request(asking).status) == (0, "approved")
 
     monkeypatch.setattr(committing, "write_approvals", write)
     lose_lease(asking)
     fleet.dispatch()
     fleet.run()
     heartbeats.run(REST)
-    assert (count_remembered(asking), latest(asking).status) == (1, "executed")
+    assert (count_remembered(asking), latest_request(asking).status) == (1, "executed")
 
 
-def test_lost_approval_ends_in_no_execution(
+def test_an_approval_that_expires_before_its_use_fails_the_heartbeat(
     ask: Callable[..., ActionApproval],
     asking: Agent,
     heartbeats: HeartbeatRunner,
@@ -165,7 +168,7 @@ def test_lost_approval_ends_in_no_execution(
     assert count_remembered(asking) == 0
 
 
-def test_denied_request_is_refused_with_its_reason(
+def test_a_denied_request_is_refused_with_its_reason(
     ask: Callable[..., ActionApproval], asking: Agent, heartbeats: HeartbeatRunner
 ) -> None:
     decide(deny, ask(), reason="measure it first")
@@ -180,13 +183,13 @@ def test_denied_request_is_refused_with_its_reason(
         assert ActionApproval.objects.filter(agent_id=asking.id).count() == 1
 
 
-def test_expired_request_is_asked_again(ask: Callable[..., ActionApproval], asking: Agent) -> None:
+def test_an_expired_request_is_asked_again(ask: Callable[..., ActionApproval], asking: Agent) -> None:
     first = ask()
     with tenant_transaction(asking.tenant_id):
         later = first.expires_at + timedelta(seconds=1)
         assert expire_approvals(agent_id=asking.id, now=later) == 1
         assert expire_approvals(agent_id=asking.id, now=later) == 0
-    assert latest(asking).status == "expired"
+    assert latest_request(asking).status == "expired"
     with pytest.raises(TransitionIllegal):
         decide(approve, first)
 
@@ -194,7 +197,7 @@ def test_expired_request_is_asked_again(ask: Callable[..., ActionApproval], aski
     assert audited_actions(asking) == ["approval.asked", "approval.expired", "approval.asked"]
 
 
-def test_always_allowed_action_asks_no_more(
+def test_an_action_that_is_approved_for_always_asks_no_more(
     ask: Callable[..., ActionApproval], asking: Agent, heartbeats: HeartbeatRunner
 ) -> None:
     decide(approve, ask(), always=True)
@@ -208,7 +211,7 @@ def test_always_allowed_action_asks_no_more(
     assert rule.mode is TrustMode.ALLOW
 
 
-def test_approval_is_withdrawn_before_its_use(
+def test_an_approval_can_be_denied_before_its_use(
     ask: Callable[..., ActionApproval], asking: Agent, heartbeats: HeartbeatRunner
 ) -> None:
     request = ask()
@@ -216,12 +219,12 @@ def test_approval_is_withdrawn_before_its_use(
     decide(deny, request, reason="on second thoughts")
     heartbeats.run(REST)
 
-    assert (count_remembered(asking), latest(asking).status) == (0, "denied")
+    assert (count_remembered(asking), latest_request(asking).status) == (0, "denied")
     with pytest.raises(TransitionIllegal, match="denied already"):
         decide(approve, request)
 
 
-def test_changed_row_is_not_executed(
+def test_an_approval_whose_parameters_were_changed_is_withdrawn(
     ask: Callable[..., ActionApproval], asking: Agent, heartbeats: HeartbeatRunner
 ) -> None:
     request = ask()
@@ -230,13 +233,13 @@ def test_changed_row_is_not_executed(
         ActionApproval.objects.filter(id=request.id).update(body=request.body.replace("two", "ten"))
     heartbeats.run(REST)
 
-    withdrawn = latest(asking)
+    withdrawn = latest_request(asking)
     assert (withdrawn.status, withdrawn.executed_by) == ("withdrawn", None)
     with tenant_transaction(asking.tenant_id):
         assert not Memory.objects.filter(agent_id=asking.id, content__contains="ten fathoms").exists()
 
 
-def test_intent_is_postponed_without_an_attempt(
+def test_an_intent_waits_for_its_approval_without_an_attempt(
     asking: Agent, goal: Goal, heartbeats: HeartbeatRunner
 ) -> None:
     with tenant_transaction(asking.tenant_id):
@@ -247,14 +250,14 @@ def test_intent_is_postponed_without_an_attempt(
         waiting = Intent.objects.get(id=intent.id)
     assert (waiting.status, waiting.attempts) == (IntentStatus.PENDING, 0)
 
-    decide(approve, latest(asking))
+    decide(approve, latest_request(asking))
     heartbeats.run(REST)
     with tenant_transaction(asking.tenant_id):
         done = Intent.objects.get(id=intent.id)
     assert done.status == IntentStatus.COMPLETED
 
 
-def test_streak_of_approvals_suggests_a_rule(asking: Agent) -> None:
+def test_a_streak_of_approvals_suggests_a_rule(asking: Agent) -> None:
     resource = action_resource("reach_out_public")
     with tenant_transaction(asking.tenant_id):
         set_mode(agent_id=asking.id, prefix=resource, mode=TrustMode.ASK, actor=PERSON)
@@ -278,12 +281,12 @@ def test_streak_of_approvals_suggests_a_rule(asking: Agent) -> None:
     assert (suggestion.resource, suggestion.approvals) == (resource, OUTWARD_STREAK)
 
 
-def test_rule_above_a_ceiling_is_refused(agent: Agent) -> None:
+def test_a_rule_above_a_ceiling_is_refused(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="never above ask"):
         set_mode(agent_id=agent.id, prefix="arbor://shell/exec", mode=TrustMode.ALLOW, actor=PERSON)
 
 
-def test_rule_of_the_tenant_applies_to_its_agents(agent: Agent, heartbeats: HeartbeatRunner) -> None:
+def test_a_rule_of_the_tenant_applies_to_its_agents(agent: Agent, heartbeats: HeartbeatRunner) -> None:
     with tenant_transaction(agent.tenant_id):
         set_mode(agent_id=None, prefix="arbor://actions/execute/remember", mode=TrustMode.BLOCK, actor=PERSON)
     heartbeats.run(REMEMBER)
@@ -292,7 +295,9 @@ def test_rule_of_the_tenant_applies_to_its_agents(agent: Agent, heartbeats: Hear
     assert (entry["verdict"], count_remembered(agent)) == ("not_authorized", 0)
 
 
-def test_model_limits_the_trust(agent: Agent, heartbeats: HeartbeatRunner, settings: Any) -> None:
+def test_a_model_limits_the_trust_in_its_agent(
+    agent: Agent, heartbeats: HeartbeatRunner, settings: Any
+) -> None:
     settings.ARBOR_MODEL_TRUST = parse_model_limits({"scripted": "cautious"})
     heartbeats.run(
         reply_of(actions=[action_of("reach_out_user", intent="they asked for it", content="Hello.")])
@@ -302,7 +307,7 @@ def test_model_limits_the_trust(agent: Agent, heartbeats: HeartbeatRunner, setti
     assert entry["verdict"] == "awaits_approval"
 
 
-def test_blocked_action_is_neither_offered_nor_executed(agent: Agent, heartbeats: HeartbeatRunner) -> None:
+def test_a_blocked_action_is_neither_offered_nor_executed(agent: Agent, heartbeats: HeartbeatRunner) -> None:
     offer = "\n- remember"
     assert offer in heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):

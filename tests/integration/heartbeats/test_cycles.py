@@ -19,14 +19,15 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
 
-def remember(count: int) -> str:
+def reply_remembering(count: int) -> str:
+    """Return a reply that remembers a number of texts."""
     return reply_of(actions=[action_of("remember", content=f"The pier has {n} lamps.") for n in range(count)])
 
 
 def test_a_cycle_ends_when_its_ticks_are_used_up(
     runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
-    scripted(remember(2), repeat=True)
+    scripted(reply_remembering(2), repeat=True)
     energy = runtime.load(agent.id).energy
     cycle = runtime.run_cycle(agent.id, 5)
     assert (cycle.allocated, cycle.left, cycle.used, cycle.ended) == (5, 0, 5, "used up")
@@ -49,7 +50,7 @@ def test_a_tick_that_does_nothing_costs_one(runtime: AgentRuntime, agent: Agent,
 def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
     runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
-    scripted(remember(2), ModelUnavailable("nobody answers"), repeat=True)
+    scripted(reply_remembering(2), ModelUnavailable("nobody answers"), repeat=True)
     cycle = runtime.run_cycle(agent.id, 20)
     assert [tick.status for tick in cycle.ticks] == ["done", "failed"]
     assert (cycle.left, runtime.load(agent.id).ticks_left) == (18, 18)
@@ -60,7 +61,7 @@ def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
 def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(remember(1), repeat=True)
+    scripted(reply_remembering(1), repeat=True)
     pending_messages: list[int] = []
 
     def claim(_tick: Tick, left: int) -> None:
@@ -83,7 +84,7 @@ def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
 def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(remember(1), repeat=True)
+    scripted(reply_remembering(1), repeat=True)
     monkeypatch.setattr(inline, "WAIT_S", 0.0)
 
     def claim(_tick: Tick, _left: int) -> None:
@@ -113,7 +114,7 @@ def test_a_cycle_ends_when_nothing_is_left_to_do(
 def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
     agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(remember(1), repeat=True)
+    scripted(reply_remembering(1), repeat=True)
     waited: list[float] = []
     monkeypatch.setattr(inline, "sleep", waited.append)
     monkeypatch.setattr(inline, "WAIT_S", 0.2)

@@ -200,8 +200,8 @@ def test_a_forged_endorsement_is_refused(
             reinstate_identity(agent_id=agent.id, actor=ACTOR)
 
 
-def agent_from_before(name: str, **key: Any) -> Agent:
-    """Create an agent as versions before endorsements did, with one key."""
+def create_older_agent(name: str, **key: Any) -> Agent:
+    """Create an agent as versions before endorsements did, with one key; return it."""
     pair = generate_key_pair()
     agent = AgentFactory(name=name, public_id=pair.public_id)
     sealed = seal_private_key(
@@ -212,11 +212,11 @@ def agent_from_before(name: str, **key: Any) -> Agent:
     return agent
 
 
-def test_agents_from_before_are_endorsed_once(tenant: Tenant) -> None:
+def test_agents_older_than_endorsements_are_endorsed_once(tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
-        good = agent_from_before("Ada")
-        agent_from_before("Ben", public_key=generate_key_pair().public)
-        agent_from_before("Cleo", sealed_private_key=good.keys.get().sealed_private_key)
+        good = create_older_agent("Ada")
+        create_older_agent("Ben", public_key=generate_key_pair().public)
+        create_older_agent("Cleo", sealed_private_key=good.keys.get().sealed_private_key)
         AgentFactory(name="Dan", public_id="agent_0")
         assert identity_of(good.id).refusal.endswith("`arbor prepare` endorses agents")
     done = endorse_all_agents(actor=ACTOR)

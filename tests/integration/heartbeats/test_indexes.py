@@ -15,7 +15,7 @@ from tests.factories.heartbeats import MaintenanceCallFactory
 from tests.integration.heartbeats.conftest import make_due, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
-#: The rows that this session has updated: all, and those without a change of an index.
+#: The rows of a table that this transaction has updated: all, and those without a change of an index (HOT).
 _UPDATED = """
 SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tuples_hot_updated(%(table)s::regclass)
 """
@@ -46,7 +46,7 @@ def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str,
     update = f"UPDATE {table} {statement} WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
     with tenant_transaction(agent.tenant_id):
         ((all_before, hot_before),) = fetch(_UPDATED, table=table)
-        # The first may find its page full; one that touches an index is never HOT.
+        # The first update may find its page full; an update that touches an index is never HOT.
         for _ in range(3):
             change(update, agent=agent.id)
         ((all_after, hot_after),) = fetch(_UPDATED, table=table)

@@ -29,8 +29,8 @@ from tests.integration.heartbeats.heartbeat_runner import (
     HeartbeatRunner,
     Script,
     action_of,
-    memory_of,
     reply_of,
+    store_memory,
 )
 from tests.integration.workflows.workflow_setup import (
     current_run,
@@ -49,7 +49,7 @@ HANDLERS = "## Who handled work like this"
 
 
 @pytest.fixture
-def message(agent: Agent) -> Callable[[str], None]:
+def send_message(agent: Agent) -> Callable[[str], None]:
     """Return a function that sends a person's message to the agent."""
 
     def send(text: str) -> None:
@@ -66,7 +66,7 @@ def section_of(prompt: str, heading: str) -> str:
 
 
 def test_a_new_task_brings_the_attempt_that_failed(
-    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
+    agent: Agent, heartbeats: HeartbeatRunner, send_message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).update(effort=3)
@@ -77,7 +77,7 @@ def test_a_new_task_brings_the_attempt_that_failed(
         move_goal(goal_id=failed.id, to=GoalState.ABANDONED, reason="the sea was too rough")
     assert ATTEMPTS not in heartbeats.run(reply_of())
 
-    message("Please chart the south reef with the boat.")
+    send_message("Please chart the south reef with the boat.")
     shown = section_of(heartbeats.run(reply_of()), ATTEMPTS)
     assert "Chart the north reef by boat: given up: the sea was too rough" in shown
     assert "no boat is free" in shown
@@ -90,27 +90,27 @@ def test_a_new_task_brings_the_attempt_that_failed(
 
 
 def test_actions_that_worked_in_like_situations_are_counted(
-    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
+    agent: Agent, heartbeats: HeartbeatRunner, send_message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        memory_of(agent, "The harbour light is broken since Monday.")
+        store_memory(agent, "The harbour light is broken since Monday.")
     heartbeats.run(reply_of(actions=[action_of("recall", query="the harbour light")]), reply_of())
     with tenant_transaction(agent.tenant_id):
         for about, lesson, tick in (("the tide", "Avoid tides.", 9), ("harbour light", "Ask the keeper.", 2)):
             ExperienceFactory(agent=agent, action="observe", about=about, lesson=lesson, tick=tick)
 
-    message("Is the harbour light repaired?")
+    send_message("Is the harbour light repaired?")
     prompt = heartbeats.run(reply_of())
     assert "observe (0 of 1), recall (1 of 1)" in section_of(prompt, TALLIES)
     lessons = section_of(prompt, "## What you have learned from acting")
     assert 0 < lessons.index("Ask the keeper.") < lessons.index("Avoid tides.")
 
-    message("Good morning to you!")
+    send_message("Good morning to you!")
     assert TALLIES not in heartbeats.run(reply_of())
 
 
 def test_decisions_of_people_reach_the_next_request(
-    agent: Agent, heartbeats: HeartbeatRunner, message: Callable[[str], None]
+    agent: Agent, heartbeats: HeartbeatRunner, send_message: Callable[[str], None]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         set_mode(agent_id=agent.id, prefix=action_resource("remember"), mode=TrustMode.ASK, actor=PERSON)
@@ -124,13 +124,13 @@ def test_decisions_of_people_reach_the_next_request(
             decide(approval_id=request.id, actor=PERSON, reason=reason)
     heartbeats.run(reply_of())
 
-    message("Remember: the reef is three fathoms deep.")
+    send_message("Remember: the reef is three fathoms deep.")
     prompt = heartbeats.run(reply_of())
     shown = section_of(prompt, PRECEDENTS)
     assert "remember “The reef is two fathoms deep.”: approved: measured twice" in shown
     # A denial that still counts is among the requests, and said once.
     assert prompt.count("hearsay") == 1
-    message("Good morning to you!")
+    send_message("Good morning to you!")
     assert PRECEDENTS not in heartbeats.run(reply_of())
 
 
@@ -165,7 +165,7 @@ def test_agents_that_did_a_like_step_are_named_with_their_results(
     fleet: Fleet,
     scripted: Script,
     heartbeats: HeartbeatRunner,
-    message: Callable[[str], None],
+    send_message: Callable[[str], None],
 ) -> None:
     """From the answers of another agent's heartbeats to the prompt of the agent that gives work away."""
     with tenant_transaction(tenant.id):
@@ -174,7 +174,7 @@ def test_agents_that_did_a_like_step_are_named_with_their_results(
     workflow = define_workflow(
         tenant, 'a [type=delegate, task="Draw the map of {input.topic}"]; start -> a -> done', agent=handler
     )
-    message("Have somebody draw a map of the south reef.")
+    send_message("Have somebody draw a map of the south reef.")
     assert HANDLERS not in heartbeats.run(reply_of())
     for topic, output, failed, shown in (
         ("the reef", "It is drawn.", False, "Bert: completed 1 of 1 steps, 1 tries each"),
@@ -183,7 +183,7 @@ def test_agents_that_did_a_like_step_are_named_with_their_results(
         run = start_workflow(workflow, topic=topic)
         fleet.run()
         answer_step(HeartbeatRunner(fleet, handler, scripted), run, output=output, failed=failed)
-        message("Have somebody draw a map of the east reef.")
+        send_message("Have somebody draw a map of the east reef.")
         named = section_of(heartbeats.run(reply_of()), HANDLERS)
         assert shown in named
         assert ("The ink is gone." in named) is failed

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from apps import web
 from apps.agents.models import Agent, AgentPolicy
@@ -22,7 +21,7 @@ from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
 
 REEF = "https://reef.example/depth"
 HARBOUR = "https://harbour.example/log"
@@ -39,28 +38,27 @@ JUDGED = json.dumps({"confidence": 0.6, "reason": "two pages that may copy each 
 
 def reply_inquiring(name: str = "inquire_shallow", **params: Any) -> str:
     """Return a reply with an inquiry."""
-    action = {"action": name, "params": {"question": QUESTION, **params}, "reasoning": "I want to know."}
-    return json.dumps({"thinking": "", "actions": [action], "memory_notes": [], "goal_updates": []})
+    params = {"question": QUESTION, **params}
+    return reply_of(action_of(name, **params))
 
 
 class Web:
-    """A fake web."""
+    """A fake web, whose results and pages a test can replace."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
         self.open({"": [SearchResult(url=url) for url in PAGES]}, PAGES)
 
     def open(self, results: dict[str, Any], pages: dict[str, str]) -> None:
+        """Replace the results of searches and the pages."""
         self.search, self.pages = ScriptedSearch(results), ScriptedPages(pages)
         self._patch.setattr(web, "search", lambda: self.search)
         self._patch.setattr(web, "fetch", lambda: self.pages)
 
 
 @pytest.fixture
-def the_web(monkeypatch: pytest.MonkeyPatch) -> Web:
-    """Return a web of two pages, open to agents."""
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
+def the_web(monkeypatch: pytest.MonkeyPatch, unused_web: None) -> Web:
+    """Return a fake web of two pages, which agents may read."""
     return Web(monkeypatch)
 
 
@@ -271,7 +269,7 @@ def test_an_inquiry_without_a_web_is_refused_with_the_setting(
 
 
 @pytest.mark.parametrize("steps", range(1, 8))
-def test_a_worker_that_is_lost_between_calls_repeats_nothing(
+def test_a_worker_that_is_lost_between_calls_repeats_no_call(
     fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, steps: int
 ) -> None:
     model = scripted(reply_inquiring(), ANSWER, REST)

@@ -39,7 +39,7 @@ from tests.factories.heartbeats import DailyUsageFactory, MaintenanceCallFactory
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 from tests.integration.heartbeats.test_races import run_race, with_messages
 from tests.integration.heartbeats.writers import ANN, Operation, Writers
 from tests.support.races import none_if_refused, race
@@ -67,7 +67,7 @@ def test_a_writer_waits_for_the_schedule_with_nothing_locked(agent: Agent, name:
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(writers.act(name))
+        thread = in_own_connection(writers.operation(name))
         await_blocked_session()
         # What a heartbeat locks after its schedule is free.
         with connection.cursor() as cursor:
@@ -75,8 +75,8 @@ def test_a_writer_waits_for_the_schedule_with_nothing_locked(agent: Agent, name:
         assert Agent.objects.select_for_update(no_key=True).filter(id=agent.id).exists()
         lock_minds([agent.id])
         for rows in (Belief.objects.all(), Proposal.objects.all(), BufferItem.objects.all()):
-            fetch_all = rows.filter(agent_id=agent.id).order_by("id").select_for_update()
-            assert list(fetch_all)
+            locked = rows.filter(agent_id=agent.id).order_by("id").select_for_update()
+            assert list(locked)
     thread.join(20)
 
 
@@ -84,7 +84,7 @@ def test_a_promotion_waits_for_the_schedule_with_no_item_locked(agent: Agent) ->
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
         lock_schedule(agent.id)
-        thread = in_own_connection(writers.act("promote_item"))
+        thread = in_own_connection(writers.operation("promote_item"))
         await_blocked_session()
         assert list(BufferItem.objects.filter(id=writers.item_id).select_for_update(nowait=True))
     thread.join(20)
@@ -135,7 +135,7 @@ def test_an_answer_waits_for_the_schedule_with_no_usage_locked(agent: Agent, scr
 
 
 def test_a_purge_waits_for_a_reply_with_no_mind_locked(agent: Agent) -> None:
-    memory_id = UUID(memory_of(agent, "The ferry left."))
+    memory_id = UUID(store_memory(agent, "The ferry left."))
     with tenant_transaction(agent.tenant_id):
         subject = {"memories": [str(memory_id)]}
         call = MaintenanceCallFactory(
@@ -161,7 +161,7 @@ def test_a_destroyer_waits_for_a_conversation_with_no_schedule_locked(agent: Age
         session = open_session(agent_id=agent.id, person=ANN)
     with tenant_transaction(agent.tenant_id):
         list(ChatSession.objects.filter(id=session.id).select_for_update())
-        thread = in_own_connection(writers.act("destroy"))
+        thread = in_own_connection(writers.operation("destroy"))
         await_blocked_session()
         # A turn locks the conversation, then the schedule.
         receive_turn(session_id=session.id, text="Are you there?")
@@ -175,9 +175,9 @@ def test_a_destroyer_waits_for_an_edit_that_still_needs_its_agent(agent: Agent) 
         belief = BeliefFactory(agent=agent)
     with tenant_transaction(agent.tenant_id):
         list(Belief.objects.filter(id=belief.id).select_for_update())
-        thread = in_own_connection(writers.act("destroy"))
+        thread = in_own_connection(writers.operation("destroy"))
         await_blocked_session()
-        # Its record refers to the agent.
+        # The record of the edit refers to the agent.
         confirm_belief(belief_id=belief.id, actor=ANN, reason="still so", now=datetime.now(UTC))
     thread.join(20)
     assert not _exists(agent)
@@ -187,7 +187,7 @@ def test_a_destroyer_waits_for_a_mind_that_still_needs_its_agent(agent: Agent) -
     writers = Writers(agent)
     with tenant_transaction(agent.tenant_id):
         lock_minds([agent.id])
-        thread = in_own_connection(writers.act("destroy"))
+        thread = in_own_connection(writers.operation("destroy"))
         await_blocked_session()
         memory = NewMemory(content="The ferry left.", occurred_at=datetime.now(UTC))
         assert store(agent_id=agent.id, memories=[memory], vectors=None).stored == 1
@@ -229,7 +229,7 @@ def test_a_writer_and_a_heartbeat_end_in_either_order(
         run_race(
             fleet,
             with_messages(partial(fleet.deliver, message)),
-            with_messages(writers.act(name)),
+            with_messages(writers.operation(name)),
             reverse=bool(number % 2),
         )
         assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == ["done"]

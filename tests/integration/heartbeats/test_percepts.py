@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import chain
-from typing import Any
 
 import pytest
 from django.conf import settings
@@ -12,20 +11,25 @@ from django.conf import settings
 from apps.agents.models import Agent, Percept, Trigger
 from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation
 from tests.factories.contacts import OutboxMessageFactory
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, run_heartbeat, schedule_of
+from tests.integration.heartbeats.conftest import (
+    REST,
+    heartbeats_of,
+    make_due,
+    replay_of,
+    run_heartbeat,
+    schedule_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
 
-def _perceive(agent: Agent, *contents: str, **options: Any) -> None:
+def _perceive(agent: Agent, *contents: str) -> None:
     with tenant_transaction(agent.tenant_id):
         for content in contents:
-            perceive(agent_id=agent.id, kind="environment", content=content, actor="test", **options)
+            perceive(agent_id=agent.id, kind="environment", content=content, actor="test")
 
 
 def _consumed_by(agent: Agent) -> dict[str, int | None]:
@@ -58,16 +62,10 @@ def test_percepts_cut_from_the_prompt_wait_for_the_next_heartbeat(
     assert first == {name: 1 if name in shown[0] else None for name in first}
     assert [*chain(*shown)] == ["fog", "hail", "snow", "rain"]
     assert [number for number in _consumed_by(agent).values() if number is None] == []
-    heartbeat = heartbeats_of(agent)[0]
-    assert (
-        replay(
-            read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat
-        ).differences
-        == []
-    )
+    assert replay_of(heartbeats_of(agent)[0]).differences == []
 
 
-def test_an_observed_percept_is_guarded_and_consumed_by_the_next(
+def test_an_observed_percept_is_guarded_but_consumed_only_later(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     look = json.dumps({"thinking": "", "actions": [{"action": "observe", "params": {}}]})

@@ -1,4 +1,4 @@
-"""Agents with a pipeline of their own: any order of steps ends in consistent rows."""
+"""Agents with a pipeline of their own that asks no model: it ends in one leg, with consistent rows."""
 
 from __future__ import annotations
 

@@ -38,17 +38,17 @@ from tests.factories.agents import AgentStateFactory
 from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
+from tests.support.api import API_SETTINGS
 from tests.support.console import page_of
 from tests.support.sealed import PROVIDER_KEY, Secrets, make_secrets
 
-_API = {"ROOT_URLCONF": "apps.api.urls", "MIDDLEWARE": ["apps.api.middleware.ApiMiddleware"]}
 #: What is certainly written, sent and shown, so that each search is known to look at something.
 _MARKER = "marzipan"
 
 
 @pytest.fixture
 def planted(tenant: Tenant, agent: Agent) -> tuple[Secrets, dict[str, bytes], str]:
-    """Return an installation's secrets, by what they are, and a token."""
+    """Return an installation's objects with secrets, each secret by its description, and a token of the API."""
     secrets = make_secrets(tenant, agents=1)
     add_member(tenant=tenant, user=User.objects.get(username="ann"), role=Role.OWNER)
     with tenant_transaction(tenant.id):
@@ -158,6 +158,7 @@ def _bytes_of(value: Any) -> bytes:
 
 
 def _pages(client: Client, tenant: Tenant, agent: Agent) -> Iterator[bytes]:
+    """Yield the lists and operators' pages of the console, and pages of rows."""
     client.post(reverse("admin:tenant-choose"), {"tenant": str(tenant.id)})
     with tenant_transaction(tenant.id):
         rows = [
@@ -181,8 +182,9 @@ def _pages(client: Client, tenant: Tenant, agent: Agent) -> Iterator[bytes]:
 
 
 def _answers(token: str, agent_id: UUID) -> Iterator[bytes]:
+    """Yield the answers of all operations of the API that read and need no other id than the agent's."""
     client = Client(headers={"authorization": f"Bearer {token}"})
-    with override_settings(**_API):
+    with override_settings(**API_SETTINGS):
         for path, operations in api.get_openapi_schema()["paths"].items():
             address = urlsplit(path.replace("{agent_id}", str(agent_id))).path
             if "get" in operations and "{" not in address and not address.endswith("/stream"):
@@ -192,6 +194,7 @@ def _answers(token: str, agent_id: UUID) -> Iterator[bytes]:
 
 
 def _seed(tenant: Tenant, agent: Agent) -> bytes:
+    """Return the rows of the agent's seed."""
     file = BytesIO()
     options = CaptureOptions(reason="test")
     export_seed(tenant_id=tenant.id, agent_id=agent.id, output=file, options=options, actor="tests")

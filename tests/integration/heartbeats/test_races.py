@@ -39,6 +39,7 @@ def with_messages(operation: Callable[[], object]) -> Operation:
 
 
 def run_race(fleet: Fleet, first: Operation, second: Operation, *, reverse: bool) -> None:
+    """Run two operations at once, started in either order; add their messages to the fleet."""
     operations = [second, first] if reverse else [first, second]
     for messages in race(*operations):
         fleet.messages += messages
@@ -55,7 +56,7 @@ def recover(fleet: Fleet, agent: Agent) -> None:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("steps_before", [0, 1, 2])
-def test_a_lease_expires_while_its_worker_commits(
+def test_a_lease_that_expires_during_a_commit_doubles_no_heartbeat(
     fleet: Fleet, agent: Agent, scripted: Script, steps_before: int, reverse: bool
 ) -> None:
     scripted(REST, repeat=True)
@@ -78,7 +79,7 @@ def test_a_lease_expires_while_its_worker_commits(
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("steps_before", [0, 1, 2])
-def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
+def test_a_suspension_neither_loses_nor_doubles_a_heartbeat(
     fleet: Fleet, tenant: Tenant, agent: Agent, scripted: Script, steps_before: int, reverse: bool
 ) -> None:
     scripted(REST, repeat=True)

@@ -27,12 +27,11 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
-from arbor.models.ports import ModelRequest
 from tests.factories.authority import allow
 from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, text_of
 
 
 def reply_reaching_out(
@@ -40,19 +39,12 @@ def reply_reaching_out(
 ) -> str:
     """Return a reply that reaches out."""
     params = {"intent": "they asked for it", "content": content, **params}
-    return json.dumps(
-        {
-            "thinking": "They should know.",
-            "actions": [{"action": action, "params": params, "reasoning": "worth it"}],
-            "memory_notes": [],
-            "goal_updates": [],
-        }
-    )
+    return reply_of(action_of(action, **params), thinking="They should know.")
 
 
 @pytest.fixture
 def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
-    """Return a function that runs one heartbeat and returns its last prompt."""
+    """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
         model = scripted(*replies, REST, repeat=True)
@@ -61,24 +53,44 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., s
             AgentState.objects.filter(agent_id=agent.id).update(energy=20)
             claim_now(agent_id=agent.id)
         fleet.run()
-        request: ModelRequest = model.requests[0]
-        return "\n".join([request.system, *(message.content for message in request.messages)])
+        return text_of(model.requests[0])
 
     return run
 
 
+def latest_action(agent: Agent, name: str) -> dict[str, Any]:
+    """Return the only action of this name of the agent's latest heartbeat."""
+    (action,) = (action for action in heartbeats_of(agent)[-1].actions if action["action"] == name)
+    return dict(action)
+
+
 def outbox(agent: Agent) -> list[OutboxMessage]:
+    """Return the messages of the agent, oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(OutboxMessage.objects.filter(agent_id=agent.id).order_by("id"))
 
 
-def allow_public(agent: Agent) -> None:
+def allow_public_messages(agent: Agent) -> None:
+    """Allow the agent to write in public, and add a public channel."""
     with tenant_transaction(agent.tenant_id):
         allow(agent, "reach_out_user", "reach_out_public", "rest")
         add_channel(name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="test")
 
 
-def age_last_message(agent: Agent, hours: float) -> None:
+def add_mail_channel(agent: Agent) -> None:
+    """Add a channel that delivers messages to users by email."""
+    with tenant_transaction(agent.tenant_id):
+        add_channel(
+            name="mail",
+            kind=ChannelKind.EMAIL,
+            audience=Audience.USER,
+            target="ann@example.org",
+            actor="test",
+        )
+
+
+def age_messages(agent: Agent, hours: float) -> None:
+    """Move the agent's messages, and the time of its latest one to users, some hours into the past."""
     with connections["ops"].cursor() as cursor:
         cursor.execute(
             "UPDATE contacts_outboxmessage SET created_at = created_at - %s * interval '1 hour' WHERE agent_id = %s",
@@ -136,7 +148,7 @@ def test_an_agent_may_write_again_after_four_hours_or_a_message(
     run_replies: Callable[..., str], agent: Agent
 ) -> None:
     run_replies(reply_reaching_out("one"))
-    age_last_message(agent, 4.1)
+    age_messages(agent, 4.1)
     run_replies(reply_reaching_out("two"))
     run_replies(reply_reaching_out("too soon"))
     with tenant_transaction(agent.tenant_id):
@@ -167,9 +179,7 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     second["actions"][0]["intent_id"] = str(step.id)
     for _ in range(3):
         run_replies(json.dumps(second))
-        (blocked,) = [
-            action for action in heartbeats_of(agent)[-1].actions if action["action"] == "reach_out_user"
-        ]
+        blocked = latest_action(agent, "reach_out_user")
         assert (blocked["verdict"], blocked["outcome"], blocked["cost"]) == ("run", "blocked", 0)
     assert [message.content for message in outbox(agent)] == ["first"]
     with tenant_transaction(agent.tenant_id):
@@ -179,12 +189,12 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
 
 
 def test_public_messages_are_bounded_in_a_day(run_replies: Callable[..., str], agent: Agent) -> None:
-    allow_public(agent)
+    allow_public_messages(agent)
     for number in range(6):
         run_replies(reply_reaching_out(f"post {number}", action="reach_out_public"))
     assert len(outbox(agent)) == 4
     assert "In public you wrote 4 times in the last 24 hours." in run_replies(REST)
-    age_last_message(agent, 24.1)
+    age_messages(agent, 24.1)
     run_replies(reply_reaching_out("the next day", action="reach_out_public"))
     assert len(outbox(agent)) == 5
 
@@ -192,14 +202,7 @@ def test_public_messages_are_bounded_in_a_day(run_replies: Callable[..., str], a
 def test_a_rolled_back_heartbeat_sends_no_message(
     run_replies: Callable[..., str], agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tenant_transaction(agent.tenant_id):
-        add_channel(
-            name="mail",
-            kind=ChannelKind.EMAIL,
-            audience=Audience.USER,
-            target="ann@example.org",
-            actor="test",
-        )
+    add_mail_channel(agent)
 
     def break_down(*_: Any, **__: Any) -> None:
         raise RuntimeError("the disk is full")
@@ -218,14 +221,7 @@ def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
     run_replies: Callable[..., str], agent: Agent, settings: Any
 ) -> None:
     settings.MAILERS = {}
-    with tenant_transaction(agent.tenant_id):
-        add_channel(
-            name="mail",
-            kind=ChannelKind.EMAIL,
-            audience=Audience.USER,
-            target="ann@example.org",
-            actor="test",
-        )
+    add_mail_channel(agent)
     run_replies(reply_reaching_out("The reef is charted."))
     assert [message.status for message in outbox(agent)] == [DeliveryStatus.FAILED]
     assert "was not delivered by email: no mail server is configured" in run_replies(REST)
@@ -234,7 +230,7 @@ def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
 def test_an_agent_named_in_public_receives_a_percept(
     run_replies: Callable[..., str], agent: Agent, new_agent: Callable[..., Agent], tenant: Tenant
 ) -> None:
-    allow_public(agent)
+    allow_public_messages(agent)
     peer = new_agent(tenant, "Old Tom")
     run_replies(reply_reaching_out("@Old Tom, have you seen the reef?", action="reach_out_public"))
     with tenant_transaction(tenant.id):
@@ -260,7 +256,7 @@ def test_a_message_wakes_a_dormant_agent(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("status", [AgentStatus.PAUSED, AgentStatus.STOPPED])
-def test_a_message_does_not_resume_a_paused_agent(status: AgentStatus, agent: Agent) -> None:
+def test_a_message_resumes_no_paused_or_stopped_agent(status: AgentStatus, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(status=status)
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
@@ -285,9 +281,7 @@ def test_two_agents_reach_each_other_by_default(
     prompt = run_replies(reply_reaching_out("Have the eels left?", action="reach_out_agent", to="bo"))
     assert "reach_out_agent (3)" in prompt
     assert "Bo" in prompt.split("Other agents that you can write to:")[1].split("##")[0]
-    (record,) = [
-        record for record in heartbeats_of(agent)[-1].actions if record["action"] == "reach_out_agent"
-    ]
+    record = latest_action(agent, "reach_out_agent")
     assert (record["outcome"], record["cost"]) == ("success", 3)
     with tenant_transaction(tenant.id):
         percept = Percept.objects.get(agent_id=bo.id)
@@ -313,9 +307,7 @@ def test_only_other_agents_of_the_tenant_can_be_written_to(
     foreign = new_agent(other_tenant, name="Cy")
     for to in ("Cy", str(foreign.id), agent.name, str(agent.id), "Zoe"):
         run_replies(reply_reaching_out("Hello.", action="reach_out_agent", to=to))
-        (record,) = [
-            record for record in heartbeats_of(agent)[-1].actions if record["action"] == "reach_out_agent"
-        ]
+        record = latest_action(agent, "reach_out_agent")
         assert record["outcome"] == "failure"
         assert "you can write to: Bo" in record["summary"]
     with tenant_transaction(tenant.id):

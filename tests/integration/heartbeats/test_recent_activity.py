@@ -46,7 +46,8 @@ def record_heartbeats(agent: Agent, heartbeats: Sequence[dict[str, Any]]) -> Non
         Heartbeat.objects.filter(id=row.id).update(started_at=at)
 
 
-def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
+def notices_by_kind(agent: Agent) -> dict[NoticeKind, str]:
+    """Return the texts of the notices about the recent activity of the agent."""
     activity = load_situation(agent.id)["activity"]
     notices = notices_of(
         RecentActivity(heartbeats=recent_heartbeats_of(activity), energy=spending_of(activity))
@@ -55,10 +56,12 @@ def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
 
 
 def record_of(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
+    """Return the fields of a heartbeat with one action."""
     return {"actions": [{"action": action, "params": params, "verdict": verdict}]}
 
 
-RECEIPT: dict[str, Any] = {"status": "skipped", "number": 0, "energy_start": None, "energy_end": None}
+#: The fields of a skipped heartbeat.
+SKIPPED: dict[str, Any] = {"status": "skipped", "number": 0, "energy_start": None, "energy_end": None}
 
 
 @pytest.mark.parametrize(
@@ -76,11 +79,12 @@ def test_a_repeated_topic_is_noticed_in_each_action(
     agent: Agent, action: str, params: dict[str, Any], topic: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        # Receipts between them make no difference.
-        once = [record_of(action, params), RECEIPT, RECEIPT]
+        # Skipped heartbeats between them make no difference.
+        once = [record_of(action, params), SKIPPED, SKIPPED]
         record_heartbeats(agent, once * 3)
         assert (
-            f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed_kinds(agent)[NoticeKind.LOOP]
+            f"You have turned to “{topic}” in 3 heartbeats in a row."
+            in notices_by_kind(agent)[NoticeKind.LOOP]
         )
 
 
@@ -88,9 +92,9 @@ def test_each_query_counts_and_a_refused_action_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         inquiries = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
         record_heartbeats(agent, [record_of("inquire_shallow", question) for question in inquiries])
-        assert "“tides”" in noticed_kinds(agent)[NoticeKind.LOOP]
+        assert "“tides”" in notices_by_kind(agent)[NoticeKind.LOOP]
         record_heartbeats(agent, [record_of("inquire_deep", {"question": "tides"}, "too_little_energy")])
-        assert NoticeKind.LOOP not in noticed_kinds(agent)
+        assert NoticeKind.LOOP not in notices_by_kind(agent)
 
 
 def test_unsummarized_episodes_are_counted_for_one_agent(
@@ -98,13 +102,13 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
 ) -> None:
     other = new_agent(tenant, name="Grace")
 
-    def episodes_of(whose: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
+    def build_episodes(owner: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
         at = datetime.now(UTC) - timedelta(days=days_ago)
         return [
             EpisodeFactory.build(
                 tenant_id=tenant.id,
-                agent=whose,
-                session=f"{whose.name} {days_ago} {number}",
+                agent=owner,
+                session=f"{owner.name} {days_ago} {number}",
                 started_at=at,
                 last_at=at + timedelta(minutes=number),
                 ended_at=at + timedelta(hours=1),
@@ -115,18 +119,18 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
 
     with tenant_transaction(agent.tenant_id):
         Episode.objects.filter(agent_id=agent.id).delete()
-        Episode.objects.bulk_create(episodes_of(other, 210, days_ago=9))
+        Episode.objects.bulk_create(build_episodes(other, 210, days_ago=9))
         assert load_situation(agent.id)["activity"]["unsummarized"] == 0
         # The old episodes have summaries.
-        Episode.objects.bulk_create(episodes_of(agent, 60, days_ago=8, summarized=True))
-        Episode.objects.bulk_create(episodes_of(agent, UNSUMMARIZED_EPISODES, days_ago=1))
+        Episode.objects.bulk_create(build_episodes(agent, 60, days_ago=8, summarized=True))
+        Episode.objects.bulk_create(build_episodes(agent, UNSUMMARIZED_EPISODES, days_ago=1))
         assert load_situation(agent.id)["activity"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
-def test_unused_energy_is_noticed_across_receipts(agent: Agent) -> None:
+def test_unused_energy_is_noticed_across_skipped_heartbeats(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        record_heartbeats(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
-        assert "you left 9.0 of 10 energy" in noticed_kinds(agent)[NoticeKind.HOARDING]
+        record_heartbeats(agent, [{"energy_start": 20.0, "energy_end": 19.0}, SKIPPED] * 24)
+        assert "you left 9.0 of 10 energy" in notices_by_kind(agent)[NoticeKind.HOARDING]
 
 
 @pytest.mark.parametrize("budget", ["actions", "ticks"])
@@ -134,10 +138,10 @@ def test_another_budget_has_no_notices_about_energy(agent: Agent, budget: str) -
     with tenant_transaction(agent.tenant_id):
         record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
         assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 3
-        assert NoticeKind.HOARDING in noticed_kinds(agent)
+        assert NoticeKind.HOARDING in notices_by_kind(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
         assert exhausted_heartbeats_of(load_situation(agent.id)["activity"]) == 0
-        assert NoticeKind.HOARDING not in noticed_kinds(agent)
+        assert NoticeKind.HOARDING not in notices_by_kind(agent)
 
 
 def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
@@ -147,10 +151,11 @@ def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
         situation = load_situation(agent.id)
         assert exhausted_heartbeats_of(situation["activity"]) == 0
         assert [spending[:2] for spending in spending_of(situation["activity"])] == [(20.0, 12.0)] * 24
-        assert NoticeKind.HOARDING not in noticed_kinds(agent)
+        assert NoticeKind.HOARDING not in notices_by_kind(agent)
 
 
 def stored_notices(agent: Agent) -> dict[str, str]:
+    """Return the texts of the notices in the agent's state, by kind."""
     with tenant_transaction(agent.tenant_id):
         notices = AgentState.objects.values_list("notices", flat=True).get(agent_id=agent.id)
     return {notice["kind"]: notice["text"] for notice in notices}

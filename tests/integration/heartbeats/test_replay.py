@@ -17,10 +17,9 @@ from apps.heartbeats.services.reports.replay import ask_other_model, read_record
 from apps.tenants.models import TenantModel
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.heartbeat.replay import Replay, replay
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import heartbeats_of, run_heartbeat
+from tests.integration.heartbeats.conftest import heartbeats_of, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
@@ -39,16 +38,14 @@ REPLY = json.dumps(
 
 @pytest.fixture
 def recorded(fleet: Fleet, agent: Agent, scripted: Script) -> Heartbeat:
+    """Return a recorded heartbeat, whose first reply could not be read."""
     scripted("no json at all", REPLY)
     run_heartbeat(fleet, agent)
     return heartbeats_of(agent)[-1]
 
 
-def replay_of(heartbeat: Heartbeat) -> Replay:
-    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).heartbeat)
-
-
 def count_rows(agent: Agent) -> dict[str, int]:
+    """Count the rows of the agent's tenant, by model."""
     with tenant_transaction(agent.tenant_id):
         return {
             model._meta.label: model._default_manager.count()
@@ -57,7 +54,7 @@ def count_rows(agent: Agent) -> dict[str, int]:
         }
 
 
-def change(heartbeat: Heartbeat, **values: Any) -> None:
+def change_record(heartbeat: Heartbeat, **values: Any) -> None:
     with tenant_transaction(heartbeat.tenant_id):
         Heartbeat.objects.filter(id=heartbeat.id).update(**values)
 
@@ -76,7 +73,7 @@ def test_a_replay_of_an_unchanged_heartbeat_has_no_differences(recorded: Heartbe
 def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> None:
     situation = {**recorded.situation, "name": "Somebody else"}
     actions = [{**recorded.actions[0], "verdict": "too_little_energy"}, *recorded.actions[1:]]
-    change(recorded, situation=situation, actions=actions, repairs=["mended"])
+    change_record(recorded, situation=situation, actions=actions, repairs=["mended"])
     differences = {difference.where: difference for difference in replay_of(recorded).differences}
     assert set(differences) == {"prompt: timing", "action 1: verdict", "repairs"}
     assert "+" in differences["prompt: timing"].diff
@@ -87,13 +84,13 @@ def test_a_replay_shows_each_difference_and_its_place(recorded: Heartbeat) -> No
 
 
 def test_a_record_of_another_version_is_refused(recorded: Heartbeat) -> None:
-    change(recorded, situation={**recorded.situation, "energy": "plenty"})
+    change_record(recorded, situation={**recorded.situation, "energy": "plenty"})
     with pytest.raises(Invalid, match=r"recorded by another version of Arbor.*energy"):
         replay_of(recorded)
 
 
 def test_another_energy_decides_otherwise(recorded: Heartbeat) -> None:
-    change(recorded, situation={**recorded.situation, "energy": 0.0})
+    change_record(recorded, situation={**recorded.situation, "energy": 0.0})
     where = [difference.where for difference in replay_of(recorded).differences]
     assert "action 1: verdict" in where
 
@@ -119,10 +116,10 @@ def test_the_reflex_policy_can_replace_the_model(recorded: Heartbeat) -> None:
 
 
 def test_an_incomplete_record_is_refused_with_the_reason(recorded: Heartbeat) -> None:
-    change(recorded, situation={**recorded.situation, "terms": None})
+    change_record(recorded, situation={**recorded.situation, "terms": None})
     with pytest.raises(Invalid, match="did not record its terms"):
         replay_of(recorded)
-    change(recorded, situation={}, status="skipped", reason="idle: nothing waits")
+    change_record(recorded, situation={}, status="skipped", reason="idle: nothing waits")
     with pytest.raises(Invalid, match="skipped: idle: nothing waits"):
         replay_of(recorded)
     with pytest.raises(NotFound):

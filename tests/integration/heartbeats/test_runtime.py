@@ -179,11 +179,8 @@ def test_the_active_plan_is_the_most_urgent_goals(runtime: AgentRuntime, agent: 
     assert plan.goal_id == str(goals[1].id)
 
 
-def test_peers_are_found_by_id_and_by_name(runtime: AgentRuntime, agent: Agent) -> None:
-    with tenant_transaction(agent.tenant_id):
-        PeerModel.objects.create(
-            tenant_id=agent.tenant_id, agent_id=agent.id, name="Mia", interactions=4, successes=3
-        )
+def test_peers_are_found_by_name_in_any_case(runtime: AgentRuntime, agent: Agent) -> None:
+    store_peer(agent, name="Mia", interactions=4, successes=3)
     peer = runtime.peer_model(agent.id, "Mia")
     assert peer is not None
     assert (peer.interactions, peer.successes) == (4, 3)
@@ -196,16 +193,8 @@ def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
     runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     bo = new_agent(tenant, "Bo")
+    store_peer(agent, name="Bo", peer=bo, interactions=4, successes=3, last_tick=1)
     with tenant_transaction(agent.tenant_id):
-        PeerModel.objects.create(
-            tenant_id=agent.tenant_id,
-            agent_id=agent.id,
-            peer=bo,
-            name="Bo",
-            interactions=4,
-            successes=3,
-            last_tick=1,
-        )
         AgentState.objects.filter(agent_id=agent.id).update(beats=100)
     peer = runtime.peer_model(agent.id, bo.id)
     assert peer is not None
@@ -241,7 +230,7 @@ def store_peer(agent: Agent, **peer: Any) -> None:
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, **peer)
 
 
-def test_the_full_state_equals_the_situation_of_a_heartbeat_now(
+def test_a_loaded_agent_has_what_a_heartbeat_would_read_now(
     runtime: AgentRuntime, agent: Agent, scripted: Script
 ) -> None:
     scripted(REMEMBER)

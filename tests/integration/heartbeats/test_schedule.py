@@ -16,7 +16,7 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalState
-from tests.integration.heartbeats.batch import counted_statements
+from tests.integration.heartbeats.batch import recorded_statements, shorten
 from tests.integration.heartbeats.conftest import (
     change_policy,
     heartbeats_of,
@@ -28,7 +28,8 @@ from tests.integration.heartbeats.conftest import (
 from tests.integration.heartbeats.fleet import Fleet
 
 
-def calls_of(agent: Agent) -> int:
+def count_calls(agent: Agent) -> int:
+    """Count the external calls of the agent."""
     with tenant_transaction(agent.tenant_id):
         return ExternalCall.objects.filter(agent_id=agent.id).count()
 
@@ -36,7 +37,11 @@ def calls_of(agent: Agent) -> int:
 def test_an_idle_heartbeat_asks_no_model_and_gives_the_reason(fleet: Fleet, idle_agent: Agent) -> None:
     first = run_heartbeat(fleet, idle_agent)
     assert (first.status, first.mode) == (HeartbeatStatus.DONE, "reflection")
-    calls, energy, stale = calls_of(idle_agent), state_of(idle_agent).energy, state_of(idle_agent).stale_beats
+    calls, energy, stale = (
+        count_calls(idle_agent),
+        state_of(idle_agent).energy,
+        state_of(idle_agent).stale_beats,
+    )
 
     second = run_heartbeat(fleet, idle_agent)
 
@@ -44,7 +49,7 @@ def test_an_idle_heartbeat_asks_no_model_and_gives_the_reason(fleet: Fleet, idle
     assert second.reason == "idle: nothing waits, and it reflected at the last heartbeat"
     assert state_of(idle_agent).stale_beats == stale + 1
     assert (second.number, second.model, second.energy_start) == (0, "", None)
-    assert calls_of(idle_agent) == calls
+    assert count_calls(idle_agent) == calls
     assert state_of(idle_agent).energy == energy
     assert state_of(idle_agent).idle_beats == 1
     assert schedule_of(idle_agent).state == ScheduleState.IDLE
@@ -83,10 +88,10 @@ def test_an_idle_heartbeat_takes_few_statements(fleet: Fleet, idle_agent: Agent)
     run_heartbeat(fleet, idle_agent)
     make_due(idle_agent)
     fleet.dispatch()
-    with counted_statements(control=True) as sent:
+    with recorded_statements(control=True) as sent:
         fleet.run()
     assert heartbeats_of(idle_agent)[-1].status == HeartbeatStatus.SKIPPED
-    assert len(sent) <= 9, "\n".join(" ".join(statement.split())[:100] for statement in sent)
+    assert len(sent) <= 9, shorten(sent)
 
 
 def test_a_percept_ends_the_idleness(fleet: Fleet, idle_agent: Agent) -> None:
@@ -146,7 +151,7 @@ def test_an_invalid_percept_is_refused(agent: Agent, changes: dict[str, Any], fa
         perceive(agent_id=agent.id, actor="test", **fields)
 
 
-def test_an_agent_outside_its_active_hours_runs_only_on_request(fleet: Fleet, idle_agent: Agent) -> None:
+def test_an_agent_outside_its_active_hours_runs_only_for_interrupts(fleet: Fleet, idle_agent: Agent) -> None:
     now = datetime.now(UTC)
     opens = (now + timedelta(hours=3)).replace(second=0, microsecond=0)
     change_policy(idle_agent, active_from=opens.time(), active_until=(opens + timedelta(hours=2)).time())

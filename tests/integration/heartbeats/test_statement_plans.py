@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ LARGE = (
 )
 
 
-#: Copies a row of an agent for each new one: tables that are not analyzed, but have pages.
+#: Tables in which each other agent gets a copy of the agent's row, so that they have pages, without being analyzed.
 _COPIED = (
     "agents_agentstate",
     "heartbeats_heartbeatschedule",
@@ -73,10 +72,9 @@ def test_heartbeats_read_few_rows_of_large_tables(
         if number == 1:
             _add_others(agent, others)
             wide.clear()
-        with ExitStack() as stack:
-            # A requested heartbeat is never idle.
-            fleet.claim(agent)
-            stack.enter_context(connections[APP].execute_wrapper(explain))
+        # A requested heartbeat is never idle.
+        fleet.claim(agent)
+        with connections[APP].execute_wrapper(explain):
             fleet.run()
     assert not wide, "\n".join(sorted(wide))
     # The latest memories are read in order, not all of them sorted.
@@ -110,6 +108,7 @@ def _forget_statistics() -> None:
 
 
 def _add_others(agent: Agent, number: int) -> None:
+    """Add a number of other agents with a copy of the agent's row in each of some tables."""
     with tenant_transaction(agent.tenant_id), connections[APP].cursor() as cursor:
         _copy(
             cursor, "agents_agent", agent, "a.id", {"id": "n.id", "name": "n.id", "public_id": "n.id"}, number

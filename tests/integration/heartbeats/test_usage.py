@@ -48,9 +48,22 @@ def no_cached_tenant_sum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def set_usage(agent: Agent, **used: Any) -> None:
+    """Store what the agent has used today."""
     with tenant_transaction(agent.tenant_id):
         DailyUsage.objects.update_or_create(
             agent_id=agent.id, tenant_id=agent.tenant_id, day=datetime.now(UTC).date(), defaults=used
+        )
+
+
+def create_survival_goal(agent: Agent) -> Goal:
+    """Create the goal to spend less, as the rule for survival does; return it."""
+    with tenant_transaction(agent.tenant_id):
+        return create_goal(
+            agent_id=agent.id,
+            title="Live within your means",
+            source=GoalSource.SURVIVAL,
+            layer=GoalLayer.TASK,
+            rule="survival",
         )
 
 
@@ -111,14 +124,7 @@ def test_a_low_budget_is_in_the_prompt_and_audited_once(
 def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, idle_agent: Agent) -> None:
     change_policy(idle_agent, daily_beats=20)
     set_usage(idle_agent, beats=15)
-    with tenant_transaction(idle_agent.tenant_id):
-        create_goal(
-            agent_id=idle_agent.id,
-            title="Live within your means",
-            source=GoalSource.SURVIVAL,
-            layer=GoalLayer.TASK,
-            rule="survival",
-        )
+    create_survival_goal(idle_agent)
     withheld = run_heartbeat(fleet, idle_agent)
     assert withheld.status == HeartbeatStatus.SKIPPED
     assert "serves no goal" in withheld.reason
@@ -140,21 +146,14 @@ def test_a_goal_closed_concurrently_by_a_person_stops_no_heartbeat(
     fleet: Fleet, idle_agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change_policy(idle_agent, daily_beats=20)
-    with tenant_transaction(idle_agent.tenant_id):
-        goal = create_goal(
-            agent_id=idle_agent.id,
-            title="Live within your means",
-            source=GoalSource.SURVIVAL,
-            layer=GoalLayer.TASK,
-            rule="survival",
-        )
+    goal = create_survival_goal(idle_agent)
     conclude = BacklogEditor.conclude
 
-    def closed_before(changes: BacklogEditor, goal_id: str, why: str) -> None:
+    def close_and_conclude(changes: BacklogEditor, goal_id: str, why: str) -> None:
         changes._backlog.move(goal_id, GoalState.ABANDONED, reason="a person closed it")
         conclude(changes, goal_id, why)
 
-    monkeypatch.setattr(BacklogEditor, "conclude", closed_before)
+    monkeypatch.setattr(BacklogEditor, "conclude", close_and_conclude)
     assert run_heartbeat(fleet, idle_agent).status == HeartbeatStatus.DONE
     with tenant_transaction(idle_agent.tenant_id):
         assert Goal.objects.get(id=goal.id).abandonment_reason == "a person closed it"
@@ -180,7 +179,7 @@ def test_agents_halted_by_a_limit_resume_when_it_is_raised(
     scripted(REST, repeat=True)
     ada, bo, idle = (new_agent(tenant, name) for name in ("Ada", "Bo", "Idle"))
     with tenant_transaction(tenant.id):
-        # Without a change of the limit it would wait for longer.
+        # This agent was not halted, so no change of a limit brings its heartbeat forward.
         HeartbeatSchedule.objects.filter(agent_id=idle.id).update(
             next_due_at=datetime.now(UTC) + timedelta(days=2)
         )
@@ -189,12 +188,14 @@ def test_agents_halted_by_a_limit_resume_when_it_is_raised(
         for agent in (ada, bo):
             assert "the day's budget is used up" in run_heartbeat(fleet, agent).reason
         limit_tenant(slug=tenant.slug, limits={"daily_tokens": 10}, actor="test")
-        assert schedule_of(ada).next_due_at >= renewed_at(datetime.now(UTC)), "another limit helps nobody"
+        assert schedule_of(ada).next_due_at >= renewed_at(datetime.now(UTC)), (
+            "a change of another limit resumes no agent"
+        )
 
         limit_tenant(slug=tenant.slug, limits={"daily_beats": lift, "daily_tokens": None}, actor="test")
 
         due = {schedule_of(agent).next_due_at - datetime.now(UTC) for agent in (ada, bo)}
-        assert len(due) == 2, "not in one moment"
+        assert len(due) == 2, "the agents resume at different times"
         assert max(due) <= timedelta(seconds=ada.schedule.interval_s * 0.05)
         assert schedule_of(idle).next_due_at > datetime.now(UTC) + timedelta(days=1)
 

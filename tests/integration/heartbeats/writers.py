@@ -24,7 +24,7 @@ from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import BeliefCategory, BeliefRevision, NewBelief
-from tests.integration.heartbeats.heartbeat_runner import memory_of
+from tests.integration.heartbeats.heartbeat_runner import store_memory
 
 type Operation = Callable[[], object]
 
@@ -36,7 +36,7 @@ class Writers:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.ground = memory_of(agent, "I waited for the ferry, twice.")
+        self.ground = store_memory(agent, "I waited for the ferry, twice.")
         with self._transaction():
             new = NewBelief(
                 statement="Ferries are late.",
@@ -115,8 +115,8 @@ class Writers:
             tenant_id=self.agent.tenant_id, agent_id=self.agent.id, item_id=self.item_id, actor=ANN
         )
 
-    def act(self, name: str) -> Operation:
-        """Return the operation, in a transaction of its own."""
+    def operation(self, name: str) -> Operation:
+        """Return the operation of this name, in a transaction of its own."""
 
         def run() -> object:
             if name in _OWN_TRANSACTIONS:
@@ -141,4 +141,5 @@ class Writers:
         return UUID(str(propose(agent_id=self.agent.id, proposals=[new]).made[0].id))
 
 
+#: Operations whose services open their transactions themselves.
 _OWN_TRANSACTIONS = frozenset({"teach_against_belief", "promote_item"})

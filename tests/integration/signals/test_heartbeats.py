@@ -12,7 +12,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import StaleLease
 from arbor.signals import SignalName
-from tests.integration.heartbeats.batch import MakeAgent, batch_of_eight, counted_statements
+from tests.integration.heartbeats.batch import MakeAgent, batch_of_eight, recorded_statements
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of
@@ -61,8 +61,8 @@ def test_a_batch_writes_its_signals_with_its_heartbeats(
 ) -> None:
     batch = batch_of_eight(fleet, tenant, new_agent)
     scripted(REST, repeat=True)
-    batch.make_due()
-    with counted_statements() as sent:
+    batch.dispatch()
+    with recorded_statements() as sent:
         batch.run_leg()
         batch.execute_calls()
         batch.run_leg()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.contacts.models import Channel
-from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.models import Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
@@ -17,9 +15,8 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.models.ports import ScriptedModel
 from tests.factories.authority import allow
 from tests.factories.memories import ClusterFactory, ClusterMemberFactory
-from tests.integration.heartbeats.conftest import last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, fact_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, store_fact
 
 type RunReplies = Callable[..., ScriptedModel]
 
@@ -49,20 +46,12 @@ def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> RunReplies:
     return run
 
 
-def outcome_of(agent: Agent) -> dict[str, Any]:
-    """Return the first action of the agent's latest heartbeat, which has to be done."""
-    last = last_heartbeat(agent)
-    assert last.status == HeartbeatStatus.DONE, last.reason
-    action: dict[str, Any] = last.actions[0]
-    return action
-
-
-def memory_of(agent: Agent, text: str) -> str:
+def store_medium_fact(agent: Agent, text: str) -> str:
     """Store a fact of medium importance; return its id."""
-    return fact_of(agent, text, importance=0.5)
+    return store_fact(agent, text, importance=0.5)
 
 
-def cluster_of(agent: Agent, memory_id: str) -> str:
+def store_cluster(agent: Agent, memory_id: str) -> str:
     """Store a cluster with this memory; return its id."""
     with tenant_transaction(agent.tenant_id):
         cluster = ClusterFactory(agent=agent, name="reef, depth")

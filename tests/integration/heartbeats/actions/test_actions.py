@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.conf import settings
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import Channel, OutboxMessage
@@ -17,11 +16,12 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from tests.factories.authority import allow
-from tests.integration.heartbeats.actions.conftest import RunReplies, memory_of, outcome_of
-from tests.integration.heartbeats.conftest import heartbeats_of, last_heartbeat
+from tests.integration.heartbeats.actions.conftest import RunReplies, store_medium_fact
+from tests.integration.heartbeats.conftest import first_action, heartbeats_of, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
+#: Actions with invalid parameters, and a part of the reason for which each is refused.
+INVALID_ACTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "query: Field required"),
     ("remember", {"content": "x", "type": "dream"}, "type:"),
     ("connect", {"from_id": "a"}, "to_id: Field required"),
@@ -57,30 +57,23 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.fixture
-def the_web(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configure a web, which no test here calls."""
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
-
-
 def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
-    run_replies: RunReplies, agent: Agent, the_web: None
+    run_replies: RunReplies, agent: Agent, unused_web: None
 ) -> None:
     prompt = (
-        run_replies(reply_of(*(action_of(name, **params) for name, params, _ in WRONG[:10])))
+        run_replies(reply_of(*(action_of(name, **params) for name, params, _ in INVALID_ACTIONS[:10])))
         .requests[0]
         .system
     )
     first = last_heartbeat(agent)
-    run_replies(reply_of(*(action_of(name, **params) for name, params, _ in WRONG[10:])))
+    run_replies(reply_of(*(action_of(name, **params) for name, params, _ in INVALID_ACTIONS[10:])))
     second = last_heartbeat(agent)
 
     for name, spec in ACTIONS.items():
         # There is no other agent to write to, and no workflow is granted.
         absent = name in {"reach_out_agent", "start_workflow"}
         assert (f"- {name} ({spec.cost}): " in prompt) is not absent
-    for (name, _, message), action in zip(WRONG, [*first.actions, *second.actions], strict=True):
+    for (name, _, message), action in zip(INVALID_ACTIONS, [*first.actions, *second.actions], strict=True):
         assert (action["action"], action["verdict"], action["outcome"], action["cost"]) == (
             name,
             "invalid",
@@ -105,8 +98,8 @@ def test_a_disallowed_action_is_neither_offered_nor_charged(run_replies: RunRepl
 def test_observe_shows_the_budget_without_cost(run_replies: RunReplies, agent: Agent) -> None:
     model = run_replies(reply_of(action_of("observe")))
 
-    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
-    assert "20 of 20 energy" in outcome_of(agent)["brought"]
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 0)
+    assert "20 of 20 energy" in first_action(agent)["brought"]
     # Its results are read in the same heartbeat.
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
 
@@ -116,15 +109,15 @@ def test_review_goals_succeeds_without_goals(run_replies: RunReplies, agent: Age
         Goal.objects.filter(agent_id=agent.id).delete()
     run_replies(reply_of(action_of("review_goals")))
 
-    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
-    assert "attention" in outcome_of(agent)["summary"]
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 0)
+    assert "attention" in first_action(agent)["summary"]
 
 
 def test_reflect_relates_an_insight_to_its_source(run_replies: RunReplies, agent: Agent) -> None:
-    ground = memory_of(agent, "The north end is eleven fathoms deep.")
+    ground = store_medium_fact(agent, "The north end is eleven fathoms deep.")
     run_replies(reply_of(action_of("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
 
-    insight_id = outcome_of(agent)["memory_ids"][0]
+    insight_id = first_action(agent)["memory_ids"][0]
     with tenant_transaction(agent.tenant_id):
         edge = Edge.objects.get(source_id=insight_id, relation="derived_from")
     assert str(edge.target_id) == ground
@@ -136,7 +129,7 @@ def test_reflect_relates_an_insight_to_its_source(run_replies: RunReplies, agent
 def test_synthesize_stores_a_text_related_to_its_materials(
     run_replies: RunReplies, agent: Agent, kind: str, stored: str
 ) -> None:
-    materials = [memory_of(agent, "The reef is deep."), memory_of(agent, "The chart is old.")]
+    materials = [store_medium_fact(agent, "The reef is deep."), store_medium_fact(agent, "The chart is old.")]
     run_replies(
         reply_of(
             action_of(
@@ -149,7 +142,7 @@ def test_synthesize_stores_a_text_related_to_its_materials(
         )
     )
 
-    action = outcome_of(agent)
+    action = first_action(agent)
     assert (action["outcome"], action["cost"]) == ("success", 4)
     with tenant_transaction(agent.tenant_id):
         synthesis = Memory.objects.get(id=action["memory_ids"][0])
@@ -168,8 +161,8 @@ def test_a_synthesis_of_missing_memories_fails_and_stores_none(run_replies: RunR
         reply_of(action_of("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown]))
     )
 
-    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("failure", 4)
-    assert f"there is no memory {unknown}" in outcome_of(agent)["summary"]
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("failure", 4)
+    assert f"there is no memory {unknown}" in first_action(agent)["summary"]
     with tenant_transaction(agent.tenant_id):
         assert not Memory.objects.filter(content="A reef of dreams.").exists()
 
@@ -185,7 +178,7 @@ def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(
     ]
     run_replies(reply_of(action_of("brainstorm_goals", goals=ideas)))
 
-    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("partial", 3)
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("partial", 3)
     with tenant_transaction(agent.tenant_id):
         states = dict(Goal.objects.filter(agent_id=agent.id).values_list("title", "state"))
     assert states == {"Idea 0": "queued", "Idea 1": "backburner", "Idea 2": "queued"}
@@ -196,7 +189,7 @@ def test_reprioritize_moves_a_goal_for_one_energy(run_replies: RunReplies, agent
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
     run_replies(reply_of(action_of("reprioritize", goal_id=str(goal.id), state="queued")))
 
-    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 1)
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 1)
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goal.id).state == "queued"
 
@@ -207,9 +200,9 @@ def test_reaching_out_puts_a_message_into_the_outbox(
 ) -> None:
     run_replies(reply_of(action_of(name, intent="they asked for it", content="The reef is charted.")))
 
-    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", cost), outcome_of(agent)[
-        "summary"
-    ]
+    assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", cost), first_action(
+        agent
+    )["summary"]
     with tenant_transaction(agent.tenant_id):
         assert OutboxMessage.objects.get(agent_id=agent.id).content == "The reef is charted."
 
@@ -220,15 +213,15 @@ def test_without_a_public_channel_nobody_publishes(run_replies: RunReplies, agen
     model = run_replies(reply_of(action_of("reach_out_public", intent="i", content="c")))
 
     assert "reach_out_public" not in model.requests[0].system
-    assert (outcome_of(agent)["verdict"], outcome_of(agent)["cost"]) == ("unavailable", 0)
-    assert "no public channel" in outcome_of(agent)["reason"]
+    assert (first_action(agent)["verdict"], first_action(agent)["cost"]) == ("unavailable", 0)
+    assert "no public channel" in first_action(agent)["reason"]
 
 
 def test_energy_is_spent_as_the_example_turns_say(run_replies: RunReplies, agent: Agent) -> None:
     """Run the example of seed 004, 2.5: cheap turns save energy, and an expensive one spends it."""
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(energy=0)
-    memory_id = memory_of(agent, "The reef is deep.")
+    memory_id = store_medium_fact(agent, "The reef is deep.")
     keep = action_of("maintain", target="memory", id=memory_id, verdict="keep", reason="it is")
     run_replies(reply_of(action_of("reflect", insight="One."), keep, action_of("rest")))
     saving = last_heartbeat(agent)

@@ -13,17 +13,15 @@ from apps.agents.services.templates import add_template, read_template
 from apps.fleet.administration import set_tenant_energy
 from apps.fleet.creation import create_agent
 from apps.fleet.policy import policy_of, set_policy
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.heartbeats.services.situations.situation import load_agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.energy import EnergyTerms
 from arbor.errors import Invalid, TemplateInvalid
-from arbor.heartbeat.replay import replay
 from tests.integration.heartbeats.actions.conftest import RunReplies
-from tests.integration.heartbeats.conftest import last_heartbeat, run_heartbeat
+from tests.integration.heartbeats.conftest import last_heartbeat, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of, text_of
 from tests.support.threads import await_blocked_session, in_own_connection
 
 TEMPLATE = """\
@@ -58,11 +56,11 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
     )
     set_energy(agent, regeneration=25, costs={"recall": 6})
     insight = action_of("reflect", insight="The tide turns at noon.")
-    prompt = run_replies(
+    request = run_replies(
         reply_of(action_of("recall", query="tide"), insight, insight, insight, insight)
     ).requests[0]
 
-    text = "\n".join([prompt.system, *(message.content for message in prompt.messages)])
+    text = text_of(request)
     assert (
         "35 of at most 40. 25 come back at each heartbeat; what you do not spend is kept, up to 40." in text
     )
@@ -78,8 +76,7 @@ def test_energy_follows_the_agents_and_its_tenants_policies(run_replies: RunRepl
     ]
     assert heartbeat.actions[4]["reason"] == "reflect costs 9, 2 energy is left"
     assert (heartbeat.energy_start, heartbeat.energy_end, energy_of(agent)) == (35.0, 2.0, 2.0)
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(heartbeat).differences == []
 
 
 def test_energy_beyond_the_default_maximum_is_kept(run_replies: RunReplies, agent: Agent) -> None:

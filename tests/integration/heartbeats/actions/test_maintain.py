@@ -18,8 +18,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.content import content_hash
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.actions.conftest import RunReplies, cluster_of, memory_of, outcome_of
-from tests.integration.heartbeats.conftest import last_heartbeat
+from tests.integration.heartbeats.actions.conftest import RunReplies, store_cluster, store_medium_fact
+from tests.integration.heartbeats.conftest import first_action, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 
@@ -29,10 +29,10 @@ class TestMaintain:
     def test_without_a_verdict_the_memory_is_shown_and_nothing_changes(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
-        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
         model = run_replies(reply_of(action_of("maintain", target="memory", id=memory_id)))
 
-        assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 2)
+        assert (first_action(agent)["outcome"], first_action(agent)["cost"]) == ("success", 2)
         assert "The reef is ten fathoms deep." in model.requests[1].messages[-1].content
         with tenant_transaction(agent.tenant_id):
             assert Memory.objects.get(id=memory_id).status == "active"
@@ -40,7 +40,7 @@ class TestMaintain:
     def test_a_revision_keeps_the_former_text_and_says_what_became_of_it(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
-        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
         judged = {
             "verdict": "revise",
             "content": "The reef is eleven fathoms deep.",
@@ -50,7 +50,7 @@ class TestMaintain:
 
         with tenant_transaction(agent.tenant_id):
             former = Memory.objects.get(id=memory_id)
-            now = Memory.objects.get(id=outcome_of(agent)["memory_ids"][0])
+            now = Memory.objects.get(id=first_action(agent)["memory_ids"][0])
             edge = Edge.objects.get(source_id=memory_id, relation="evolved_into")
             event = AuditEvent.objects.get(action=AuditAction.MEMORIES_REVISED)
         assert (former.status, former.content) == ("archived", "The reef is ten fathoms deep.")
@@ -75,28 +75,28 @@ class TestMaintain:
     def test_a_memory_is_appraised_retired_doubted_or_confirmed(
         self, run_replies: RunReplies, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
     ) -> None:
-        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
         run_replies(
             reply_of(action_of("maintain", target="memory", id=memory_id, reason="so it is", **judged))
         )
 
-        assert outcome_of(agent)["outcome"] == "success", outcome_of(agent)["summary"]
+        assert first_action(agent)["outcome"] == "success", first_action(agent)["summary"]
         with tenant_transaction(agent.tenant_id):
             memory = Memory.objects.get(id=memory_id)
             reinforced = MemoryAccess.objects.filter(memory_id=memory_id, reinforced__gt=0).exists()
         assert {name: getattr(memory, name) for name in expected} == expected
         assert reinforced is (judged["verdict"] == "keep")
 
-    def test_a_pinned_memory_is_not_put_away_and_its_revision_is_pinned(
+    def test_a_pinned_memory_is_not_archived_and_its_revision_is_pinned(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
-        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
         with tenant_transaction(agent.tenant_id):
             pin(memory_ids=[UUID(memory_id)], actor="user:ann")
         run_replies(
             reply_of(action_of("maintain", target="memory", id=memory_id, reason="old", verdict="retire"))
         )
-        assert "a person decides when it goes" in outcome_of(agent)["summary"]
+        assert "a person decides when it goes" in first_action(agent)["summary"]
         run_replies(
             reply_of(
                 action_of(
@@ -114,7 +114,7 @@ class TestMaintain:
             assert pinned.memory.content == "The reef is nine fathoms deep."
             assert pinned.memory.status == "active"
 
-    def test_a_belief_is_revised_within_limits_and_on_record(
+    def test_a_belief_is_revised_within_limits_and_the_change_recorded(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
         with tenant_transaction(agent.tenant_id):
@@ -145,7 +145,7 @@ class TestMaintain:
     def test_a_confirmed_belief_counts_as_tested_against_evidence(
         self, run_replies: RunReplies, agent: Agent
     ) -> None:
-        against = memory_of(agent, "The tide came an hour late.")
+        against = store_medium_fact(agent, "The tide came an hour late.")
         with tenant_transaction(agent.tenant_id):
             belief = add_belief(
                 agent_id=agent.id,
@@ -171,7 +171,7 @@ class TestMaintain:
         assert "## What speaks against your beliefs" not in model.requests[0].messages[0].content
 
     def test_a_confirmed_memory_is_audited(self, run_replies: RunReplies, agent: Agent) -> None:
-        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        memory_id = store_medium_fact(agent, "The reef is ten fathoms deep.")
         run_replies(
             reply_of(
                 action_of("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again")
@@ -185,7 +185,7 @@ class TestMaintain:
         assert event.actor == f"agent:{agent.public_id}"
 
     def test_a_cluster_is_shown_renamed_and_marked_stale(self, run_replies: RunReplies, agent: Agent) -> None:
-        cluster_id = cluster_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
+        cluster_id = store_cluster(agent, store_medium_fact(agent, "The reef is ten fathoms deep."))
         named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
         run_replies(
             reply_of(
@@ -215,13 +215,13 @@ class TestMaintain:
         verdict: str | None,
     ) -> None:
         other = new_agent(tenant, name="Grace")
-        theirs = memory_of(other, "Grace keeps this to herself.")
-        named = cluster_of(other, theirs) if target == "cluster" else theirs
+        theirs = store_medium_fact(other, "Grace keeps this to herself.")
+        named = store_cluster(other, theirs) if target == "cluster" else theirs
         if target == "belief":
             with tenant_transaction(agent.tenant_id):
                 belief = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
                 named = str(add_belief(agent_id=other.id, belief=belief, actor="test").id)
         run_replies(reply_of(action_of("maintain", target=target, id=named, verdict=verdict, reason="why")))
 
-        assert outcome_of(agent)["outcome"] == "failure"
-        assert "there is no" in outcome_of(agent)["summary"]
+        assert first_action(agent)["outcome"] == "failure"
+        assert "there is no" in first_action(agent)["summary"]

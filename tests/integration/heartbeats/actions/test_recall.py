@@ -10,7 +10,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
-from tests.integration.heartbeats.actions.conftest import RunReplies, outcome_of
+from tests.integration.heartbeats.actions.conftest import RunReplies
+from tests.integration.heartbeats.conftest import first_action
 from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 QUERY = "What is known about the reef?"
@@ -46,7 +47,7 @@ def test_a_recall_is_filtered_by_type_and_time(
     run_replies: RunReplies, agent: Agent, filters: dict[str, Any], expected: set[str]
 ) -> None:
     run_replies(reply_of(action_of("recall", query=QUERY, **filters)))
-    action = outcome_of(agent)
+    action = first_action(agent)
     assert action["outcome"] == ("success" if expected else "partial"), action["summary"]
     assert {word for word in ("ten", "eleven", "ferry") if f" {word}" in action["brought"]} == expected
 
@@ -69,7 +70,7 @@ def test_an_impossible_filter_is_refused_without_cost(
     run_replies: RunReplies, agent: Agent, filters: dict[str, Any], reason: str
 ) -> None:
     prompt = run_replies(reply_of(action_of("recall", query=QUERY, **filters))).requests[0].system
-    action = outcome_of(agent)
+    action = first_action(agent)
     assert (action["verdict"], action["cost"]) == ("invalid", 0)
     assert reason in action["reason"]
     assert "types: of these types; since: from YYYY-MM-DD on; until: before that day" in prompt

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.authority.services.grants import grant_capability
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.authority.grants import AUDIT_RESOURCE
-from arbor.heartbeat.replay import replay
 from arbor.memory.values import NewMemory
 from tests.factories.knowledge import published_passage
 from tests.factories.rows import minutes_ago
 from tests.integration.heartbeats.actions.conftest import RunReplies
-from tests.integration.heartbeats.conftest import last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
+from tests.integration.heartbeats.conftest import last_heartbeat, replay_of
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of, text_of
 from tests.support.embedders import RemoteEmbedder
 
 PASSAGE = "Flights need the approval of a manager."
@@ -37,23 +33,18 @@ def library(agent: Agent) -> None:
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory])
 
 
-def texts_of(request: Any) -> str:
-    return "\n".join([request.system, *(message.content for message in request.messages)])
-
-
 @pytest.mark.usefixtures("library")
 def test_documents_are_searched_and_cited_in_the_next_round_trip(
     run_replies: RunReplies, agent: Agent
 ) -> None:
     model = run_replies(reply_of(action_of("search_knowledge", query="flights")), reply_of(action_of("rest")))
-    assert "search_knowledge (1)" in texts_of(model.requests[0])
-    second = texts_of(model.requests[1])
+    assert "search_knowledge (1)" in text_of(model.requests[0])
+    second = text_of(model.requests[1])
     assert PASSAGE in second
     assert "Travel, version 1" in second
     heartbeat = last_heartbeat(agent)
     assert heartbeat.actions[0]["outcome"] == "success"
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(heartbeat).differences == []
 
 
 @pytest.mark.usefixtures("library")
@@ -67,7 +58,7 @@ def test_all_sources_are_searched_that_the_agent_may_read(
     model = run_replies(
         reply_of(action_of("search_my_memories", query="flights")), reply_of(action_of("rest"))
     )
-    second = texts_of(model.requests[1])
+    second = text_of(model.requests[1])
     assert PASSAGE in second
     assert MEMORY in second
     assert ("paid the flights" in second) is granted
@@ -80,10 +71,9 @@ def test_a_search_by_words_alone_says_so(
 ) -> None:
     remote.away = True
     model = run_replies(reply_of(action_of(action, query="flights")), reply_of(action_of("rest")))
-    second = texts_of(model.requests[1])
+    second = text_of(model.requests[1])
     assert PASSAGE in second
     assert "kb was searched by words alone: its embedder did not answer" in second
     heartbeat = last_heartbeat(agent)
     assert heartbeat.actions[0]["outcome"] == "partial"
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(heartbeat).differences == []

@@ -29,7 +29,7 @@ from arbor.errors import ModelTimeout, ModelUnavailable
 from arbor.models.ports import ModelReply, ModelRequest, TextSink
 from arbor.models.slots import Slots
 from arbor.models.usage import Usage
-from tests.integration.heartbeats.batch import counted_statements
+from tests.integration.heartbeats.batch import recorded_statements
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
@@ -39,7 +39,7 @@ MANY = 4
 
 @pytest.fixture
 def submit() -> Iterator[Submit]:
-    """Return a pool of threads that release their connections, as a worker's threads do."""
+    """Return a function that submits work to threads, which release their connections as a worker's do."""
 
     def work_and_release(work: Callable[[], None]) -> None:
         try:
@@ -58,7 +58,7 @@ def agents(tenant: Tenant, new_agent: Callable[..., Agent]) -> list[Agent]:
 
 
 def pending_calls(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
-    """Run the agents until they wait for models; return their calls in the order of the agents."""
+    """Run the agents until they wait for models; return the ids of their calls in the order of the agents."""
     for agent in agents:
         make_due(agent)
     fleet.dispatch()
@@ -88,7 +88,7 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
 
     model = scripted(wait_for_all, repeat=True)
     calls = pending_calls(fleet, agents)
-    with counted_statements() as sent:
+    with recorded_statements() as sent:
         assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     # One statement leases the calls; one, or two if a thread is late, store them.
     assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3

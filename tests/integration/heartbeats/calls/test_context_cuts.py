@@ -15,10 +15,10 @@ from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
-from arbor.heartbeat.replay import prompt_of, replay
+from arbor.heartbeat.replay import prompt_of
 from arbor.heartbeat.situation import Situation
 from arbor.memory.values import NewMemory
-from tests.integration.heartbeats.conftest import REST, run_heartbeat
+from tests.integration.heartbeats.conftest import REST, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 from tests.unit.models.test_token_counts import WORDS
@@ -79,5 +79,4 @@ def test_a_tokenizer_counts_for_heartbeats_and_their_replays(
     situation = Situation.model_validate(heartbeat.situation)
     assert situation.terms is not None
     assert situation.terms.tokenizer in ("openai", "scripted")
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(heartbeat).differences == []

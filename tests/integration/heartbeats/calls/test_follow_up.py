@@ -29,9 +29,9 @@ from arbor.heartbeat.tiers import parse_tier_models
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
 from config.cli.agents.trace import trace_of
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, run_at_once
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, store_memory
 
 
 def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
@@ -41,13 +41,7 @@ def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def _known(agent: Agent) -> None:
     """Store a memory that the agent can recall."""
-    memory_of(agent, "The lighthouse keeper is called Ines.")
-
-
-def _run_heartbeat(agent: Agent, fleet: Fleet) -> Heartbeat:
-    fleet.claim(agent)
-    fleet.run()
-    return heartbeats_of(agent)[-1]
+    store_memory(agent, "The lighthouse keeper is called Ines.")
 
 
 def _set_policy(agent: Agent, **values: Any) -> None:
@@ -63,7 +57,7 @@ def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet,
         reply_of(_recall(), thinking="Who was it?"), reply_of(note, thinking="Ines it is."), REST
     )
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     first, second = model.requests
     mark = first.messages[0].content.split("\n")[0].removeprefix("The mark of this message is ").rstrip(".")
@@ -96,7 +90,7 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
     note = {"text": "Ines is the keeper of the lighthouse.", "referenced_date": None}
     scripted(reply_of(_recall(), memory_notes=[note]), REST)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     asked, followed, ended = written
     assert unpack(asked["situation"][0])["beat_number"] == heartbeat.number
@@ -111,10 +105,10 @@ def test_the_situation_is_stored_once_and_no_vector_of_this_process(
 
 
 def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    memory_of(agent, "Who keeps the lighthouse? " + "fog " * 1_000)
+    store_memory(agent, "Who keeps the lighthouse? " + "fog " * 1_000)
     model = scripted(reply_of(_recall()), REST)
 
-    _run_heartbeat(agent, fleet)
+    run_at_once(fleet, agent)
 
     results = model.requests[1].messages[2].content
     assert "(cut; 4025 characters in all)" in results
@@ -125,7 +119,7 @@ def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scri
 def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(reply_of(_recall()), reply_of(_recall("the lighthouse")), reply_of())
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert (heartbeat.energy_start, heartbeat.energy_end, heartbeat.turns) == (20.0, 18.0, 3)
     assert "I spent 2 energy and have 18 left." in heartbeat.narrative
@@ -151,7 +145,7 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
         reply_of(memory_notes=["Ada asked again."], new_goals=[new[2], {"title": "Sail"}], concerns=["rain"]),
     )
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goal.id).fraction == 0.2
@@ -170,7 +164,7 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
 def test_a_heartbeat_ends_after_ten_turns(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(reply_of(_recall()), repeat=True)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert (len(model.requests), heartbeat.turns, heartbeat.status) == (10, 10, HeartbeatStatus.DONE)
     assert heartbeat.energy_end == 10.0
@@ -190,7 +184,7 @@ def test_the_policy_and_the_installation_limit_the_turns(
     _set_policy(agent, follow_ups=own)
     model = scripted(reply_of(_recall()), repeat=True)
 
-    assert _run_heartbeat(agent, fleet).turns == turns
+    assert run_at_once(fleet, agent).turns == turns
     assert len(model.requests) == turns
 
 
@@ -199,7 +193,7 @@ def test_a_reply_without_results_to_read_ends_the_heartbeat(
 ) -> None:
     model = scripted(REST)
 
-    assert _run_heartbeat(agent, fleet).turns == 1
+    assert run_at_once(fleet, agent).turns == 1
     assert len(model.requests) == 1
 
 
@@ -237,7 +231,7 @@ def test_a_failed_further_turn_keeps_the_effects_of_the_first(
 ) -> None:
     scripted(reply_of(_recall(), thinking="Who was it?"), *lines)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert (heartbeat.status, heartbeat.turns, heartbeat.reason) == (HeartbeatStatus.DONE, 1, "")
     assert [action["action"] for action in heartbeat.actions] == ["recall"]
@@ -253,7 +247,7 @@ def test_an_unreadable_further_turn_is_retried_with_its_history(
 ) -> None:
     model = scripted(reply_of(_recall()), "no", reply_of(thinking="Ines it is."))
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     roles = [message.role for message in model.requests[2].messages]
     assert roles == ["user", "assistant", "user", "assistant", "user"]
@@ -289,7 +283,7 @@ def test_a_heartbeat_calls_the_model_of_its_tier(
     _set_policy(agent, tier_models={"strategic": ["openai/deep"], "standard": ["openai/usual"]})
     models = _Models(monkeypatch, deep=REST, usual=REST)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert (heartbeat.mode, heartbeat.tier, heartbeat.model) == ("plan_execution", "strategic", "openai/deep")
     assert models.asked == ["openai/deep"]
@@ -303,7 +297,7 @@ def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
     _set_policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     models = _Models(monkeypatch, deep=error, other=REST)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert models.asked == ["openai/deep", "openai/other"]
     assert (heartbeat.status, heartbeat.model) == (HeartbeatStatus.DONE, "openai/other")
@@ -333,20 +327,20 @@ def test_a_heartbeat_fails_when_all_models_of_its_tier_fail(
     slow = ModelTimeout("slow")
     models = _Models(monkeypatch, deep=slow, other=slow)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert models.asked == ["openai/deep", "openai/other"]
     assert (heartbeat.status, heartbeat.reason) == (HeartbeatStatus.FAILED, "ModelTimeout: slow")
 
 
-def test_a_model_that_refuses_is_not_passed_over(
+def test_a_refusal_does_not_fall_back_to_the_next_model(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _add_active_goal(agent)
     _set_policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
     models = _Models(monkeypatch, deep=ModelRefused("I may not"), other=REST)
 
-    assert _run_heartbeat(agent, fleet).status == HeartbeatStatus.FAILED
+    assert run_at_once(fleet, agent).status == HeartbeatStatus.FAILED
     assert models.asked == ["openai/deep"]
 
 
@@ -363,12 +357,12 @@ def test_an_agent_without_a_model_asks_the_installations_tier(
     models = _Models(monkeypatch, deep=REST, own=REST)
     for asker in (agent, own):
         _add_active_goal(asker)
-        _run_heartbeat(asker, fleet)
+        run_at_once(fleet, asker)
 
     assert models.asked == ["openai/deep", "openai/own"]
 
 
-# --- Shares --------------------------------------------------------------------------------------------
+# --- Token shares --------------------------------------------------------------------------------------------
 
 
 def test_sections_cut_from_a_prompt_are_counted_in_prompt_and_trace(
@@ -385,7 +379,7 @@ def test_sections_cut_from_a_prompt_are_counted_in_prompt_and_trace(
     )
     model = scripted(REST)
 
-    heartbeat = _run_heartbeat(agent, fleet)
+    heartbeat = run_at_once(fleet, agent)
 
     assert "Not shown, for want of room: " in model.requests[0].messages[0].content
     with tenant_transaction(agent.tenant_id):

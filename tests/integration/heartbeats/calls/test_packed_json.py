@@ -32,11 +32,12 @@ SITUATION: dict[str, Any] = {"energy_unit": "actions", "text": "“ä”\n" * 20
 
 @pytest.fixture
 def heartbeat(agent: Agent) -> Iterator[Heartbeat]:
+    """Return a heartbeat with a situation and a trace, and run the test in a transaction of its tenant."""
     with tenant_transaction(agent.tenant_id):
         yield HeartbeatFactory(agent=agent, situation=SITUATION, trace=[{"sequence": 1}])
 
 
-def test_a_row_comes_back_as_it_was(heartbeat: Heartbeat) -> None:
+def test_a_situation_is_stored_compressed_and_read_unchanged(heartbeat: Heartbeat) -> None:
     assert Heartbeat.objects.get(id=heartbeat.id).situation == SITUATION
     ((stored,),) = fetch("SELECT situation FROM heartbeats_heartbeat WHERE id = %(id)s", id=heartbeat.id)
     assert len(stored) < 500
@@ -63,7 +64,7 @@ def test_rows_are_inserted_and_updated(heartbeat: Heartbeat, agent: Agent) -> No
     assert Heartbeat.objects.get(id=heartbeat.id).situation == {}
 
 
-def test_no_query_looks_into_what_is_packed(heartbeat: Heartbeat) -> None:
+def test_a_query_into_a_packed_column_is_refused(heartbeat: Heartbeat) -> None:
     with pytest.raises(FieldError, match="packed"):
         Heartbeat.objects.filter(situation__energy_unit="actions").exists()
     with pytest.raises(FieldError):

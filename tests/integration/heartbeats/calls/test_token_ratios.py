@@ -14,25 +14,23 @@ from apps.calls.services.ledger import estimated_tokens
 from apps.calls.services.token_ratios import learn_token_ratios, read_token_ratios
 from apps.contacts.services.chat import exchange_turns, open_session
 from apps.heartbeats.services.calls.calls import execute_call
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.replay import replay
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, TextSink
 from arbor.models.usage import Usage
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_token_ratios
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, run_heartbeat
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, replay_of, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
 
 MODEL = "openai/test"
 
 
-def counting(
+def script_ratio(
     monkeypatch: pytest.MonkeyPatch, scripted: Script, *, ratio: float, answer: str = REST
 ) -> ScriptedModel:
-    """Return a model that reports `ratio` times the estimate as the tokens of its input."""
+    """Replace each model by one that reports `ratio` times the estimate as the tokens of its input; return it."""
     model = scripted(answer, repeat=True)
     complete = model.complete
 
@@ -61,7 +59,7 @@ def test_later_prompts_fit_by_what_the_provider_counted(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 16_384
-    model = counting(monkeypatch, scripted, ratio=2.0)
+    model = script_ratio(monkeypatch, scripted, ratio=2.0)
     for _ in range(3):
         run_heartbeat(fleet, agent)
     assert window_of_last(agent) == 16_384
@@ -80,21 +78,19 @@ def test_later_prompts_fit_by_what_the_provider_counted(
     assert model.requests[-1].max_tokens == 4_096
     assert len(model.requests[-1].system) < len(model.requests[0].system)
     last = heartbeats_of(agent)[-1]
-    recorded = read_recorded_heartbeat(heartbeat_id=last.id, tenant_id=last.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(last).differences == []
 
 
 def test_a_replay_keeps_the_ratio_of_its_time(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting(monkeypatch, scripted, ratio=2.5)
+    script_ratio(monkeypatch, scripted, ratio=2.5)
     for _ in range(3):
         run_heartbeat(fleet, agent)
     first = heartbeats_of(agent)[0]
     learn_token_ratios()
 
-    recorded = read_recorded_heartbeat(heartbeat_id=first.id, tenant_id=first.tenant_id)
-    assert replay(recorded.heartbeat).differences == []
+    assert replay_of(first).differences == []
 
 
 def test_conversations_use_the_ratio_too(
@@ -109,7 +105,7 @@ def test_conversations_use_the_ratio_too(
         return model.requests[-1]
 
     answer = json.dumps({"thinking": "", "reply": "Low water is at six. " * 30})
-    model = counting(monkeypatch, scripted, ratio=1.8, answer=answer)
+    model = script_ratio(monkeypatch, scripted, ratio=1.8, answer=answer)
     for n in range(5):
         before = ask(f"{n}: " + "when is low water? " * 40)
     learn_token_ratios()
@@ -129,7 +125,7 @@ def test_a_ratio_is_bounded(
     reported: float,
     stored: float,
 ) -> None:
-    counting(monkeypatch, scripted, ratio=reported)
+    script_ratio(monkeypatch, scripted, ratio=reported)
     for _ in range(3):
         run_heartbeat(fleet, agent)
     learn_token_ratios()
@@ -143,11 +139,11 @@ def test_a_ratio_is_bounded(
 def test_two_calls_or_unreported_counts_teach_nothing(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting(monkeypatch, scripted, ratio=2.0)
+    script_ratio(monkeypatch, scripted, ratio=2.0)
     run_heartbeat(fleet, agent)
     run_heartbeat(fleet, agent)
     assert learn_token_ratios() == 0
-    counting(monkeypatch, scripted, ratio=0.0)
+    script_ratio(monkeypatch, scripted, ratio=0.0)
     run_heartbeat(fleet, agent)
     assert learn_token_ratios() == 0
     assert read_token_ratios() == []

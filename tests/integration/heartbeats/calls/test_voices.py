@@ -11,13 +11,11 @@ from apps.calls.models import ExternalCall
 from apps.fleet.policy import policy_of, set_policy
 from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.heartbeats.services.reports.trace import steps_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, ModelRefused
 from arbor.goals.values import GoalState
-from arbor.heartbeat.replay import replay
-from tests.integration.heartbeats.conftest import heartbeats_of
+from tests.integration.heartbeats.conftest import replay_of, run_at_once
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_giving_up, reply_of
 
@@ -29,9 +27,7 @@ def _run_heartbeat(agent: Agent, fleet: Fleet, *, voices: int) -> Heartbeat:
     if voices:
         with tenant_transaction(agent.tenant_id):
             set_policy(agent_id=agent.id, changes={"voices": voices}, actor="cli:ada")
-    fleet.claim(agent)
-    fleet.run()
-    return heartbeats_of(agent)[-1]
+    return run_at_once(fleet, agent)
 
 
 def _state_of(goal: Goal) -> str:
@@ -64,12 +60,11 @@ def test_voices_are_asked_before_a_hard_decision(
         lines = [line for step in steps_of(heartbeat) for line in step.changed]
     assert "skeptic: leave: The reef is half charted; giving up wastes it." in lines
     # The reply that was reconsidered is not replayed.
-    recorded = read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id)
-    assert replay(recorded.heartbeat).is_same
+    assert replay_of(heartbeat).is_same
 
 
 @pytest.mark.parametrize("voices", [0, 4])
-def test_a_decision_without_voices_costs_one_call(
+def test_an_easy_decision_or_one_without_voices_costs_one_call(
     agent: Agent, fleet: Fleet, scripted: Script, goal: Goal, voices: int
 ) -> None:
     reply = reply_of(thinking="A quiet day.") if voices else reply_giving_up(goal)

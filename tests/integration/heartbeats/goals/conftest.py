@@ -14,14 +14,16 @@ from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
-from arbor.models.ports import ModelRequest
 from tests.factories.authority import allow_also
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, text_of
+
+type RunReplies = Callable[..., str]
 
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
+    """Return an action as a model writes it, as a step of a plan if it names an intent."""
     return {"action": name, "params": params, "intent_id": str(intent_id) if intent_id else None}
 
 
@@ -32,15 +34,14 @@ def allow_actions(agent: Agent, *actions: str) -> None:
 
 
 @pytest.fixture
-def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> RunReplies:
     """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
         model = scripted(*(replies or (REST,)))
         fleet.claim(agent)
         fleet.run()
-        request: ModelRequest = model.requests[0]
-        return "\n".join([request.system, *(message.content for message in request.messages)])
+        return text_of(model.requests[0])
 
     return run
 
@@ -62,7 +63,7 @@ def goals(agent: Agent) -> tuple[Goal, Goal]:
 
 
 def last_done(agent: Agent) -> Heartbeat:
-    """Return the agent's latest heartbeat, which has to be done."""
+    """Check that the agent's latest heartbeat is done, and return it."""
     heartbeat = heartbeats_of(agent)[-1]
     assert heartbeat.status == "done", heartbeat.reason
     return heartbeat

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,14 +17,13 @@ from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.goals.conftest import action, allow_actions, last_done
+from tests.integration.heartbeats.goals.conftest import RunReplies, action, allow_actions, last_done
 from tests.integration.heartbeats.heartbeat_runner import Script, reply_of
 
-type RunReplies = Callable[..., str]
 
-
-def action_for(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
-    return {**action(name, **params), "goal_id": str(goal)}
+def action_for(goal_id: object, name: str, /, **params: Any) -> dict[str, Any]:
+    """Return an action that serves a goal."""
+    return {**action(name, **params), "goal_id": str(goal_id)}
 
 
 def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
@@ -184,7 +182,7 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
     assert (states[sixth.id], states[some_day.id]) == (GoalState.ACTIVE, GoalState.QUEUED)
 
 
-def test_a_review_shows_what_the_same_turn_thought_of(
+def test_a_review_shows_the_goals_brainstormed_in_the_same_turn(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Script
 ) -> None:
     ideas = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,13 +16,11 @@ from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.models.handles import REFLEX_HANDLE
 from tests.factories.authority import allow, allowed_actions
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.goals.conftest import action, allow_actions, last_done
+from tests.integration.heartbeats.goals.conftest import RunReplies, action, allow_actions, last_done
 from tests.integration.heartbeats.heartbeat_runner import reply_of
 
-type RunReplies = Callable[..., str]
-
 #: Actions that the steps of these tests do not name, with their parameters.
-OTHERS: dict[str, dict[str, Any]] = {
+OTHER_ACTIONS: dict[str, dict[str, Any]] = {
     "rest": {},
     "observe": {},
     "review_goals": {},
@@ -33,13 +30,13 @@ OTHERS: dict[str, dict[str, Any]] = {
 REPORT = {"topic": "the reef", "content": "Twelve fathoms at the north end, nine at the south end."}
 
 
-@pytest.mark.parametrize("name", list(OTHERS))
-def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
+@pytest.mark.parametrize("name", list(OTHER_ACTIONS))
+def test_an_action_that_a_step_does_not_name_leaves_it_pending(
     run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str
 ) -> None:
     allow_actions(agent, "synthesize", name)
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
-    run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
+    run_replies(reply_of(actions=[action(name, step.id, **OTHER_ACTIONS[name])]), reply_of())
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
     reason = f"the step is synthesize; {name} does not carry it out"
     (dropped,) = last_done(agent).dropped
@@ -62,7 +59,7 @@ def test_another_action_for_the_goal_is_effort_but_completes_no_step(
 ) -> None:
     allow_actions(agent, "synthesize")
     step = _plan_step(run_replies, goals[1], "synthesize", "write the report")
-    thought = action("reflect", step.id, **OTHERS["reflect"])
+    thought = action("reflect", step.id, **OTHER_ACTIONS["reflect"])
     run_replies(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
     assert _progress(step)[0] == IntentStatus.PENDING
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["refused", "progressed"]
@@ -108,7 +105,7 @@ def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     step = _plan_step(run_replies, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
         allow(agent, *(action for action in allowed_actions(agent) if action != "inquire_deep"))
-    run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
+    run_replies(reply_of(actions=[action(name, step.id, **OTHER_ACTIONS[name])]), reply_of())
     assert _progress(step)[0] == status
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from apps.agents.models import Agent, AgentState, Percept, PerceptKind
 from apps.goals.models import Goal, GoalMemoryLink, Satisfaction
@@ -18,15 +17,20 @@ from tests.factories.agents import AgentFactory
 from tests.factories.authority import allow_also
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
-from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.goals.conftest import RunReplies, action, last_done
 from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 #: Title, state and priority of the goals that a prompt lists.
 LISTED = re.compile(r"\[[0-9a-f-]{36}\] (.+) \((\w+), \w+, from \w+, priority ([\d.]+)")
 
 
+def priorities_in(prompt: str) -> dict[str, str]:
+    """Return the priorities of the goals that a prompt lists, by title."""
+    return {title: priority for title, _, priority in LISTED.findall(prompt)}
+
+
 def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
@@ -48,7 +52,7 @@ def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
 
 
 def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         traits = dict.fromkeys(
@@ -75,11 +79,11 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
 
 
 def test_a_goal_by_rule_has_its_priority_and_place_at_once(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _exhaust(agent)
     prompt = run_replies(REST)
-    listed = [title for title in LISTED.findall(prompt) if title[1] == "active"]
+    listed = [goal for goal in LISTED.findall(prompt) if goal[1] == "active"]
     # 1 urgency, 0.75 of 1 reward and of 0.5 capability, 0.25 of 0.2 novelty
     assert ("Live within your means", "active", "2.17") in listed
     assert [title for title, *_ in listed] == [
@@ -92,7 +96,7 @@ def test_a_goal_by_rule_has_its_priority_and_place_at_once(
 
 
 def test_traits_and_experience_weigh_in_a_goal_by_rule(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     traits = {"risk_tolerance": 0.5, "collaboration": 0.5, "depth_vs_breadth": 0.5, "quality_vs_speed": 1.0}
     with tenant_transaction(agent.tenant_id):
@@ -101,18 +105,14 @@ def test_traits_and_experience_weigh_in_a_goal_by_rule(
         saved = create_goal(agent_id=agent.id, title="Save strength", source=GoalSource.SURVIVAL)
         move_goal(goal_id=saved.id, to=GoalState.ABANDONED, reason="no need")
     _exhaust(agent)
-    first = {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
-        "Live within your means"
-    ]
+    first = priorities_in(run_replies(REST))["Live within your means"]
     # 1 urgency, 0.5 of 0.75 reward (three quarters of the expected reward), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
     assert first == "1.80"
-    assert {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
-        "Live within your means"
-    ] == first
+    assert priorities_in(run_replies(REST))["Live within your means"] == first
 
 
 def test_a_goal_closed_by_rule_leaves_no_satisfaction(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         for title in ("Buoy the channel", "Light the point"):
@@ -127,7 +127,7 @@ def test_a_goal_closed_by_rule_leaves_no_satisfaction(
             Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
         run_replies(REST)
         assert "there is enough again" in str(last_done(agent).goal_changes)
-    assert [goals["Live within your means"] for goals in listings] == [("queued", "2.17")] * 3
+    assert [listing["Live within your means"] for listing in listings] == [("queued", "2.17")] * 3
     with tenant_transaction(agent.tenant_id):
         assert not Satisfaction.objects.exists()
         closed = Goal.objects.filter(rule="survival").values_list("state", "abandonment_reason")
@@ -135,15 +135,15 @@ def test_a_goal_closed_by_rule_leaves_no_satisfaction(
 
 
 def _exhaust(agent: Agent) -> None:
-    """End the last three heartbeats without energy."""
+    """Replace the agent's heartbeats by three that ended without energy."""
     with tenant_transaction(agent.tenant_id):
         Heartbeat.objects.filter(agent_id=agent.id).delete()
         for _ in range(EXHAUSTED_HEARTBEATS):
             HeartbeatFactory.create(agent=agent, status="done", energy_end=0)
 
 
-def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+def test_a_brainstorm_adds_new_goals_and_reports_a_duplicate(
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         allow_also(agent, "brainstorm_goals", "review_goals")
@@ -169,7 +169,7 @@ def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
 
 
 def test_a_new_goals_deadline_and_reward_weigh_in_the_next_prompt(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     new = {"title": "Name the islands", "deadline": "2031-01-31T18:00:00Z", "expected_reward": 0.9}
     run_replies(reply_of(new_goals=[new]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,12 +24,12 @@ from arbor.heartbeat.steps import actions
 from arbor.heartbeat.steps.actions import ACTS, Act, Execution
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import REST, heartbeats_of
-from tests.integration.heartbeats.goals.conftest import action, last_done, plan_for
+from tests.integration.heartbeats.goals.conftest import RunReplies, action, last_done, plan_for
 from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 
 def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     coast, reef = goals
     steps = [
@@ -118,16 +118,16 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     with tenant_transaction(agent.tenant_id):
         states = set(Goal.objects.filter(agent_id=agent.id).values_list("state", flat=True))
         reef.refresh_from_db()
-        signals = {
+        satisfactions = {
             satisfaction.goal_id: satisfaction
             for satisfaction in Satisfaction.objects.filter(agent_id=agent.id)
         }
         links = set(GoalMemoryLink.objects.values_list("goal_id", "memory_id", "kind"))
     assert states == {GoalState.COMPLETED}
     assert reef.effort == 5
-    assert (signals[reef.id].outcome, signals[reef.id].reward_actual) == ("success", 0.8)
-    assert signals[reef.id].effort == 5
-    assert signals[coast.id].reward_actual == 1.0
+    assert (satisfactions[reef.id].outcome, satisfactions[reef.id].reward_actual) == ("success", 0.8)
+    assert satisfactions[reef.id].effort == 5
+    assert satisfactions[coast.id].reward_actual == 1.0
     assert (reef.id, heartbeat.memory_id, LinkKind.COMPLETION) in links
     assert (coast.id, heartbeat.memory_id, LinkKind.COMPLETION) in links
     assert (reef.id, heartbeats_of(agent)[0].memory_id, LinkKind.PROGRESS) in links
@@ -139,7 +139,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
 
 
 def test_a_plan_waits_for_what_it_depends_on(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     run_replies(plan_for(reef, "the soundings", dependencies=["a calm day"]))
@@ -160,7 +160,7 @@ def test_a_plan_waits_for_what_it_depends_on(
 
 
 def test_steps_of_a_plan_that_waits_are_not_executed(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     run_replies(plan_for(reef, "the soundings"))
@@ -176,7 +176,7 @@ def test_steps_of_a_plan_that_waits_are_not_executed(
 
 
 def test_dependencies_that_a_plan_has_no_room_for_are_listed(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     run_replies(plan_for(reef, "one", dependencies=[f"boat {n}" for n in range(10)]))
@@ -188,7 +188,7 @@ def test_dependencies_that_a_plan_has_no_room_for_are_listed(
 
 
 def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     steps = [
@@ -219,7 +219,7 @@ def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
 
 
 def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, reef = goals
     run_replies(plan_for(reef, "what the pilots said"))
@@ -249,7 +249,7 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
 
 
 def test_a_blocked_goal_is_flagged_until_its_blocker_closes(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
@@ -265,7 +265,7 @@ def test_a_blocked_goal_is_flagged_until_its_blocker_closes(
 
 
 def test_a_goal_contradicted_by_a_belief_is_flagged(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = BeliefFactory(agent=agent, statement="The reef is gone.")
@@ -282,7 +282,7 @@ def test_a_goal_contradicted_by_a_belief_is_flagged(
 
 
 def test_a_goal_closed_by_a_person_is_reported_once(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     run_replies(plan_for(reef, "what the pilots said", "what the charts say"))
@@ -294,7 +294,7 @@ def test_a_goal_closed_by_a_person_is_reported_once(
 
 
 def test_a_heartbeat_without_goal_work_adds_no_effort(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     run_replies(REST)
     with tenant_transaction(agent.tenant_id):
@@ -303,23 +303,24 @@ def test_a_heartbeat_without_goal_work_adds_no_effort(
 
 
 def test_an_intent_tried_and_then_blocked_keeps_its_attempt(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
 def test_an_intent_blocked_and_then_tried_uses_one_tick(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
+    # A heartbeat in which the intent is only blocked adds neither.
     intent = _run_turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
-def test_a_step_named_in_vain_between_two_tries_uses_one_tick(
-    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+def test_an_unknown_action_between_two_tries_uses_no_further_tick(
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = ActionOutcome.FAILURE
     intent = _run_turns(
@@ -329,20 +330,23 @@ def test_a_step_named_in_vain_between_two_tries_uses_one_tick(
 
 
 def _run_turns(
-    run_replies: Callable[..., str],
+    run_replies: RunReplies,
     agent: Agent,
     goals: tuple[Goal, Goal],
     monkeypatch: pytest.MonkeyPatch,
     *outcomes: ActionOutcome,
     names: Sequence[str] = ("recall", "recall"),
 ) -> Intent:
-    """Run one heartbeat whose turns name an intent by these actions; each recall of it has the next outcome."""
+    """Plan a step, and run one heartbeat with an action for its intent in each turn; return the intent.
+
+    The recalls for the intent have the given outcomes, in order.
+    """
     next_outcomes = iter(outcomes)
 
     def recall(_: Execution, decision: Decision) -> ActionResult:
-        effect = action_result(decision, ActionOutcome.SUCCESS, "rested")
-        outcome = next(next_outcomes) if decision.intent_id else effect.outcome
-        return effect.model_copy(
+        result = action_result(decision, ActionOutcome.SUCCESS, "rested")
+        outcome = next(next_outcomes) if decision.intent_id else result.outcome
+        return result.model_copy(
             update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"}
         )
 

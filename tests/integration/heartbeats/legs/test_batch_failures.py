@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("no_leg_time_limit")
 def replace_step(
     monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callable[[HeartbeatState], Any]
 ) -> None:
-    """Replace a step of one agent."""
+    """Replace a step in the heartbeats of one agent by another function."""
     step = HANDLERS[name]
 
     def run(heartbeat: HeartbeatState) -> Any:
@@ -54,7 +54,7 @@ def raise_zero_division(_: HeartbeatState) -> Any:
 
 
 @pytest.mark.parametrize("node", ["observe", "focus", "parse", "act", "record"])
-def test_a_fault_in_one_of_eight_fails_only_that_one(
+def test_a_fault_in_a_batch_of_eight_fails_only_its_own_heartbeat(
     node: str, batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
@@ -96,9 +96,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
 ) -> None:
     scripted(REST, repeat=True)
     lost_agent = batch.agents[2]
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
 
     def advance_step(heartbeat: HeartbeatState) -> Any:
         # What another worker writes once it has taken over the heartbeat.
@@ -116,7 +114,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
 
 
 class FailingStatements:
-    """Fails the statements that contain these words, a number of times."""
+    """Fails statements that contain these words, at most a number of times; `times` counts them."""
 
     def __init__(self, words: str, error: Callable[[], Exception], *, most: int = 1) -> None:
         self._words, self._error, self._most = words, error, most
@@ -130,6 +128,7 @@ class FailingStatements:
 
 
 def deadlock() -> Exception:
+    """Return the error by which Django reports a deadlock."""
     error = OperationalError("deadlock detected")
     error.__cause__ = psycopg.errors.DeadlockDetected("deadlock detected")
     return error
@@ -138,9 +137,7 @@ def deadlock() -> Exception:
 @pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "calls_dailyusage", "FOR UPDATE"])
 def test_heartbeats_run_singly_after_a_deadlock(words: str, batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
     failing = FailingStatements(words, deadlock)
     with connections[APP].execute_wrapper(failing), structlog.testing.capture_logs() as logs:
         assert batch.run_leg() == {agent.id for agent in batch.agents}
@@ -150,13 +147,11 @@ def test_heartbeats_run_singly_after_a_deadlock(words: str, batch: Batch, script
     assert_one_heartbeat_each(batch)
 
 
-def test_a_deadlock_of_one_heartbeat_defers_only_that_one(
+def test_a_repeated_deadlock_of_one_heartbeat_defers_only_that_one(
     batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
+    batch.run_until_last_leg()
     unlucky, *others = sorted(agent.id for agent in batch.agents)
 
     def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
@@ -174,17 +169,16 @@ def test_a_deadlock_of_one_heartbeat_defers_only_that_one(
     assert len(others) == EIGHT - 1
 
 
-def lost_connection() -> Exception:
+def lose_connection() -> Exception:
+    """Close the connection; return the error that Django raises then."""
     connections[APP].connection.close()
     return InterfaceError("the connection is closed")
 
 
-def test_a_connection_that_is_lost_in_a_batch_costs_nothing(batch: Batch, scripted: Script) -> None:
+def test_a_connection_lost_in_a_batch_loses_no_heartbeat(batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
-    with connections[APP].execute_wrapper(FailingStatements("calls_dailyusage", lost_connection)):
+    batch.run_until_last_leg()
+    with connections[APP].execute_wrapper(FailingStatements("calls_dailyusage", lose_connection)):
         batch.run_leg()
     assert_one_heartbeat_each(batch)
 
@@ -193,10 +187,8 @@ def test_an_unreachable_database_loses_no_heartbeat_of_a_batch(
     batch: Batch, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    batch.run_leg()
-    batch.execute_calls()
-    failing = FailingStatements("calls_dailyusage", lost_connection, most=1 + EIGHT)
+    batch.run_until_last_leg()
+    failing = FailingStatements("calls_dailyusage", lose_connection, most=1 + EIGHT)
     with connections[APP].execute_wrapper(failing), pytest.raises(InterfaceError):
         batch.run_leg()
 

@@ -29,13 +29,13 @@ from tests.integration.heartbeats.batch import (
     assert_one_heartbeat_each,
     batch,
     batch_of_eight,
-    counted_statements,
+    recorded_statements,
     rows_of,
     shorten,
 )
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 
 __all__ = ["batch"]
 
@@ -92,8 +92,8 @@ def prepare_agents(batch: Batch, scripted: Script) -> None:
     """Give each agent a goal, memories, a percept, and a model with the replies of `scripted_replies`."""
     goals = []
     for agent in batch.agents:
-        memory_of(agent, "The lighthouse keeper is called Ines.")
-        memory_of(agent, "On Fridays there is fresh bread.")
+        store_memory(agent, "The lighthouse keeper is called Ines.")
+        store_memory(agent, "On Fridays there is fresh bread.")
         with tenant_transaction(agent.tenant_id):
             allow(agent, "recall", "remember", "reflect", "connect", "reprioritize", "rest")
             Goal.objects.filter(agent_id=agent.id).delete()
@@ -157,14 +157,14 @@ def test_a_batch_takes_few_statements(
     )
     scripted(acts, repeat=True)
     for agent in batch.agents:
-        memory_of(agent, "The lighthouse keeper is called Ines.")
+        store_memory(agent, "The lighthouse keeper is called Ines.")
         with tenant_transaction(agent.tenant_id):
             perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
-    batch.make_due()
-    with counted_statements() as first:
+    batch.dispatch()
+    with recorded_statements() as first:
         batch.run_leg()
     batch.execute_calls()
-    with counted_statements() as last:
+    with recorded_statements() as last:
         batch.run_leg()
 
     assert_one_heartbeat_each(batch)
@@ -179,12 +179,12 @@ def test_a_batch_takes_few_statements(
 
 def test_a_stale_lease_among_eight_is_left_out(batch: Batch, scripted: Script, fleet: Fleet) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    leases = batch.leases()
+    batch.dispatch()
+    leases = batch.pop_leases()
     reclaimed, doubled = batch.agents[1], batch.agents[6]
     lose_lease(reclaimed)
     assert fleet.dispatch().lost == 1
-    (new_lease,) = batch.leases([reclaimed])
+    (new_lease,) = batch.pop_leases([reclaimed])
     unknown_lease = (uuid4(), 1)
     advanced = advance_heartbeats(
         tenant_id=batch.tenant_id,
@@ -200,9 +200,9 @@ def test_a_stale_lease_among_eight_is_left_out(batch: Batch, scripted: Script, f
 
 def test_a_batch_of_stale_messages_runs_no_heartbeat(batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
-    batch.make_due()
-    leases = [(agent_id, epoch - 1) for agent_id, epoch in batch.leases()]
-    with counted_statements() as sent:
+    batch.dispatch()
+    leases = [(agent_id, epoch - 1) for agent_id, epoch in batch.pop_leases()]
+    with recorded_statements() as sent:
         assert advance_heartbeats(tenant_id=batch.tenant_id, leases=leases) == set()
     assert (batch.heartbeats(), len(sent)) == ([], 1)
 

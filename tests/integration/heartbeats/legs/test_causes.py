@@ -24,7 +24,8 @@ def memory_of_last(agent: Agent) -> UUID:
         return UUID(str(latest.memory_id))
 
 
-def causes(agent: Agent) -> set[tuple[UUID, UUID]]:
+def causes_of(agent: Agent) -> set[tuple[UUID, UUID]]:
+    """Return the ids of causes and effects among the agent's memories."""
     with tenant_transaction(agent.tenant_id):
         edges = Edge.objects.filter(agent_id=agent.id, relation="causes")
         return set(edges.values_list("source_id", "target_id"))
@@ -45,7 +46,7 @@ def test_a_step_that_was_given_up_causes_what_follows(
     cause_id = memory_of_last(agent)
     store_percept(agent, kind)
     heartbeats.run(REST)
-    assert causes(agent) == {(cause_id, memory_of_last(agent))}
+    assert causes_of(agent) == {(cause_id, memory_of_last(agent))}
 
 
 def test_a_message_causes_its_answer(heartbeats: HeartbeatRunner, agent: Agent) -> None:
@@ -57,11 +58,11 @@ def test_a_message_causes_its_answer(heartbeats: HeartbeatRunner, agent: Agent) 
     heartbeats.run(REST)
     store_percept(agent, "user_message", message=str(message.id))
     heartbeats.run(REST)
-    assert causes(agent) == {(cause_id, memory_of_last(agent))}
+    assert causes_of(agent) == {(cause_id, memory_of_last(agent))}
 
 
 def test_other_percepts_have_no_cause(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     heartbeats.run(REST)
     store_percept(agent, "environment")
     heartbeats.run(REST)
-    assert causes(agent) == set()
+    assert causes_of(agent) == set()

@@ -25,10 +25,10 @@ from arbor.heartbeat.replies.reply import MemoryNote, Reply
 from arbor.heartbeat.state import HeartbeatState
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
-from tests.integration.heartbeats.batch import Batch, counted_statements
-from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, schedule_of
+from tests.integration.heartbeats.batch import Batch, recorded_statements
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, lose_worker, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 from tests.support.embedders import RemoteEmbedder, registered_embedder
 from tests.unit.heartbeat.builders import goal
 from tests.unit.heartbeat.state_builders import heartbeat_of
@@ -47,7 +47,7 @@ class ObservedEmbedder(RemoteEmbedder):
     def __init__(self) -> None:
         super().__init__(REMOTE.dimension)
         self.model = REMOTE.name
-        #: Whether a transaction was open during a request.
+        #: Whether a transaction was open, as seen at each request.
         self.open: set[bool] = set()
         #: Is called at the start of each request.
         self.on_request: Callable[[], None] | None = None
@@ -75,7 +75,7 @@ def remote_agent(agent: Agent, remote: ObservedEmbedder) -> Agent:
 
 
 def create_mind(agent: Agent) -> None:
-    """Give an agent a mind with vectors of the remote embedder."""
+    """Give an agent a mind of the remote embedder; its memories have no vectors yet."""
     with tenant_transaction(agent.tenant_id):
         Mind.objects.update_or_create(
             tenant_id=agent.tenant_id,
@@ -85,8 +85,8 @@ def create_mind(agent: Agent) -> None:
         Memory.objects.filter(agent_id=agent.id).update(embedding=None, embedding_model="")
 
 
-def vectors_of(tenant: Tenant, step: Steps[HeartbeatState]) -> HeartbeatState:
-    """Run a step that needs vectors, which the embedders make outside of any transaction."""
+def run_embedding_step(tenant: Tenant, step: Steps[HeartbeatState]) -> HeartbeatState:
+    """Run a step that needs vectors, which embedders make outside of any transaction; return its state."""
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
 
     def answer(need: Any) -> Mapping[str, Any]:
@@ -104,16 +104,16 @@ def state_with_decisions(model: EmbeddingModel | None) -> HeartbeatState:
 def test_queries_are_embedded_remotely_and_stored_texts_are_not(
     tenant: Tenant, remote: ObservedEmbedder
 ) -> None:
-    vectors = vectors_of(tenant, decisions.embed(state_with_decisions(REMOTE))).vectors
+    vectors = run_embedding_step(tenant, decisions.embed(state_with_decisions(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
     # The examples of boundaries were embedded too.
     assert "ferries" in remote.asked
     assert not {"The cook sleeps.", "Ferries are late on Sundays."} & set(remote.asked)
 
 
-def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant) -> None:
+def test_in_this_process_the_agents_own_model_embeds_all_texts(tenant: Tenant) -> None:
     for model, length in ((EmbeddingModel(name="wordllama", dimension=128), 128), (None, 256)):
-        vectors = vectors_of(tenant, decisions.embed(state_with_decisions(model))).vectors
+        vectors = run_embedding_step(tenant, decisions.embed(state_with_decisions(model))).vectors
         assert {text: len(vector) for text, vector in vectors.items()} == dict.fromkeys(
             ["ferries", "The cook sleeps.", "Ferries are late on Sundays."], length
         )
@@ -122,7 +122,7 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: ObservedEmbedder) -> None:
     def focus_on(title: str) -> HeartbeatState:
         heartbeat = heartbeat_of(embedding_model=REMOTE).with_situation(goals=[goal(title=title)])
-        return vectors_of(tenant, orientation.focus(heartbeat))
+        return run_embedding_step(tenant, orientation.focus(heartbeat))
 
     focus = focus_on("Where is the ferry?").focus
     assert focus is not None
@@ -134,7 +134,7 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: O
     assert (focus.text != "", focus.vector) == (True, None)
     query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
     heartbeat = heartbeat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
-    assert vectors_of(tenant, decisions.embed(heartbeat)).vectors == {}
+    assert run_embedding_step(tenant, decisions.embed(heartbeat)).vectors == {}
 
 
 # --- Whole heartbeats with a remote embedder -----------------------------------------------------------
@@ -149,7 +149,7 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
     fleet: Fleet, remote_agent: Agent, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS)
-    memory_of(remote_agent, "Ferries leave at noon.")
+    store_memory(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
     fleet.claim(remote_agent)
     fleet.run()
@@ -198,7 +198,7 @@ def test_a_recall_uses_words_alone_while_the_embedder_is_away(
 ) -> None:
     scripted(RECALLS)
     remote.away = True
-    memory_of(remote_agent, "Ferries leave at noon.")
+    store_memory(remote_agent, "Ferries leave at noon.")
     fleet.claim(remote_agent)
     fleet.run()
 
@@ -214,13 +214,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 
     def lose_to_another_worker() -> None:
         remote.on_request = None
-        with connections["ops"].cursor() as cursor:
-            cursor.execute(
-                "UPDATE heartbeats_heartbeatschedule SET lease_until = now() - interval '1 second', state = 'running'"
-                " WHERE agent_id = %s",
-                [remote_agent.id],
-            )
-        assert fleet.dispatch().lost == 1
+        lose_worker(fleet, remote_agent)
 
     fleet.claim(remote_agent)
     remote.on_request = lose_to_another_worker
@@ -248,7 +242,7 @@ def batch(
     for agent in agents[:2]:
         create_mind(agent)
     for agent in agents:
-        memory_of(agent, "Ferries leave at noon.")
+        store_memory(agent, "Ferries leave at noon.")
     remote.asked.clear()
     remote.open.clear()
     return Batch(fleet, agents)
@@ -258,8 +252,8 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
     batch: Batch, remote: ObservedEmbedder, scripted: Script
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
-    batch.make_due()
-    with counted_statements() as sent:
+    batch.dispatch()
+    with recorded_statements() as sent:
         assert len(batch.run_leg()) == 3
 
     assert remote.open == {False}
@@ -289,7 +283,7 @@ def test_leases_count_as_running_while_a_batch_embeds(
         states.append({schedule_of(agent).state for agent in batch.agents})
 
     remote.on_request = record_states
-    batch.make_due()
+    batch.dispatch()
     batch.run_leg()
     assert states != []
     assert all(state == {ScheduleState.RUNNING} for state in states)
@@ -306,7 +300,7 @@ def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
         lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
-    batch.make_due()
+    batch.dispatch()
     remote.on_request = lose_to_another_worker
     assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
     assert heartbeats_of(lost_agent) == []

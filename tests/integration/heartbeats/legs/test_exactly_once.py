@@ -155,12 +155,12 @@ def test_ten_dispatchers_claim_each_agent_once(
     for agent in agents:
         make_due(agent)
 
-    def one_tick() -> list[str]:
+    def dispatch_once() -> list[str]:
         with captured() as messages:
             dispatch()
         return [message.arguments["agent_id"] for message in messages]
 
-    claimed = [agent_id for ids in race(*[one_tick] * 10) for agent_id in ids]
+    claimed = [agent_id for ids in race(*[dispatch_once] * 10) for agent_id in ids]
     assert sorted(claimed) == sorted(str(agent.id) for agent in agents)
 
 
@@ -273,7 +273,7 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
         assert AgentState.objects.get(agent_id=agent.id).beats == 0
 
 
-def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
+def test_missed_heartbeats_run_as_one_and_leave_a_skipped_one(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -292,8 +292,8 @@ def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (receipt,) = heartbeats_of(agent)
-    assert (receipt.status, receipt.reason) == (HeartbeatStatus.SKIPPED, "the agent is paused")
+    (skipped,) = heartbeats_of(agent)
+    assert (skipped.status, skipped.reason) == (HeartbeatStatus.SKIPPED, "the agent is paused")
     assert model.requests == []
     assert schedule_of(agent).state == ScheduleState.OFF
 

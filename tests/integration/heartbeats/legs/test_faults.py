@@ -1,12 +1,10 @@
-"""A heartbeat with an error ends as failed, at any node."""
+"""Heartbeats that end as failed: by an error in any node, or after several lost workers."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 import apps.heartbeats.services.legs.runner as runner
 from apps.agents.models import Agent, AgentState, ScheduleState
@@ -29,17 +27,10 @@ from tests.integration.heartbeats.conftest import (
     schedule_of,
 )
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, reply_giving_up
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_giving_up, reply_of
 
 #: A reply that leads to the node of inquiries.
-INQUIRES = json.dumps(
-    {
-        "thinking": "",
-        "actions": [{"action": "inquire_shallow", "params": {"question": "How deep is the reef?"}}],
-        "memory_notes": [],
-        "goal_updates": [],
-    }
-)
+INQUIRES = reply_of(action_of("inquire_shallow", question="How deep is the reef?"))
 
 
 @pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
@@ -48,13 +39,12 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     fleet: Fleet,
     agent: Agent,
     scripted: Script,
+    unused_web: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fault(_heartbeat: HeartbeatState, /) -> Work[HeartbeatState]:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
         set_policy(agent_id=agent.id, changes={"voices": 2}, actor="cli:ada")
@@ -72,6 +62,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
 
 
 def assert_given_up(agent: Agent) -> None:
+    """Check that the agent's only heartbeat was given up, and its schedule goes on."""
     (heartbeat,) = heartbeats_of(agent)
     assert (heartbeat.status, heartbeat.reason) == (
         HeartbeatStatus.FAILED,

@@ -18,7 +18,7 @@ from arbor.heartbeat.steps.inquiries import PendingWork
 from arbor.pipeline.graph import heartbeat_text
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_worker
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, reply_of, store_memory
 from tests.integration.heartbeats.test_inquiry import ANSWER, Web, reply_inquiring, the_web
 
 __all__ = ["the_web"]
@@ -28,11 +28,11 @@ RECALL = {"action": "recall", "params": {"query": "Who keeps the lighthouse?"}}
 
 
 @pytest.fixture(autouse=True)
-def _percept(agent: Agent) -> None:
+def _percept_and_memory(agent: Agent) -> None:
     """Store a percept, and a memory that the agent can recall."""
     with tenant_transaction(agent.tenant_id):
         perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
-    memory_of(agent, "The lighthouse keeper is called Ines.")
+    store_memory(agent, "The lighthouse keeper is called Ines.")
 
 
 def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:

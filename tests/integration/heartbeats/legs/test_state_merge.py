@@ -30,9 +30,11 @@ from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from tests.integration.chat.conftest import model_answer, open_chat
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, reply_of, store_memory
 
 RECALL = action_of("recall", query="Who keeps the lighthouse?")
+#: A reply with an action that costs energy.
+REMEMBER = reply_of(actions=[action_of("remember", content="The reef is red.")])
 
 
 class PendingHeartbeat:
@@ -136,7 +138,7 @@ def test_turns_during_a_consolidation_count_towards_the_next_one(pending: Pendin
 
 def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHeartbeat) -> None:
     pending.change_state(energy=4.0)
-    pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    pending.start(REMEMBER)
     pending.change_state(energy=9.0)
     heartbeat = pending.finish()
     spent = heartbeat.actions[0]["cost"]
@@ -147,7 +149,7 @@ def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHe
 
 @pytest.mark.parametrize("given_in", [(0,), (1,), (2,), (0, 1, 2)])
 def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_in: tuple[int, ...]) -> None:
-    memory_of(pending.agent, "The lighthouse keeper is called Ines.")
+    store_memory(pending.agent, "The lighthouse keeper is called Ines.")
     pending.change_state(energy=0.0)
     pending.start(reply_of(actions=[RECALL]), reply_of(actions=[RECALL]), REST)
     for turn in range(3):
@@ -166,9 +168,7 @@ def test_ticks_allocated_during_a_heartbeat_are_not_lost(
     pending: PendingHeartbeat, ticks: int, left: int
 ) -> None:
     pending.change_state(ticks_left=10)
-    pending.start(
-        reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
-    )
+    pending.start(REMEMBER, trigger=Trigger.CYCLE)
     with tenant_transaction(pending.agent.tenant_id):
         allocate(agent_id=pending.agent.id, ticks=ticks, actor="test")
     heartbeat = pending.finish()
@@ -179,7 +179,7 @@ def test_ticks_allocated_during_a_heartbeat_are_not_lost(
 def test_allocated_ticks_replace_those_of_a_new_cycle(pending: PendingHeartbeat) -> None:
     with tenant_transaction(pending.agent.tenant_id):
         set_policy(agent_id=pending.agent.id, changes={"budget": "ticks"}, actor="test")
-    pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    pending.start(REMEMBER)
     with tenant_transaction(pending.agent.tenant_id):
         allocate(agent_id=pending.agent.id, ticks=10, actor="test")
     heartbeat = pending.finish()
@@ -189,9 +189,7 @@ def test_allocated_ticks_replace_those_of_a_new_cycle(pending: PendingHeartbeat)
 
 def test_a_heartbeat_of_a_cycle_has_the_remaining_ticks(pending: PendingHeartbeat) -> None:
     pending.change_state(ticks_left=0)
-    pending.start(
-        reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
-    )
+    pending.start(REMEMBER, trigger=Trigger.CYCLE)
     heartbeat = pending.finish()
     assert (heartbeat.energy_start, heartbeat.energy_end) == (0.0, 0.0)
     assert pending.state.ticks_left == 0
@@ -213,14 +211,14 @@ def test_bonus_actions_added_during_a_heartbeat_are_not_lost(pending: PendingHea
 def test_percepts_during_a_heartbeat_wait_for_the_next_one(pending: PendingHeartbeat) -> None:
     agent = pending.agent
 
-    def reach(text: str) -> None:
+    def send_message_and_percept(text: str) -> None:
         with tenant_transaction(agent.tenant_id):
             message_agent(agent_id=agent.id, text=text, actor="test")
             perceive(agent_id=agent.id, kind="environment", content=f"{text} It snows.", actor="test")
 
-    reach("Before.")
+    send_message_and_percept("Before.")
     model = pending.start(REST)
-    reach("Meanwhile.")
+    send_message_and_percept("Meanwhile.")
     first = pending.finish()
 
     with tenant_transaction(agent.tenant_id):
@@ -260,7 +258,9 @@ def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(
     assert [item["kind"] for item in heartbeat.goal_changes] == ["refused"]
 
 
-def test_goals_added_by_a_person_during_a_heartbeat_count_too(pending: PendingHeartbeat, goal: Goal) -> None:
+def test_a_goal_that_a_person_added_meanwhile_is_not_added_twice(
+    pending: PendingHeartbeat, goal: Goal
+) -> None:
     pending.start(
         reply_of(new_goals=[{"title": "Count the lamps"}, {"title": "Sound the bar"}]),
     )
@@ -302,9 +302,8 @@ def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(
 
 
 def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(pending: PendingHeartbeat) -> None:
-    acts = reply_of(actions=[action_of("remember", content="The reef is red.")])
     pending.change_state(energy=10.0)
-    pending.start(acts)
+    pending.start(REMEMBER)
     with tenant_transaction(pending.agent.tenant_id):
         set_policy(agent_id=pending.agent.id, changes={"budget": "actions"}, actor="test")
     heartbeat = pending.finish()
@@ -339,7 +338,7 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     pending: PendingHeartbeat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handles: list[str] = []
-    memory_of(pending.agent, "The lighthouse keeper is called Ines.")
+    store_memory(pending.agent, "The lighthouse keeper is called Ines.")
     model = pending.start(reply_of(actions=[RECALL]), REST, REST)
 
     def model_for(handle: str) -> ScriptedModel:

@@ -27,13 +27,13 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.memory.recall.recall_request import RecallRequest
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_memory
 
 
 def test_a_recalled_memory_is_counted_and_in_the_next_prompt(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
+    memory_id = store_memory(agent, "The lighthouse keeper is called Ines.")
     heartbeats.run(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
     (action,) = last_heartbeat(agent).actions
     assert (action["verdict"], action["outcome"], action["cost"]) == ("run", "success", 1)
@@ -46,9 +46,9 @@ def test_a_recalled_memory_is_counted_and_in_the_next_prompt(
 def test_a_recall_without_a_clear_memory_reports_its_cluster(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
+    memory_id = store_memory(agent, "The lighthouse keeper is called Ines.")
     for other in ("It rained.", "The path is mud.", "Trains run late.", "Taxes are due in April."):
-        memory_of(agent, other)
+        store_memory(agent, other)
     query = "Which tune was it?"
     center = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
     with tenant_transaction(agent.tenant_id):
@@ -84,7 +84,7 @@ def test_remember_and_reflect_store_embedded_memories(heartbeats: HeartbeatRunne
 
 
 def test_connect_relates_two_memories(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    one, two = memory_of(agent, "It rained."), memory_of(agent, "The path is mud.")
+    one, two = store_memory(agent, "It rained."), store_memory(agent, "The path is mud.")
     heartbeats.run(reply_of(actions=[action_of("connect", from_id=one, to_id=two, relation="causes")]))
     with tenant_transaction(agent.tenant_id):
         edge = Edge.objects.get()
@@ -94,7 +94,7 @@ def test_connect_relates_two_memories(heartbeats: HeartbeatRunner, agent: Agent)
 def test_connect_relates_a_memory_to_a_goal_with_a_note(
     heartbeats: HeartbeatRunner, agent: Agent, goal: Goal
 ) -> None:
-    chart = memory_of(agent, "The old chart lies in the archive.")
+    chart = store_memory(agent, "The old chart lies in the archive.")
     heartbeats.run(
         reply_of(actions=[action_of("connect", from_id=str(goal.id), to_id=chart, relation="requires")])
     )
@@ -108,8 +108,8 @@ def test_connect_relates_a_memory_to_a_goal_with_a_note(
 
 def test_a_relation_changes_neighborhood_and_activation(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     keeper, bread = (
-        memory_of(agent, "The lighthouse keeper is called Ines."),
-        memory_of(agent, "On Fridays there is fresh bread."),
+        store_memory(agent, "The lighthouse keeper is called Ines."),
+        store_memory(agent, "On Fridays there is fresh bread."),
     )
     heartbeats.run(
         reply_of(actions=[action_of("connect", from_id=keeper, to_id=bread, relation="reminds_of")])
@@ -126,10 +126,10 @@ def test_a_relation_changes_neighborhood_and_activation(heartbeats: HeartbeatRun
 
 
 def test_a_relation_recalls_a_memory_that_the_query_cannot(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
-    bread = memory_of(agent, "On Fridays there is fresh bread.")
+    keeper = store_memory(agent, "The lighthouse keeper is called Ines.")
+    bread = store_memory(agent, "On Fridays there is fresh bread.")
     for number in range(160):
-        memory_of(agent, f"Gull {number} sits upon post {number * 7}.")
+        store_memory(agent, f"Gull {number} sits upon post {number * 7}.")
 
     def recalled_ids() -> list[str]:
         heartbeats.run(reply_of(actions=[action_of("recall", query="keeper of the lighthouse", limit=3)]))
@@ -159,7 +159,7 @@ def test_recall_requests_have_the_mood_of_the_last_heartbeat(
 
     monkeypatch.setattr(Recaller, "recall", recording_recall)
     for text in ("The lamp of the lighthouse is out.", "The lamp of the lighthouse is lit."):
-        memory_of(agent, text)
+        store_memory(agent, text)
     heartbeats.run(reply_of(actions=[action_of("reflect", topic="lamps", insight="A lamp is a promise.")]))
     heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
@@ -169,7 +169,7 @@ def test_recall_requests_have_the_mood_of_the_last_heartbeat(
 
 
 def test_recall_activates_clusters_for_the_next_heartbeat(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
+    keeper = store_memory(agent, "The lighthouse keeper is called Ines.")
     with tenant_transaction(agent.tenant_id):
         cluster = Cluster.objects.create(
             tenant_id=agent.tenant_id,

@@ -29,7 +29,7 @@ SECTION = "## Memories that may matter now"
 
 
 def chart_the_reef_and_move_on(heartbeats: HeartbeatRunner) -> None:
-    """Chart the reef, then run heartbeats until the prompt no longer shows that one."""
+    """Chart the reef in one heartbeat, then run others until a prompt no longer lists it as recent."""
     heartbeats.run(reply_of(thinking=CHARTED))
     for day in DAYS_AT_SEA:
         heartbeats.run(reply_of(thinking=day))

@@ -20,21 +20,22 @@ from arbor.ids import uuid7
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail
 from arbor.memory.trust import Source
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_memory
 
 TITLE = "How to light the lamp of the lighthouse"
 STEPS = ("Trim the wick", "Open the vent", "Light it")
 SHOWN = "steps: 1. Trim the wick; 2. Open the vent; 3. Light it"
 
 
-def known(agent: Agent, content: str, detail: Detail) -> UUID:
+def store_detailed(agent: Agent, content: str, detail: Detail) -> UUID:
+    """Store a memory with its detail; return its id."""
     return create_memories(
         tenant_id=agent.tenant_id, agent_id=agent.id, creations=[Creation(content=content, detail=detail)]
     ).ids[0]
 
 
 def test_a_prompt_shows_the_steps_of_what_is_recalled(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    store_detailed(agent, TITLE, ProceduralDetail(steps=STEPS))
     with tenant_transaction(agent.tenant_id):
         perceive(
             agent_id=agent.id,
@@ -47,19 +48,21 @@ def test_a_prompt_shows_the_steps_of_what_is_recalled(heartbeats: HeartbeatRunne
 
 
 def test_the_results_of_a_recall_show_the_steps(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    store_detailed(agent, TITLE, ProceduralDetail(steps=STEPS))
     prompt = heartbeats.run(reply_of(actions=[action_of("recall", query="light the lamp")]), REST)
     assert f"{TITLE}\n        {SHOWN}\n        not tried yet" in prompt
 
 
 def test_a_prompt_shows_the_outcome_of_a_recent_event(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    known(agent, "The storm came.", EpisodicDetail(action="closed the shutters", result="nothing broke"))
+    store_detailed(
+        agent, "The storm came.", EpisodicDetail(action="closed the shutters", result="nothing broke")
+    )
     prompt = heartbeats.run(REST)
     assert "The storm came.\n    done: closed the shutters\n    outcome: nothing broke" in prompt
 
 
 def new_memory_of(agent: Agent) -> Memory:
-    """Return the memory that the only action of the latest heartbeat made."""
+    """Check that the only action of the latest heartbeat succeeded, and return the memory that it stored."""
     (action,) = last_heartbeat(agent).actions
     assert (action["verdict"], action["outcome"]) == ("run", "success"), action
     with tenant_transaction(agent.tenant_id):
@@ -93,7 +96,7 @@ def test_a_fact_keeps_its_context_beside_its_source(heartbeats: HeartbeatRunner,
 
 
 def test_a_revised_procedure_keeps_its_steps_and_outcomes(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    memory_id = known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    memory_id = store_detailed(agent, TITLE, ProceduralDetail(steps=STEPS))
     with tenant_transaction(agent.tenant_id):
         record_outcome(agent_id=agent.id, memory_id=memory_id, success=True)
         Memory.objects.filter(id=memory_id).update(retention="permanent")
@@ -111,7 +114,7 @@ def test_a_revised_procedure_keeps_its_steps_and_outcomes(heartbeats: HeartbeatR
 
 def test_a_revised_fact_keeps_confidence_and_sources(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     source = Source(kind="document", reference="pilot.pdf", trust=0.9)
-    memory_id = known(agent, "The reef is deep.", SemanticDetail(confidence=0.5, sources=(source,)))
+    memory_id = store_detailed(agent, "The reef is deep.", SemanticDetail(confidence=0.5, sources=(source,)))
     verdict = {"verdict": "revise", "content": "The reef is ten fathoms deep.", "reason": "clearer"}
     heartbeats.run(reply_of(actions=[action_of("maintain", target="memory", id=str(memory_id), **verdict)]))
     revised = new_memory_of(agent)
@@ -141,7 +144,7 @@ def plan_step(heartbeats: HeartbeatRunner, agent: Agent, action: str, follows: s
 def test_an_intent_that_follows_a_procedure_counts_its_outcome(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    memory_id = known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    memory_id = store_detailed(agent, TITLE, ProceduralDetail(steps=STEPS))
     intent_id = plan_step(heartbeats, agent, "connect", str(memory_id))
 
     # No memory has these ids, so the attempt fails.
@@ -151,13 +154,15 @@ def test_an_intent_that_follows_a_procedure_counts_its_outcome(
     assert f"    {TITLE}\n    {SHOWN}\n    not tried yet" in prompt
     assert count_outcomes(memory_id, agent) == (0, 1)
 
-    other = memory_of(agent, "The oil is in the cellar.")
+    other = store_memory(agent, "The oil is in the cellar.")
     right = action_of("connect", intent_id, from_id=other, to_id=str(memory_id), relation="supports")
     assert "worked 0 of 1 times" in heartbeats.run(reply_of(actions=[right]))
     assert count_outcomes(memory_id, agent) == (1, 1)
 
 
-def test_a_step_follows_only_memories_of_its_agent(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+def test_a_step_that_follows_an_unknown_memory_follows_none(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     intent_id = plan_step(heartbeats, agent, "reflect", str(uuid7()))
     assert "there is none with this one" in str(last_heartbeat(agent).dropped)
     heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
@@ -166,8 +171,8 @@ def test_a_step_follows_only_memories_of_its_agent(heartbeats: HeartbeatRunner, 
         assert not Practice.objects.exists()
 
 
-def test_only_procedures_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    note = memory_of(agent, "The lamp is old.")
+def test_only_outcomes_of_procedures_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    note = store_memory(agent, "The lamp is old.")
     intent_id = plan_step(heartbeats, agent, "reflect", note)
     heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
     with tenant_transaction(agent.tenant_id):

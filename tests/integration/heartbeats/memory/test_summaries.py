@@ -16,8 +16,8 @@ from tests.integration.heartbeats.heartbeat_runner import (
     HeartbeatRunner,
     Script,
     action_of,
-    memory_of,
     reply_of,
+    store_memory,
 )
 from tests.integration.maintenance.maintenance_setup import TALK, close_and_settle, episodes_of, remember_talk
 
@@ -63,7 +63,7 @@ def test_a_conversation_recalls_a_summary(agent: Agent, fleet: Fleet, scripted: 
 
 
 def test_a_recalled_cluster_leads_to_related_clusters(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    ids = [memory_of(agent, text) for text in ("The oak is old.", "The tulip is red.", "The boat leaks.")]
+    ids = [store_memory(agent, text) for text in ("The oak is old.", "The tulip is red.", "The boat leaks.")]
     with tenant_transaction(agent.tenant_id):
         garden, sea = (
             Cluster.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, name=name)

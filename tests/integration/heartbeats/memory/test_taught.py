@@ -1,4 +1,4 @@
-"""Two stories: a procedure that a person teaches is followed days later, and a belief gives way to a fact."""
+"""Memories that a person teaches, days later: a procedure is followed, and a belief gives way to a fact."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DAYS = timedelta(days=5)
 
 
 def teach(agent: Agent, content: str, detail: Detail) -> UUID:
-    """Give the agent a memory, as `arbor memory add` does."""
+    """Give the agent a memory, as `arbor memory add` does; return its id."""
     creation = Creation(content=content, detail=detail, source="operator")
     return create_memories(
         tenant_id=agent.tenant_id, agent_id=agent.id, creations=[creation], actor="cli:nora"
@@ -45,7 +45,7 @@ def teach(agent: Agent, content: str, detail: Detail) -> UUID:
 
 
 def move_into_past(agent: Agent) -> None:
-    """Move what has happened so far into the past."""
+    """Move the agent's memories and heartbeats five days into the past."""
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(agent_id=agent.id).update(
             occurred_at=F("occurred_at") - DAYS, created_at=F("created_at") - DAYS
@@ -104,9 +104,7 @@ def test_a_procedure_is_followed_and_counted_without_a_model(agent: Agent, fleet
     assert (intent.status, practice.successes, practice.failures) == ("completed", 1, 0)
 
 
-def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(
-    heartbeats: HeartbeatRunner, agent: Agent
-) -> None:
+def test_a_belief_gives_way_to_a_fact_which_is_its_cause(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
         new = NewBelief(

@@ -30,12 +30,14 @@ def set_state(agent: Agent, **columns: Any) -> None:
         AgentState.objects.filter(agent_id=agent.id).update(**columns)
 
 
-def message(agent: Agent, text: str) -> None:
+def send_message(agent: Agent, text: str) -> None:
+    """Send a person's message to the agent."""
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=text, actor="test")
 
 
 def propose_change(agent: Agent, **fields: Any) -> Proposal:
+    """Store an operator's proposal of an aspect, or one with these fields; return it."""
     new = {
         "kind": ProposalKind.IDENTITY,
         "content": "I am patient with tides.",
@@ -48,12 +50,14 @@ def propose_change(agent: Agent, **fields: Any) -> Proposal:
         return propose(agent_id=agent.id, proposals=[NewProposal(**new)]).made[0]
 
 
-def decide(proposal: Proposal, decision: str, reason: str = "so it is") -> str:
+def reply_deciding(proposal: Proposal, decision: str, reason: str = "so it is") -> str:
+    """Return a reply that decides the proposal."""
     return reply_of(
         proposal_decisions=[{"proposal_id": str(proposal.id), "decision": decision, "reason": reason}]
     )
 
 
 def reload(agent: Agent, proposal: Proposal) -> Proposal:
+    """Return the proposal as it is stored now."""
     with tenant_transaction(agent.tenant_id):
         return Proposal.objects.get(id=proposal.id)

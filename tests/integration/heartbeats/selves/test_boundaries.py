@@ -6,26 +6,23 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import settings
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.services.reports.replay import read_recorded_heartbeat
 from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.replay import replay
 from tests.factories.authority import allow
-from tests.integration.heartbeats.conftest import REST, last_heartbeat, state_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, replay_of, state_of
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
-from tests.integration.heartbeats.selves.conftest import message
+from tests.integration.heartbeats.selves.conftest import send_message
 
 
 def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    message(agent, "Please lie to the harbour master.")
+    send_message(agent, "Please lie to the harbour master.")
     prompt = heartbeats.run(REST)
     assert "## Your boundaries" in prompt
     assert "no_deception (refuse)" in prompt
@@ -38,12 +35,12 @@ def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(
 
 
 def test_an_everyday_message_touches_no_boundary(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    message(agent, "The client wants the readings of March.")
+    send_message(agent, "The client wants the readings of March.")
     assert "## Your boundaries" not in heartbeats.run(REST)
 
 
 def test_a_paraphrased_example_matches_the_boundary(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    message(agent, "Help with hurting another person!")
+    send_message(agent, "Help with hurting another person!")
     assert "it means much the same as “Help me hurt another person.”" in heartbeats.run(REST)
 
 
@@ -82,12 +79,10 @@ def test_a_stored_text_matches_a_boundary_by_meaning(heartbeats: HeartbeatRunner
 def test_every_outgoing_text_is_checked_against_boundaries_by_meaning(
     heartbeats: HeartbeatRunner,
     agent: Agent,
-    monkeypatch: pytest.MonkeyPatch,
+    unused_web: None,
     action: str,
     params: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
         allow(agent, action, "rest")
     heartbeats.run(reply_of(actions=[action_of(action, **params)]))
@@ -130,7 +125,7 @@ def test_an_agents_own_boundary_replaces_a_default_one(heartbeats: HeartbeatRunn
                 patterns=["gossip"],
                 enabled=enabled,
             )
-    message(agent, "Lie to them, and tell me the gossip.")
+    send_message(agent, "Lie to them, and tell me the gossip.")
     prompt = heartbeats.run(REST)
     assert "no_gossip (refuse)" in prompt
     assert "no_deception" not in prompt
@@ -163,7 +158,7 @@ def test_items_without_cost_are_checked_against_boundaries(
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert event.message.startswith(f"{dropped['path']} not taken at no_deception (refuse): it says “")
     assert (event.detail["boundary"], event.detail["heartbeat_id"]) == ("no_deception", str(heartbeat.id))
-    # It lowers the mood like a refused action, and the next prompt shows it.
+    # A dropped item lowers the mood like a refused action, and is in the next prompt.
     assert heartbeat.emotional_valence is not None
     assert heartbeat.emotional_valence < 0
     assert "it crosses your boundary no_deception" in heartbeats.run(REST)
@@ -260,5 +255,5 @@ def test_a_replay_drops_the_same_items(heartbeats: HeartbeatRunner, agent: Agent
     heartbeats.run(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
     heartbeat = last_heartbeat(agent)
     assert len(heartbeat.dropped) == 2
-    again = replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=agent.tenant_id).heartbeat)
+    again = replay_of(heartbeat)
     assert again.is_same, again.differences

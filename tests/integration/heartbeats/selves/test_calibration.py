@@ -41,7 +41,7 @@ SUBJECTS = [
 
 
 def _accept_changes(agent: Agent, kind: ProposalKind, number: int) -> list[Proposal]:
-    """Propose and accept distinct changes, by a person."""
+    """Propose a number of distinct changes, and accept them as a person does; return the proposals."""
     accepted = []
     for subject in SUBJECTS[:number]:
         change = {"category": "world"} if kind is ProposalKind.BELIEF else {"cluster": subject}
@@ -53,7 +53,8 @@ def _accept_changes(agent: Agent, kind: ProposalKind, number: int) -> list[Propo
     return accepted
 
 
-def _recall(memories: Iterable[Memory]) -> None:
+def _mark_recalled(memories: Iterable[Memory]) -> None:
+    """Count one recall of each memory."""
     for memory in memories:
         MemoryAccess.objects.update_or_create(
             memory=memory, defaults={"tenant_id": memory.tenant_id, "count": 1, "last_at": NOW}
@@ -70,14 +71,14 @@ def test_judged_insights_move_the_threshold_of_later_ones(
         insights = Memory.objects.filter(source__in=[f"proposal:{proposal.id}" for proposal in accepted])
         assert insights.count() == 10
         if recalled:
-            _recall(insights)
+            _mark_recalled(insights)
         else:
             insights.update(status="archived", archived_at=NOW)
         found = calibrate(agent_id=agent.id, now=LATER)
         assert found[ProposalKind.INSIGHT] == Calibration(right=10 * recalled, wrong=10 * (not recalled))
         (row,) = calibrations_of(agent.id)
         assert row.threshold == pytest.approx(threshold)
-        # Nine memories are too few by the base of 0.5.
+        # Nine memories are too few for the base threshold of 0.5.
         ClusterFactory(agent=agent, size=9, stale=False)
         proposals = propose_settled_changes(agent_id=agent.id).proposed.made
         assert [proposal.kind for proposal in proposals] == ["insight"] * proposed
@@ -105,7 +106,7 @@ def test_beliefs_prove_wrong_by_being_dropped(agent: Agent) -> None:
 def test_acceptance_is_not_judged_before_two_weeks(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         _accept_changes(agent, ProposalKind.INSIGHT, 2)
-        _recall(Memory.objects.filter(agent_id=agent.id, source__startswith="proposal:"))
+        _mark_recalled(Memory.objects.filter(agent_id=agent.id, source__startswith="proposal:"))
         found = calibrate(agent_id=agent.id, now=NOW + timedelta(days=13))
     assert found[ProposalKind.INSIGHT] == Calibration()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -27,7 +26,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.conftest import REST
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, memory_of
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, store_memory
 
 RAIN = "North wind brings rain."
 FAIR = "The north wind brought fair weather."
@@ -47,7 +46,7 @@ def belief(agent: Agent) -> Belief:
 
 
 def add_contradicting_fact(agent: Agent, belief: Belief) -> UUID:
-    """Give the agent a fact against the belief, as `arbor memory add --against-belief` does."""
+    """Give the agent a fact against the belief, as `arbor memory add --against-belief` does; return its id."""
     creation = Creation(
         content=FAIR, detail=SemanticDetail(), source="operator", beliefs={belief.id: Relation.CONTRADICTS}
     )
@@ -89,7 +88,7 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
 
 def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Agent, belief: Belief) -> None:
     memory_id = add_contradicting_fact(agent, belief)
-    other = memory_of(agent, "The wind rose at noon.")
+    other = store_memory(agent, "The wind rose at noon.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(agent_id=agent.id).delete()
         archive(memory_ids=[memory_id], reason="wrong", actor="test")
@@ -106,8 +105,8 @@ def test_a_retired_memory_is_no_evidence(heartbeats: HeartbeatRunner, agent: Age
 
 
 def proposed_confidence(agent: Agent, belief: Belief, *, trust: float) -> float:
-    """Return the confidence that a memory of this trust against the belief suggests."""
-    memory_id = memory_of(agent, "The wind rose at noon, and it stayed dry.")
+    """Store a memory of this trust against the belief; return the confidence that is proposed then."""
+    memory_id = store_memory(agent, "The wind rose at noon, and it stayed dry.")
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=memory_id).update(trust=trust)
         ends = (memory_node(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
@@ -135,7 +134,11 @@ def test_a_belief_does_not_weaken_the_evidence_against_it(agent: Agent, belief: 
 
 
 def add_contradiction(agent: Agent) -> tuple[str, str]:
-    first, second = memory_of(agent, "The mill is closed."), memory_of(agent, "The mill is open all day.")
+    """Store two memories that contradict each other; return their ids."""
+    first, second = (
+        store_memory(agent, "The mill is closed."),
+        store_memory(agent, "The mill is open all day."),
+    )
     with tenant_transaction(agent.tenant_id):
         new = NewRelation(
             source=memory_node(first), target=memory_node(second), relation=Relation.CONTRADICTS
@@ -169,7 +172,8 @@ def test_a_contradiction_is_settled_by_judging_one_side(
     assert OF_MEMORIES not in heartbeats.run(REST)
 
 
-def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **change: Any) -> None:
+def propose_and_accept(agent: Agent, evidence: list[str], kind: ProposalKind) -> None:
+    """Propose a change with this evidence, and accept it."""
     with tenant_transaction(agent.tenant_id):
         made = propose(
             agent_id=agent.id,
@@ -179,7 +183,6 @@ def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **cha
                     content="I watch the wind.",
                     confidence=0.7,
                     source="test",
-                    change=change,
                     evidence=evidence,
                 )
             ],
@@ -189,10 +192,10 @@ def accept_proposal(agent: Agent, evidence: list[str], kind: ProposalKind, **cha
 
 @pytest.mark.parametrize("kind", [ProposalKind.INSIGHT, ProposalKind.IDENTITY, ProposalKind.BELIEF])
 def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: ProposalKind) -> None:
-    evidence = memory_of(agent, FAIR)
-    accept_proposal(agent, [evidence, "no id"], kind)
+    evidence = store_memory(agent, FAIR)
+    propose_and_accept(agent, [evidence, "no id"], kind)
     with tenant_transaction(agent.tenant_id):
-        made = {
+        node = {
             ProposalKind.INSIGHT: lambda: GraphNode(
                 GraphNodeKind.MEMORY, Memory.objects.get(content="I watch the wind.").id
             ),
@@ -203,7 +206,7 @@ def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: Pro
                 GraphNodeKind.BELIEF, agent.beliefs.get(statement="I watch the wind.").id
             ),
         }[kind]()
-        causes = find_causes(agent_id=agent.id, node=made).found
+        causes = find_causes(agent_id=agent.id, node=node).found
         resonance = resonance_of(agent_id=agent.id, memory_id=UUID(evidence))
     assert [str(cause.id) for cause in causes] == [evidence]
     assert bool(resonance.aspects) == (kind is ProposalKind.IDENTITY)
@@ -221,7 +224,7 @@ def test_causes_of_a_changed_belief_are_its_evidence(agent: Agent, belief: Belie
 
 
 def test_evidence_has_the_time_of_its_heartbeat(agent: Agent, belief: Belief) -> None:
-    memory_id = memory_of(agent, "The wind rose at noon.")
+    memory_id = store_memory(agent, "The wind rose at noon.")
     now = datetime.now(UTC) - timedelta(minutes=1)
     new = NewRelation(
         source=memory_node(memory_id),

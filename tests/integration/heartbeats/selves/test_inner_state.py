@@ -19,12 +19,12 @@ from arbor.selves.drives import Drive, read_drives
 from tests.integration.heartbeats.conftest import REST, last_heartbeat, run_heartbeat, schedule_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
-from tests.integration.heartbeats.selves.conftest import message, set_state
+from tests.integration.heartbeats.selves.conftest import send_message, set_state
 
 # --- Drives and mood ---------------------------------------------------------------------------------
 
 
-def test_an_urgent_drive_is_felt_and_what_satisfies_it_calms_it(
+def test_an_urgent_drive_is_shown_and_calmed_by_what_satisfies_it(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(hours=20)
@@ -103,7 +103,7 @@ def test_heartbeats_without_news_are_counted(heartbeats: HeartbeatRunner, agent:
     heartbeats.run(REST)
     assert last_heartbeat(agent).goal_changes[0]["by_rule"] is True
     assert state_of(agent).stale_beats == 41
-    message(agent, "A ship has come in.")
+    send_message(agent, "A ship has come in.")
     heartbeats.run(REST)
     assert state_of(agent).stale_beats == 0
 

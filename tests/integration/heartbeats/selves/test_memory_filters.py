@@ -14,8 +14,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.selves.values import BeliefCategory, BeliefRevision, BeliefStatus, NewBelief
 from tests.integration.heartbeats.conftest import REST
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, fact_of, reply_of
-from tests.integration.heartbeats.selves.conftest import message
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
+from tests.integration.heartbeats.selves.conftest import send_message
 
 SECTION = "## Memories that may matter now"
 GOSSIP = "The harbour gossip says that the mayor drinks."
@@ -23,7 +23,7 @@ FACTS = ("The harbour bridge opens at nine.", "The harbour crane is red.", "The 
 
 
 def believe(agent: Agent, *rules: dict[str, Any]) -> UUID:
-    """Give the agent a certain belief with these rules."""
+    """Give the agent a belief that it is sure of, with these memory filters; return its id."""
     belief = NewBelief(
         statement="What is whispered is worth little.", category=BeliefCategory.OTHERS, confidence=1.0
     )
@@ -34,9 +34,9 @@ def believe(agent: Agent, *rules: dict[str, Any]) -> UUID:
     return belief_id
 
 
-def relevant_after(heartbeats: HeartbeatRunner, agent: Agent) -> list[str]:
+def ask_about_harbour(heartbeats: HeartbeatRunner, agent: Agent) -> list[str]:
     """Ask the agent about the harbour; return the memories in its prompt, best first."""
-    message(agent, "What do you know about the harbour?")
+    send_message(agent, "What do you know about the harbour?")
     shown = heartbeats.run(REST).split(SECTION)[1].split("\n## ")[0]
     return [line for line in shown.splitlines() if "harbour" in line]
 
@@ -45,26 +45,26 @@ def relevant_after(heartbeats: HeartbeatRunner, agent: Agent) -> list[str]:
 def informed(agent: Agent) -> Agent:
     """Return an agent that knows facts and gossip about the harbour."""
     for text in (*FACTS, GOSSIP):
-        fact_of(agent, text)
+        store_fact(agent, text)
     return agent
 
 
 def test_a_belief_hides_memories_until_it_is_doubted(heartbeats: HeartbeatRunner, informed: Agent) -> None:
-    assert any(GOSSIP in line for line in relevant_after(heartbeats, informed))
+    assert any(GOSSIP in line for line in ask_about_harbour(heartbeats, informed))
     belief_id = believe(informed, {"effect": "hide", "patterns": ["gossip"]})
-    shown = relevant_after(heartbeats, informed)
+    shown = ask_about_harbour(heartbeats, informed)
     assert all(any(fact in line for line in shown) for fact in FACTS)
     assert not any(GOSSIP in line for line in shown)
 
     with tenant_transaction(informed.tenant_id):
         revision = BeliefRevision(status=BeliefStatus.QUESTIONED)
         revise_belief(belief_id=belief_id, revision=revision, actor="cli:ann")
-    assert any(GOSSIP in line for line in relevant_after(heartbeats, informed))
+    assert any(GOSSIP in line for line in ask_about_harbour(heartbeats, informed))
 
 
 def test_a_belief_brings_memories_to_the_front(heartbeats: HeartbeatRunner, informed: Agent) -> None:
     believe(informed, {"effect": "favor", "patterns": ["crane*"]}, {"effect": "dim", "patterns": ["bridge"]})
-    shown = relevant_after(heartbeats, informed)
+    shown = ask_about_harbour(heartbeats, informed)
     assert "crane" in shown[0]
 
 
@@ -76,7 +76,7 @@ def test_an_agent_that_looks_for_a_hidden_memory_finds_it(
     assert GOSSIP in heartbeats.run(search, REST)
 
 
-def test_rules_are_changes_of_the_self(informed: Agent) -> None:
+def test_changes_of_filters_are_in_the_self_history(informed: Agent) -> None:
     belief_id = believe(informed, {"effect": "dim", "patterns": ["gossip"]})
     with tenant_transaction(informed.tenant_id):
         with pytest.raises(Invalid, match="a memory filter needs a word or a type of memory"):

@@ -1,4 +1,4 @@
-"""Peers of an agent: created by dealings, deleted without any."""
+"""Peers of an agent: stored and judged by dealings, and deleted when there are too many."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ def note_of(peer: str, **values: Any) -> dict[str, Any]:
     } | values
 
 
-def write(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
+def send_sealed(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
+    """Send the agent a sealed message of another one."""
     with tenant_transaction(agent.tenant_id):
         seal_percept(sender_id=sender.id, receiver_id=agent.id, content=text, detail={}).save(
             force_insert=True
         )
 
 
-def models_of(agent: Agent) -> list[tuple[str, int, int]]:
+def peers_of(agent: Agent) -> list[tuple[str, int, int]]:
+    """Return the name, the interactions and the successes of each peer, oldest first."""
     with tenant_transaction(agent.tenant_id):
         rows = PeerModel.objects.filter(agent_id=agent.id).order_by("id")
         return list(rows.values_list("name", "interactions", "successes"))
@@ -62,7 +64,7 @@ def test_a_note_about_a_peer_is_stored_and_shown(
     heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
     bo = new_agent(tenant, name="Bo")
-    write(agent, bo, "The eels have left the river early this autumn.")
+    send_sealed(agent, bo, "The eels have left the river early this autumn.")
     heartbeats.run(
         reply_of(
             peer_notes=[note_of("bo", interests=["eels"])],
@@ -104,7 +106,7 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
 ) -> None:
     bo = new_agent(tenant, name="Bo")
     if wrote:
-        write(agent, bo)
+        send_sealed(agent, bo)
     else:
         with tenant_transaction(agent.tenant_id):
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
@@ -142,15 +144,15 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
 
 
-def test_notes_about_the_silent_do_not_raise_trust(
+def test_notes_about_a_silent_peer_count_no_further_meeting(
     heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
     bo = new_agent(tenant, name="Bo")
-    write(agent, bo)
+    send_sealed(agent, bo)
     heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
     for _ in range(3):
         heartbeats.run(reply_of(peer_notes=[note_of("Bo", competence=1.0, interests=["eels"])]))
-    assert models_of(agent) == [("Bo", 1, 1)]
+    assert peers_of(agent) == [("Bo", 1, 1)]
     with tenant_transaction(agent.tenant_id):
         peer = PeerModel.objects.get(agent_id=agent.id)
     assert (peer.last_tick, peer.interests) == (1, ["eels"])
@@ -163,7 +165,7 @@ def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Age
         if talks:
             open_chat_as(agent, f"{kind}:Dora")
         heartbeats.run(reply_of(peer_notes=[note_of("Dora")]))
-        assert models_of(agent) == [("Dora", interactions, interactions)]
+        assert peers_of(agent) == [("Dora", interactions, interactions)]
 
 
 @pytest.mark.parametrize("heir", ["agent", "person"])
@@ -172,18 +174,18 @@ def test_nobody_of_the_same_name_inherits_trust(
     heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any, heir: str, gone: bool
 ) -> None:
     bo = new_agent(tenant, name="Bo")
-    write(agent, bo)
+    send_sealed(agent, bo)
     heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
     with tenant_transaction(agent.tenant_id):
         if gone:
             PeerModel.objects.filter(agent_id=agent.id).update(peer=None)
         Agent.objects.filter(id=bo.id).update(name="Old Bo")
     if heir == "agent":
-        write(agent, new_agent(tenant, name="Bo"))
+        send_sealed(agent, new_agent(tenant, name="Bo"))
     else:
         open_chat_as(agent, "user:Bo")
     heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
-    assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
+    assert peers_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
 
 
 def test_a_person_is_no_agent_of_the_same_name(
@@ -191,9 +193,9 @@ def test_a_person_is_no_agent_of_the_same_name(
 ) -> None:
     open_chat_as(agent, "user:Bo")
     heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
-    write(agent, new_agent(tenant, name="Bo"))
+    send_sealed(agent, new_agent(tenant, name="Bo"))
     prompt = heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
-    assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
+    assert peers_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
     assert "Bo, who has just written" not in prompt
 
 
@@ -204,9 +206,9 @@ def test_a_renamed_agent_stays_who_it_is(
     for name in ("Bo", "Beau"):
         with tenant_transaction(agent.tenant_id):
             Agent.objects.filter(id=bo.id).update(name=name)
-        write(agent, bo)
+        send_sealed(agent, bo)
         heartbeats.run(reply_of(peer_notes=[note_of(name)]))
-    assert models_of(agent) == [("Beau", 2, 2)]
+    assert peers_of(agent) == [("Beau", 2, 2)]
 
 
 def test_a_resting_heartbeat_writes_no_rows_of_the_self(heartbeats: HeartbeatRunner, agent: Agent) -> None:

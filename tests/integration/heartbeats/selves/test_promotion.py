@@ -30,8 +30,8 @@ from arbor.memory.trust import Source
 from arbor.selves.proposals import ProposalKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, fact_of, reply_of
-from tests.integration.heartbeats.selves.conftest import decide, propose_change, reload
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of, store_fact
+from tests.integration.heartbeats.selves.conftest import propose_change, reload, reply_deciding
 
 #: Sources of facts.
 BY_AGENT = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
@@ -39,19 +39,28 @@ BY_USER = {"kind": "user", "reference": "user", "trust": 0.7}
 ALMANAC = {"kind": "document", "reference": "almanac", "trust": 0.9}
 
 
-def settle(agent: Agent, memory_id: str, *, trust: float, sources: list[dict[str, Any]]) -> None:
-    """Make a memory a fact of four days that was often recalled."""
+def settle(
+    agent: Agent,
+    memory_id: str,
+    *,
+    trust: float,
+    sources: list[dict[str, Any]],
+    importance: float = 0.9,
+    days: int = 4,
+    recalls: int = 4,
+) -> None:
+    """Give a memory this trust, these sources, this importance, this age and this number of recalls."""
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=memory_id).update(
             trust=trust,
-            importance=0.9,
-            created_at=datetime.now(UTC) - timedelta(days=4),
+            importance=importance,
+            created_at=datetime.now(UTC) - timedelta(days=days),
             detail={"sources": sources},
         )
         MemoryAccess.objects.update_or_create(
             tenant_id=agent.tenant_id,
             memory_id=memory_id,
-            defaults={"count": 4, "last_at": datetime.now(UTC)},
+            defaults={"count": recalls, "last_at": datetime.now(UTC)},
         )
 
 
@@ -69,7 +78,7 @@ def add_experience(agent: Agent, tick: int, action: str, *, worked: bool) -> Non
 def test_evidence_against_a_belief_moves_it_only_when_accepted(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    against = fact_of(agent, "The north wind brought fair weather.")
+    against = store_fact(agent, "The north wind brought fair weather.")
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
         belief = Belief.objects.create(
@@ -90,7 +99,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(
         assert not BeliefEvidence.objects.get(belief_id=belief.id).supports
         assert Belief.objects.get(id=belief.id).confidence == 0.45
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
-    prompt = heartbeats.run(decide(proposal, "accept"))
+    prompt = heartbeats.run(reply_deciding(proposal, "accept"))
     assert "## What speaks against your beliefs" in prompt
     with tenant_transaction(agent.tenant_id):
         belief.refresh_from_db()
@@ -105,7 +114,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(
 def test_consolidation_proposes_settled_memories_and_habits(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settled = store_fact(agent, "Eels leave the river in autumn.")
     settle(agent, settled, trust=0.9, sources=[ALMANAC])
     with tenant_transaction(agent.tenant_id):
         for tick in range(4):
@@ -128,7 +137,7 @@ def test_consolidation_proposes_settled_memories_and_habits(
 
 
 def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, agent: Agent) -> None:
-    ground = fact_of(agent, "I was asked to be brief, twice.")
+    ground = store_fact(agent, "I was asked to be brief, twice.")
     insights = [
         {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
         for content in ("Tone: brief", "briefly, please")
@@ -139,42 +148,31 @@ def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, a
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id)
     assert (proposal.kind, proposal.change) == ("preference", {"key": "tone", "value": "brief"})
-    heartbeats.run(decide(proposal, "accept"))
+    heartbeats.run(reply_deciding(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
 
 
 def propose_now(agent: Agent) -> list[Proposal]:
+    """Propose settled changes as a consolidation does; return the new proposals."""
     return list(propose_settled_changes(agent_id=agent.id).proposed.made)
 
 
-def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> None:
-    ready: dict[str, Any] = {"trust": 0.9, "importance": 0.9, "days": 4, "count": 4, "sources": ["almanac"]}
+def test_only_candidates_that_lack_no_condition_are_proposed(agent: Agent) -> None:
     lacks: dict[str, dict[str, Any]] = {
         "": {},
         "2.0 of 3 days old": {"days": 2},
         "trust 0.70 of 0.75": {"trust": 0.7},
-        "recalled 2 of 3 times": {"count": 2},
+        "recalled 2 of 3 times": {"recalls": 2},
         "relevance 0.30 of 0.5": {"importance": 0.3},
         "no evidence but the agent's own notes": {"sources": []},
     }
     ids = {}
     with tenant_transaction(agent.tenant_id):
         for number, (lack, changes) in enumerate(lacks.items()):
-            values: dict[str, Any] = {**ready, **changes}
-            ids[lack] = fact_of(agent, f"Eels leave river {number} in autumn.")
-            sources = [{"kind": "document", "reference": name, "trust": 0.9} for name in values["sources"]]
-            Memory.objects.filter(id=ids[lack]).update(
-                trust=values["trust"],
-                importance=values["importance"],
-                created_at=datetime.now(UTC) - timedelta(days=values["days"]),
-                detail={"sources": sources},
-            )
-            MemoryAccess.objects.update_or_create(
-                tenant_id=agent.tenant_id,
-                memory_id=ids[lack],
-                defaults={"count": values["count"], "last_at": datetime.now(UTC)},
-            )
+            ids[lack] = store_fact(agent, f"Eels leave river {number} in autumn.")
+            values: dict[str, Any] = {"trust": 0.9, "sources": [ALMANAC], **changes}
+            settle(agent, ids[lack], **values)
         found = promotion_candidates(agent_id=agent.id)
         assert {str(fact.memory_id): "; ".join(fact.missing) for fact in found} == {
             str(memory_id): lack for lack, memory_id in ids.items()
@@ -194,7 +192,7 @@ def test_candidates_without_a_lack_are_those_that_are_proposed(agent: Agent) -> 
 
 def test_a_candidate_is_compared_with_the_calibrated_threshold(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        fact = fact_of(agent, "Eels leave the river in autumn.")
+        fact = store_fact(agent, "Eels leave the river in autumn.")
         Memory.objects.filter(id=fact).update(trust=0.8)
         MemoryAccess.objects.update_or_create(
             tenant_id=agent.tenant_id, memory_id=fact, defaults={"count": 4, "last_at": datetime.now(UTC)}
@@ -260,9 +258,9 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
 def test_an_own_note_is_no_evidence(
     agent: Agent, sources: list[dict[str, Any]], role: str | None, source: str, proposes: bool
 ) -> None:
-    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settled = store_fact(agent, "Eels leave the river in autumn.")
     own = [{**origin, "reference": origin["reference"].format(agent=agent.id)} for origin in sources]
-    ground = fact_of(agent, "I saw eels leave.") if role is not None else None
+    ground = store_fact(agent, "I saw eels leave.") if role is not None else None
     settle(agent, settled, trust=0.9, sources=own)
     with tenant_transaction(agent.tenant_id):
         if ground is not None:
@@ -285,14 +283,14 @@ def test_a_statement_of_a_user_must_be_confirmed(
     agent: Agent, others: list[dict[str, Any]], proposes: bool
 ) -> None:
     fact = SemanticDetail(sources=tuple(Source.from_json(origin) for origin in [BY_USER, *others]))
-    settled = fact_of(agent, "Eels leave the river in autumn.")
+    settled = store_fact(agent, "Eels leave the river in autumn.")
     settle(agent, settled, trust=fact.trust, sources=[source.to_json() for source in fact.sources])
     with tenant_transaction(agent.tenant_id):
         assert [proposal.kind for proposal in propose_now(agent)] == ["belief"] * proposes
 
 
 def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
-    member = fact_of(agent, "The tide turns at noon.")
+    member = store_fact(agent, "The tide turns at noon.")
     with tenant_transaction(agent.tenant_id):
         tides = Cluster.objects.create(
             tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
@@ -307,13 +305,13 @@ def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> No
         accept(proposal_id=insight.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
         assert propose_now(agent) == []
-        # As older rows have it.
+        # Older rows have the name of the cluster under its former key.
         assert Proposal.objects.filter(id=insight.id).update(change={"theme": insight.change["cluster"]}) == 1
         assert propose_now(agent) == []
 
 
 def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
-    eels, cod = fact_of(agent, "Eels leave in autumn."), fact_of(agent, "Cod come in winter.")
+    eels, cod = store_fact(agent, "Eels leave in autumn."), store_fact(agent, "Cod come in winter.")
     with tenant_transaction(agent.tenant_id):
         HeartbeatFactory(agent=agent)
         now = datetime.now(UTC) + timedelta(minutes=1)

@@ -27,13 +27,13 @@ from arbor.errors import LimitReached
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory, SelfChangeFactory
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, fact_of, reply_of
-from tests.integration.heartbeats.selves.conftest import decide, message, propose_change, reload
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of, store_fact
+from tests.integration.heartbeats.selves.conftest import propose_change, reload, reply_deciding, send_message
 
 
 def test_an_accepted_proposal_becomes_an_aspect(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     proposal = propose_change(agent)
-    prompt = heartbeats.run(decide(proposal, "accept"))
+    prompt = heartbeats.run(reply_deciding(proposal, "accept"))
     assert re.search(rf"\[{proposal.id}\] identity \([\w ]+\), 70% sure", prompt)
     with tenant_transaction(agent.tenant_id):
         aspect = IdentityAspect.objects.get(content="I am patient with tides.")
@@ -48,7 +48,7 @@ def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
     proposal = propose_change(agent)
-    heartbeats.run(decide(proposal, "reject", "I am not"))
+    heartbeats.run(reply_deciding(proposal, "reject", "I am not"))
     rejected = reload(agent, proposal)
     assert (rejected.status, rejected.reason) == (ProposalStatus.REJECTED, "I am not")
     with tenant_transaction(agent.tenant_id):
@@ -57,15 +57,15 @@ def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(
 
 def test_a_deferred_proposal_is_shown_again(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     proposal = propose_change(agent)
-    heartbeats.run(decide(proposal, "defer"))
+    heartbeats.run(reply_deciding(proposal, "defer"))
     assert reload(agent, proposal).deferrals == 1
     assert "put off 1 times" in heartbeats.run(REST)
 
 
 def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     first, second = propose_change(agent), propose_change(agent, content="Storms please me.")
-    heartbeats.run(decide(first, "accept"))
-    heartbeats.run(decide(second, "accept"))
+    heartbeats.run(reply_deciding(first, "accept"))
+    heartbeats.run(reply_deciding(second, "accept"))
     assert reload(agent, second).status == ProposalStatus.PENDING
     (dropped,) = last_heartbeat(agent).dropped
     assert dropped["path"] == "proposal_decisions[0]"
@@ -73,15 +73,16 @@ def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, 
 
 
 def store_past_change(
-    agent: Agent, what: str, *, hours: float, by: str = "heartbeat:1", **given: Any
+    agent: Agent, what: str, *, hours: float, by: str = "heartbeat:1", **fields: Any
 ) -> None:
+    """Store a change of the self that was decided some hours ago."""
     at = datetime.now(UTC) - timedelta(hours=hours)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timezone, "now", lambda: at)
-        SelfChangeFactory(agent=agent, what=what, decided_by=by, **given)
+        SelfChangeFactory(agent=agent, what=what, decided_by=by, **fields)
 
 
-KEY = {"key": "tone", "value": "brief"}
+PREFERENCE = {"key": "tone", "value": "brief"}
 
 
 @pytest.mark.parametrize(
@@ -108,20 +109,20 @@ def test_only_acceptable_proposals_are_shown_and_wake_the_agent(
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = BeliefFactory(agent=agent, confidence=0.7)
-        preference = PreferenceFactory(agent=agent, key=KEY["key"])
+        preference = PreferenceFactory(agent=agent, key=PREFERENCE["key"])
         targets = {"belief": {"target_id": belief.id}, "preference": {"target_id": preference.id}}
         for what, hours, by in changes:
             store_past_change(agent, what, hours=hours, by=by, **targets.get(what, {}))
     by_kind: dict[str, dict[str, Any]] = {
         "belief": {"belief": str(belief.id), "confidence": 0.6},
-        "preference": KEY,
+        "preference": PREFERENCE,
     }
     change = by_kind.get(kind, {})
     proposal = propose_change(agent, kind=ProposalKind(kind), change=change)
     assert (str(proposal.id) in heartbeats.run(REST)) is is_shown
     with tenant_transaction(agent.tenant_id):
         shown = load_situation(agent.id)["proposals"]
-        # The same rule as the decision's own.
+        # The rule is the one that a decision obeys.
         assert [found["id"] for found in shown] == [str(proposal.id)] * is_shown
         assert bool(find_proposals_too_soon(agent_id=agent.id, proposals=[proposal])) is not is_shown
         try:
@@ -158,7 +159,7 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
     heartbeats: HeartbeatRunner, agent: Agent, kind: str, memory_type: str
 ) -> None:
     proposal = propose_change(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})
-    heartbeats.run(decide(proposal, "accept"))
+    heartbeats.run(reply_deciding(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         memory = Memory.objects.get(content="Nets dry fastest at noon.")
     assert memory.type == memory_type
@@ -183,7 +184,7 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
 def test_an_accepted_fact_is_trusted_as_its_evidence(
     agent: Agent, kind: str, sources: list[Any], role: str, trust: float, believed: float
 ) -> None:
-    ids = [fact_of(agent, f"Sign {number} of rain.") for number in range(len(sources))]
+    ids = [store_fact(agent, f"Sign {number} of rain.") for number in range(len(sources))]
     with tenant_transaction(agent.tenant_id):
         for memory_id, own in zip(ids, sources, strict=True):
             detail = {"sources": own} if own else {}
@@ -191,25 +192,26 @@ def test_an_accepted_fact_is_trusted_as_its_evidence(
     proposal = propose_change(
         agent, kind=ProposalKind(kind), content="It rains.", change={}, evidence=ids, confidence=0.9
     )
-    assert accepted_trust(agent, proposal) == pytest.approx(believed)
+    assert accept_and_trust(agent, proposal) == pytest.approx(believed)
 
 
 def test_a_retired_memory_is_no_evidence(agent: Agent) -> None:
-    ids = [fact_of(agent, "A sign of rain.")]
+    ids = [store_fact(agent, "A sign of rain.")]
     proposal = propose_change(
         agent, kind=ProposalKind.FACT, content="It rains.", change={}, evidence=ids, source="consolidation"
     )
     with tenant_transaction(agent.tenant_id):
         archive(memory_ids=[UUID(text) for text in ids], reason="a test", actor="test")
-    assert accepted_trust(agent, proposal) == pytest.approx(0.15)
+    assert accept_and_trust(agent, proposal) == pytest.approx(0.15)
 
 
 def test_a_fact_that_a_person_proposes_is_trusted_as_a_users(agent: Agent) -> None:
     proposal = propose_change(agent, kind=ProposalKind.FACT, content="It rains.", change={})
-    assert accepted_trust(agent, proposal) == pytest.approx(0.745)
+    assert accept_and_trust(agent, proposal) == pytest.approx(0.745)
 
 
-def accepted_trust(agent: Agent, proposal: Proposal) -> float:
+def accept_and_trust(agent: Agent, proposal: Proposal) -> float:
+    """Accept the proposal; return the trust of the memory that it becomes."""
     with tenant_transaction(agent.tenant_id):
         accept(proposal_id=proposal.id, decided_by="cli:ann")
         stored: Memory = Memory.objects.get(source=f"proposal:{proposal.id}")
@@ -219,7 +221,7 @@ def accepted_trust(agent: Agent, proposal: Proposal) -> float:
 def test_a_preference_that_is_accepted_is_shown(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     change = {"key": "tone", "value": "short sentences"}
     proposal = propose_change(agent, kind=ProposalKind.PREFERENCE, content="Write briefly.", change=change)
-    heartbeats.run(decide(proposal, "accept"))
+    heartbeats.run(reply_deciding(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id).value == "short sentences"
     assert "tone: short sentences" in heartbeats.run(REST)
@@ -257,7 +259,7 @@ def test_accepted_changes_are_shown_beside_a_firm_self(heartbeats: HeartbeatRunn
         ),
     ]
     for content, given in new:
-        heartbeats.run(decide(propose_change(agent, content=content, **given), "accept"))
+        heartbeats.run(reply_deciding(propose_change(agent, content=content, **given), "accept"))
     prompt = heartbeats.run(REST)
     for shown in ("I am patient with tides.", "Storms end at dawn.", "tone: short sentences"):
         assert shown in prompt
@@ -267,7 +269,7 @@ def test_accepted_changes_are_shown_beside_a_firm_self(heartbeats: HeartbeatRunn
 def test_a_relevant_part_of_the_self_is_shown(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         fill_self(agent)
-    message(agent, "Do you dare to swim in deep water among wrecks, or do you fear it?")
+    send_message(agent, "Do you dare to swim in deep water among wrecks, or do you fear it?")
     prompt = heartbeats.run(REST)
     assert [shown for shown in RELEVANT if shown in prompt] == [*RELEVANT]
 
@@ -275,7 +277,7 @@ def test_a_relevant_part_of_the_self_is_shown(heartbeats: HeartbeatRunner, agent
 def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    own = fact_of(agent, "I kept watch through the night.")
+    own = store_fact(agent, "I kept watch through the night.")
     insight = {"kind": "self_concept", "content": "I am a watcher.", "confidence": 0.8, "evidence": [own]}
     unsure = {**insight, "content": "I may be a sailor.", "confidence": 0.4}
     baseless = {**insight, "content": "I am a king.", "evidence": [str(agent.id)]}
@@ -292,6 +294,6 @@ def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(
         "identity_insights[1]",
         "identity_insights[2]",
     ]
-    prompt = heartbeats.run(decide(proposal, "accept"))
+    prompt = heartbeats.run(reply_deciding(proposal, "accept"))
     assert "I am a watcher." in prompt
     assert "I am a watcher." in heartbeats.run(REST)

@@ -18,10 +18,10 @@ from tests.integration.heartbeats.heartbeat_runner import (
     HeartbeatRunner,
     Script,
     action_of,
-    fact_of,
     reply_of,
+    store_fact,
 )
-from tests.integration.heartbeats.selves.conftest import decide, propose_change
+from tests.integration.heartbeats.selves.conftest import propose_change, reply_deciding
 
 #: The proposed trait in a prompt, and the accepted trait in the system prompt.
 _PROPOSED = re.compile(r"\[([0-9a-f-]{36})\] identity \(trait\), \d+% sure[^\n]*: reflective")
@@ -33,7 +33,7 @@ def system_of(prompt: str) -> str:
     return prompt.partition("The mark of this message is")[0]
 
 
-def chat_system(agent: Agent, scripted: Script) -> str:
+def system_of_chat(agent: Agent, scripted: Script) -> str:
     """Talk to the agent; return the system prompt of the conversation."""
     model = scripted('{"thinking": "", "reply": "Well."}')
     with tenant_transaction(agent.tenant_id):
@@ -60,18 +60,18 @@ def test_a_repeated_experience_becomes_a_trait_until_rolled_back(
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(id=proposed[1])
 
-    heartbeats.run(decide(proposal, "accept"))
+    heartbeats.run(reply_deciding(proposal, "accept"))
 
     prompt = heartbeats.run(REST)
     assert _TRAIT in system_of(prompt)
-    assert _TRAIT in chat_system(agent, scripted)
+    assert _TRAIT in system_of_chat(agent, scripted)
     with tenant_transaction(agent.tenant_id):
         latest = versions_of(agent.id)[0]
         assert latest.decided_by.startswith("heartbeat:")
         roll_back(agent_id=agent.id, to=latest.number - 1, actor="user:ann", reason="not so")
     after = heartbeats.run(REST)
     assert _TRAIT not in system_of(after)
-    assert _TRAIT not in chat_system(agent, scripted)
+    assert _TRAIT not in system_of_chat(agent, scripted)
     # Consolidation does not propose it once more.
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(beats=4)
@@ -82,7 +82,7 @@ def test_the_system_prompt_is_stable_and_grows_at_its_end(heartbeats: HeartbeatR
     before = system_of(heartbeats.run(REST))
     assert system_of(heartbeats.run(REST)) == before
     proposal = propose_change(agent, content="tea", change={"aspect": "value"}, confidence=0.9)
-    heartbeats.run(decide(proposal, "accept"))
+    heartbeats.run(reply_deciding(proposal, "accept"))
     after = system_of(heartbeats.run(REST))
     assert after.replace("- tea\n", "", 1) == before
 
@@ -90,7 +90,7 @@ def test_the_system_prompt_is_stable_and_grows_at_its_end(heartbeats: HeartbeatR
 def test_an_insight_into_a_known_trait_changes_its_strength(
     heartbeats: HeartbeatRunner, agent: Agent
 ) -> None:
-    ground = fact_of(agent, "I waited for the tide, twice.")
+    ground = store_fact(agent, "I waited for the tide, twice.")
     for confidence in (0.9, 0.6):
         insight = {"kind": "trait", "content": "patient", "confidence": confidence, "evidence": [ground]}
         heartbeats.run(reply_of(identity_insights=[insight, insight | {"content": "so\nsaid a stranger"}]))
