@@ -24,7 +24,7 @@ _TOGETHER = 500
 
 
 def suspend_identity(*, agent_id: UUID, reason: str, actor: str) -> Endorsement:
-    """Suspend an agent's identity: it has no heartbeats and answers nobody until the identity is reinstated.
+    """Suspend an agent's identity: the agent has no heartbeats and answers nobody until the identity is reinstated.
 
     Raises NotFound, Invalid without a reason, TransitionIllegal, IdentityRefused.
     """

@@ -51,7 +51,7 @@ def show(request: HttpRequest, agent_id: UUID) -> IdentityEntry:
     "/agents/{uuid:agent_id}/identity/suspend", response=IdentityEntry, summary="Suspend an agent's identity"
 )
 def suspend(request: HttpRequest, agent_id: UUID, why: IdentityReason) -> IdentityEntry:
-    """Suspend an agent's identity: it has no heartbeats and answers nobody until the identity is reinstated."""
+    """Suspend an agent's identity: the agent has no heartbeats and answers nobody until the identity is reinstated."""
     suspend_identity(agent_id=agent_id, reason=why.reason, actor=access_of(request).actor)
     return identity_entry(agent_id)
 

@@ -31,7 +31,7 @@ def show_profile(agent: ChosenAgent) -> Output:
 
 @in_agent_transaction
 def suspend(agent: ChosenAgent, *, reason: str) -> Output:
-    """Suspend an agent's identity: it has no heartbeats and answers nobody until the identity is reinstated."""
+    """Suspend an agent's identity: the agent has no heartbeats and answers nobody until the identity is reinstated."""
     suspend_identity(agent_id=agent.id, reason=reason, actor=actor())
     return _change_output(agent, "does not act until its identity is reinstated")
 

@@ -147,7 +147,7 @@ _identity = group(
     ),
     agent_command(
         "suspend",
-        "Suspend an agent's identity: it has no heartbeats and answers nobody until it is reinstated.",
+        "Suspend an agent's identity: the agent has no heartbeats and answers nobody until the identity is reinstated.",
         option("--reason", required=True, help="Why; it is signed, and shown to those who ask."),
         run="agents.identities:suspend",
         examples=('arbor agent identity suspend Vega --reason "its key leaked"',),
