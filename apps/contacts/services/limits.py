@@ -27,11 +27,15 @@ def situation_refusals(environment: Environment) -> Mapping[str, str]:
 
 
 def outbox_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
-    """Return the reasons to refuse reaching out, from the present outbox, with earlier messages of the heartbeat. Three queries."""
+    """Return the reasons to refuse reaching out, by action, from the outbox as it is now. Three queries.
+
+    Earlier messages of the same heartbeat count, those of the decision being executed do not: their idempotency keys begin
+    with `key`.
+    """
     contact = (
         AgentState.objects.filter(agent_id=agent_id).values_list("last_user_contact_at", flat=True).first()
     )
-    # Messages of this decision do not count, because the decision may be executed a second time.
+    # A decision that is executed a second time must not be refused because of its own messages.
     messages = OutboxMessage.objects.filter(agent_id=agent_id).exclude(idempotency_key__startswith=key)
     latest = messages.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
     today = messages.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))
