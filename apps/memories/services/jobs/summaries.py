@@ -66,6 +66,7 @@ def unsummarized_episodes(
 
     They are locked until the transaction ends; episodes locked by others are skipped. Two statements.
     """
+    # A clock that ran ahead may have written an end in the future: such an episode does not wait.
     settled = Q(ended_at__lt=Now() - SUMMARY_DELAY) | Q(ended_at__gt=Now() + SUMMARY_DELAY)
     episodes = Episode.objects.filter(
         settled, agent_id=agent_id, summarized_at=None, failures__lt=MAX_FAILURES
@@ -91,7 +92,8 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
     """Store summaries in the open transaction; return the number stored.
 
     Episodes that got a summary or more memories in the meantime, or are open again, are skipped. Vectors of a model that
-    the agent no longer has are dropped, and the backlog embeds the summaries. Three statements.
+    the agent no longer has are dropped, and the backlog embeds the summaries. Three statements, and one for the signal
+    if a summary is stored.
     """
     lock_minds([agent_id])
     vectors = embedded.vectors if model_of(agent_id) == embedded.model else None
