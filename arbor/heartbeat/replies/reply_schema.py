@@ -53,13 +53,13 @@ def reply_schema(
 ) -> Schema:
     """Return the JSON schema of a reply that may use these actions and has these keys.
 
-    Accepted by OpenAI's strict mode and llama.cpp's grammars: every key required, no further keys, null for missing
+    OpenAI's strict mode and llama.cpp's grammars accept the schema: every key required, no further keys, null for missing
     values, one alternative for each action, no limits on lengths or numbers (the parser checks them). `thinking` is
     first, so that a model thinks before it acts. `tools` are the schemas of tools' arguments, by action.
     """
     names = tuple(name for name in ACTIONS if name in allowed)
     parts = _parts_with_tools(names, tools) if tools else _parts(names)
-    return _closed(**{key: parts[key] for key in keys})
+    return _closed_object(**{key: parts[key] for key in keys})
 
 
 @lru_cache(maxsize=CACHED_SCHEMAS)
@@ -69,12 +69,12 @@ def _parts(actions: tuple[str, ...]) -> Mapping[str, Schema]:
 
 def _parts_with_tools(actions: Sequence[str], tools: Mapping[str, Schema]) -> Mapping[str, Schema]:
     """Return the schemas by key of a reply that may use these actions and tools."""
-    called = [_called(name, asked_arguments(schema)) for name, schema in tools.items()]
+    tool_items = [_action_item(name, asked_arguments(schema)) for name, schema in tools.items()]
     names = [*actions, *tools]
     intention = _part(Intention, action=one_of(names))
     items = {
         **_ITEMS,
-        "actions": {"anyOf": [*map(_action, actions), *called]} if names else TEXT,
+        "actions": {"anyOf": [*map(_action, actions), *tool_items]} if names else TEXT,
         "decompositions": _part(Decomposition, intentions=list_of(intention, MAX_INTENTIONS)),
     }
     return {
@@ -88,11 +88,12 @@ def _parts_with_tools(actions: Sequence[str], tools: Mapping[str, Schema]) -> Ma
 def _part(part: type[ReplyPart], **others: Schema) -> Schema:
     """Return the schema of a part; `others` are those of fields that depend on the agent's actions."""
     forms = forms_of(part)
-    return _closed(**{name: others.get(name) or forms[name].schema for name in part.model_fields})
+    return _closed_object(**{name: others.get(name) or forms[name].schema for name in part.model_fields})
 
 
-def _called(name: str, params: Schema) -> Schema:
-    return _closed(
+def _action_item(name: str, params: Schema) -> Schema:
+    """Return the schema of an item of `actions`, from that of its parameters."""
+    return _closed_object(
         action=one_of([name]), params=params, reasoning=TEXT, goal_id=MAYBE_TEXT, intent_id=MAYBE_TEXT
     )
 
@@ -104,7 +105,7 @@ def _action(name: str) -> Schema:
     required, kinds = written.get("required", ()), written.get("$defs", {})
     fields: dict[str, Schema] = {}
     for param, field in written.get("properties", {}).items():
-        # A value that may be missing is one of its own kind and null.
+        # Pydantic writes an optional value as `anyOf` of a schema and null: use the former.
         whole = field | next(iter(field.get("anyOf", ())), {})
         whole |= kinds.get(whole.get("$ref", "").rpartition("/")[2], {})
         kind = {key: whole[key] for key in ("type", "enum", "items", "maxItems") if key in whole}
@@ -112,10 +113,10 @@ def _action(name: str) -> Schema:
             kind["items"] = TEXT
         described = {"description": field["description"]}
         fields[param] = (kind if param in required else nullable(kind)) | described
-    return _called(name, _closed(**fields))
+    return _action_item(name, _closed_object(**fields))
 
 
-def _closed(**properties: Schema) -> Schema:
+def _closed_object(**properties: Schema) -> Schema:
     return {
         "type": "object",
         "properties": properties,
