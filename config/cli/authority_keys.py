@@ -35,7 +35,7 @@ def rotate() -> Output:
     rotation = rotate_authority(actor=actor())
     text = (
         f"The key {rotation.number} has signed {rotation.endorsements} endorsements and {rotation.grants} capabilities."
-        " [bold]arbor keys authority retire[/bold] ends the key before."
+        " [bold]arbor keys authority retire[/bold] retires the previous key."
     )
     return Output(
         asdict(rotation),

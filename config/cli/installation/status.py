@@ -53,35 +53,35 @@ def _read_state() -> dict[str, Any]:
     }
 
 
-def _render(now: dict[str, Any]) -> RenderableType:
+def _render(state: dict[str, Any]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
-    heartbeats = now["heartbeats"]
+    heartbeats = state["heartbeats"]
     table.add_row(
         "heartbeats",
         _counts(heartbeats, "completed", "failed", "skipped") + f" in the last {heartbeats['window_h']:g} h",
     )
     table.add_row("now", _counts(heartbeats, "due", "queued", "running", "lost_leases") + _due(heartbeats))
-    table.add_row("agents", _counts(now["agents"], *now["agents"]))
-    table.add_row("noticed", _render_notices(now["notices"]))
-    table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
-    table.add_row("outbox", _outbox(now["outbox"]))
-    table.add_row("maintenance", _maintenance(now["maintenance"]))
-    table.add_row("queues", _queues(now["queues"]))
-    table.add_row("scheduler", Text("alive", "green") if now["scheduler_alive"] else Text("silent", "red"))
-    table.add_row("model", now["model"])
-    for provider, calls in now["provider_calls"].items():
+    table.add_row("agents", _counts(state["agents"], *state["agents"]))
+    table.add_row("noticed", _render_notices(state["notices"]))
+    table.add_row("backlogs", _counts(state["backlogs"], *state["backlogs"]))
+    table.add_row("outbox", _outbox(state["outbox"]))
+    table.add_row("maintenance", _maintenance(state["maintenance"]))
+    table.add_row("queues", _queues(state["queues"]))
+    table.add_row("scheduler", Text("alive", "green") if state["scheduler_alive"] else Text("silent", "red"))
+    table.add_row("model", state["model"])
+    for provider, calls in state["provider_calls"].items():
         table.add_row(f"calls to {provider}", _provider_calls(calls))
-    for name, url in now["urls"].items():
+    for name, url in state["urls"].items():
         table.add_row(name, url)
-    if not now["supervised"]:
+    if not state["supervised"]:
         return table
     parts = Table("part", "status", "process", "restarts", box=None, header_style="dim", padding=(0, 2))
-    for part in now["parts"]:
+    for part in state["parts"]:
         color = "green" if part["status"] in _GOOD else "yellow" if part["status"] != "crash loop" else "red"
-        state = Text(part["status"], color)
-        parts.add_row(part["name"], state, str(part["pid"] or ""), str(part["restarts"] or ""))
+        part_status = Text(part["status"], color)
+        parts.add_row(part["name"], part_status, str(part["pid"] or ""), str(part["restarts"] or ""))
     return Group(table, Text(), parts)
 
 
