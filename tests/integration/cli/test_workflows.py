@@ -95,6 +95,10 @@ def test_a_step_is_denied_and_a_run_canceled(arbor: Arbor, one_tenant: str, file
     assert arbor("workflow", "deny", step["id"], "--reason", "no", "--json").json["status"] == "answered"
     repeated = arbor("workflow", "deny", step["id"])
     assert (repeated.code, "cannot be decided" in repeated.err) == (1, True)
-    unnamed = arbor("workflow", "start", "review", "--input", "topic")
-    assert unnamed.code == 2
-    assert "a value of the input is NAME=VALUE, got 'topic'" in " ".join(unnamed.err.split())
+
+
+def test_an_input_without_a_value_is_refused(arbor: Arbor, one_tenant: str, file: str) -> None:
+    arbor("workflow", "create", "review", file)
+    refused = arbor("workflow", "start", "review", "--input", "topic")
+    assert refused.code == 2
+    assert "a value of the input is NAME=VALUE, got 'topic'" in " ".join(refused.err.split())

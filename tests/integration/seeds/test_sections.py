@@ -1,4 +1,4 @@
-"""Sections of seeds: each table of a tenant is one, computed from them, or left out for a reason."""
+"""Sections of seeds: each table of a tenant has a section, is computed from sections, or is left out for a reason."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def test_no_section_carries_a_secret() -> None:
     }
 
 
-def test_write_once_tables_and_pending_events_are_added_to() -> None:
-    added_to = {section.name for section in SECTIONS if "DELETE" not in section.model.app_privileges} | {
+def test_write_once_tables_and_percepts_are_only_appended() -> None:
+    appended = {section.name for section in SECTIONS if "DELETE" not in section.model.app_privileges} | {
         "percepts"
     }
 
-    assert {section.name for section in SECTIONS if section.appended} == added_to
-    assert {section.name for section in SECTIONS if not section.digested} == added_to | {"upkeep"}
+    assert {section.name for section in SECTIONS if section.appended} == appended
+    assert {section.name for section in SECTIONS if not section.digested} == appended | {"upkeep"}
 
 
-def test_sections_of_one_app_follow_what_they_refer_to() -> None:
+def test_sections_follow_the_sections_they_refer_to() -> None:
     written: set[str] = set()
     for section in SECTIONS:
         own = section.model._meta.label

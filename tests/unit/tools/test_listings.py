@@ -59,6 +59,9 @@ def test_descriptions_are_cut_and_clean() -> None:
 def test_texts_lose_hidden_characters() -> None:
     assert clean("a\u200bb\nc\td\x07", 100) == "ab\nc\td"
     assert one_line("a\u2028b\n c", 100) == "a b c"
+
+
+def test_values_other_than_texts_become_empty() -> None:
     assert clean(None, 100) == one_line(7, 100) == ""
 
 

@@ -31,9 +31,7 @@ from tests.integration.memories.embedding.moves import LONG, SHORT
 from tests.support.embedders import RemoteEmbedder
 
 
-def test_a_new_mind_has_the_installations_model_and_keeps_it(
-    mind: Agent, settings: Any, statements: list[str]
-) -> None:
+def test_a_new_mind_has_the_installations_model_and_keeps_it(mind: Agent, settings: Any) -> None:
     with tenant_transaction(mind.tenant_id):
         assert not Mind.objects.filter(agent_id=mind.id).exists()
         assert model_of(mind.id) == LONG
@@ -79,7 +77,7 @@ def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
         (EmbeddingModel(name="wordllama", dimension=2048), "must be at most 1024, got 2048"),
     ],
 )
-def test_an_unusable_model_fails_like_an_embedder(
+def test_an_unusable_model_counts_as_a_failed_embedder(
     mind: Agent, model: EmbeddingModel, message: str, settings: Any
 ) -> None:
     settings.ARBOR_EMBEDDING_URL = "http://for.another.model.invalid"
@@ -120,7 +118,7 @@ def test_storing_waits_for_a_remote_embedder_only_on_request(
     assert remote.asked == expected
 
 
-def test_storing_waits_for_an_in_process_embedder_by_default(mind: Agent, settings: Any) -> None:
+def test_storing_waits_for_an_in_process_embedder_unless_disabled(mind: Agent, settings: Any) -> None:
     arguments: dict[str, Any] = {
         "tenant_id": mind.tenant_id,
         "texts": ["The tide turns."],

@@ -25,7 +25,7 @@ from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
 from tests.unit.heartbeat.state_builders import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
-PAST_QUESTION = PastExchange(
+PAST_EXCHANGE = PastExchange(
     system="You live.",
     messages=(PromptMessage(role="user", content="Look."),),
     sections=({"name": "moment", "text": "Look.", "tokens": 2, "cut": 0},),
@@ -148,7 +148,7 @@ def test_the_reflex_policy_gets_the_situation_itself() -> None:
 
 def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
-    answers = Answers({PastQuestion: PAST_QUESTION})
+    answers = Answers({PastQuestion: PAST_EXCHANGE})
     _, question = ask_model(heartbeat, answers)
 
     messages = request_of(question.request).messages
@@ -161,12 +161,12 @@ def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
 def test_a_further_turn_extends_the_conversation() -> None:
     answered = UUID(int=9)
     heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
-    answers = Answers({PastQuestion: PAST_QUESTION})
+    answers = Answers({PastQuestion: PAST_EXCHANGE})
     heartbeat, question = ask_model(heartbeat, answers)
 
     messages = request_of(question.request).messages
     assert answers.needs == [PastQuestion(call_id=answered)]
-    assert [message.content for message in messages] == ["Look.", PAST_QUESTION.reply, "Ines keeps it."]
+    assert [message.content for message in messages] == ["Look.", PAST_EXCHANGE.reply, "Ines keeps it."]
     assert [section["name"] for section in question.sections] == ["conversation", "follow_up"]
     assert heartbeat.asked_tokens > 50
 
