@@ -93,7 +93,7 @@ async def may_upload_seeds(token: str) -> bool:
 
 
 async def may_upload_documents(token: str) -> bool:
-    """Return whether a token may send documents, as `may_upload_seeds` does."""
+    """Return whether a token may send documents. Asked before the body is read, like `may_upload_seeds`."""
     return await _may_upload(token, Role.OPERATOR)
 
 

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from arbor.heartbeat.budgets import BudgetKind
 
-#: The tone of a status: good, busy, warn, bad, or calm, which all others have.
+#: The tone of a status: good, busy, warn, bad or calm. A status without an entry is calm.
 TONES: dict[str, str] = {
     # agents
     "active": "good",
@@ -33,12 +33,14 @@ TONES: dict[str, str] = {
     "locked": "busy",
     "failed": "bad",
     "abandoned": "bad",
+    "skipped": "calm",
+    # workflows, channels
     "succeeded": "good",
     "answered": "busy",
     "canceled": "warn",
     "enabled": "good",
     "disabled": "warn",
-    "skipped": "calm",
+    # messages, deliveries
     "sent": "good",
     "perceived": "good",
     "confirmed": "good",
@@ -46,6 +48,7 @@ TONES: dict[str, str] = {
     "retrying": "warn",
     "resending": "busy",
     "sending": "busy",
+    # schedules
     "idle": "calm",
     "off": "calm",
     # beliefs and aspects
@@ -60,7 +63,7 @@ TONES: dict[str, str] = {
     "unknown": "warn",
     "failure": "bad",
     "blocked": "bad",
-    # tenants and roles
+    # tenants, approvals
     "suspended": "warn",
     "denied": "bad",
 }
@@ -181,8 +184,8 @@ def link(model: str, key: UUID | str, text: Any) -> SafeString:
 
 def node(kind: str, key: UUID, text: str) -> SafeString:
     """Return a link to a node of the graph by the beginning of its text, with its kind below."""
-    # Another version of Arbor may have stored a kind without a page here.
     shown = clipped(text, NODE_LENGTH)
+    # Another version of Arbor may have stored a kind without a page here.
     linked = link(NODE_PAGES[kind], key, shown) if kind in NODE_PAGES else shown
     return format_html('<div class="ar-node">{}<small class="ar-subtle">{}</small></div>', linked, kind)
 

@@ -49,7 +49,7 @@ class Goal(TenantModel):
     )
     #: The agent's feeling about the goal, -1 to 1.
     emotional_valence = models.FloatField(default=0.0, db_default=0.0)
-    #: The expected reward, 0 to 1; empty: by the source.
+    #: The expected reward, 0 to 1; empty: computed from the goal's source.
     expected_reward = models.FloatField(null=True, blank=True)
     #: Heartbeats spent on the goal.
     effort = models.PositiveIntegerField(default=0, db_default=0)
@@ -124,7 +124,7 @@ class Plan(TenantModel):
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in PlanStatus], default=PlanStatus.ACTIVE
     )
-    #: Dependencies on others, and those of them that are met: [text].
+    #: The dependencies of the plan, and those of them that are met: [text].
     dependencies = models.JSONField(default=list)
     met = models.JSONField(default=list, db_default=[], blank=True)
     #: Estimates in heartbeats and in energy.

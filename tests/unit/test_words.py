@@ -43,7 +43,7 @@ def test_docstrings_of_classes_and_functions_are_checked(source: str) -> None:
     assert subjects_of(source.format('"""Return `first_turn` that that turn knows."""')) == []
 
 
-def test_helpers_of_tests_have_names_of_the_glossary() -> None:
+def test_banned_names_are_refused_in_helpers_of_tests() -> None:
     tests = {"tests/a.py": "def theme_of(): ...\ndef test_a_theme_is_named(theme): ..."}
     assert [finding.message.partition(":")[0] for finding in check({}, BANNED, tests=tests)] == [
         "theme_of",
@@ -59,7 +59,7 @@ def test_a_module_needs_a_docstring() -> None:
     "source",
     ["class ThemeView: ...", "def next_theme(): ...", "async def theme(): ...", "def f(*, theme): ..."],
 )
-def test_names_of_the_glossary_are_refused_as_parts_of_names(source: str) -> None:
+def test_banned_names_are_refused_as_parts_of_names(source: str) -> None:
     assert subjects_of(source) == ["name theme"]
 
 

@@ -61,7 +61,7 @@ class AgentIdentity:
             raise IdentityRefused(self.refusal)
 
     def signing_key(self) -> SigningKey:
-        """Return the key with which the agent signs. Raises IdentityRefused unless it may act, and SealBroken."""
+        """Return the key with which the agent signs. Raises IdentityRefused unless the agent may act, and SealBroken."""
         self.require_active()
         return signing_key(
             self.sealed,

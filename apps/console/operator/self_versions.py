@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import Right, actor_of, has_right, require_member
-from apps.console.pages.self_versions import read_self_versions, read_version
+from apps.console.pages.self_versions import parse_version, read_self_versions
 from apps.console.views import console_page, refuse
 from apps.selves.services.rollback import ALL_PARTS, roll_back
 from apps.tenants.scope import APP
@@ -40,7 +40,7 @@ def roll_back_posted(request: HttpRequest) -> HttpResponse:
     agent_id = read_id(request.POST.get("agent", ""))
     if not has_right(request, Right.APPROVE):
         return refuse(request, agent_id=agent_id, attempted="roll a self back", right=Right.APPROVE)
-    version, parts = read_version(request.POST.get("version", "")), request.POST.getlist("part")
+    version, parts = parse_version(request.POST.get("version", "")), request.POST.getlist("part")
     if agent_id is None or version is None or not set(parts) <= set(PartKind):
         raise NotFound("a rollback names an agent, a version, and parts of its self")
     try:

@@ -52,11 +52,11 @@ def read_self_versions(parameters: Mapping[str, str]) -> SelfVersionsPage:
         ),
         versions=versions_of(agent.id),
         latest=latest_version(agent.id),
-        diff=_diff(agent, read_version(parameters.get("earlier", ""))),
+        diff=_diff(agent, parse_version(parameters.get("earlier", ""))),
     )
 
 
-def read_version(text: str) -> int | None:
+def parse_version(text: str) -> int | None:
     """Parse the number of a version in an address or a form; None for another text, and for more digits than versions have."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
 

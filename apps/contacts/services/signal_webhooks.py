@@ -32,7 +32,7 @@ _URL_LENGTH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class NewSignalWebhook:
-    """A new webhook; `secret` signs its requests, and is shown only once."""
+    """A webhook with a new secret, which signs its requests and is shown only once."""
 
     webhook: SignalWebhook
     secret: str = field(repr=False)
@@ -87,7 +87,7 @@ def switch_webhook(*, webhook_id: UUID, active: bool, actor: str) -> SignalWebho
 def rotate_webhook_secret(
     *, webhook_id: UUID, actor: str, overlap: timedelta = OVERLAP, now: datetime | None = None
 ) -> NewSignalWebhook:
-    """Give a webhook a new secret. For `overlap`, its requests are signed by the one before too. Raises Invalid, NotFound."""
+    """Give a webhook a new secret. For `overlap`, the previous secret signs its requests too. Raises Invalid, NotFound."""
     webhook, secret = _lock_webhook(webhook_id), new_standard_secret()
     rotate_secret(webhook, secret, overlap=overlap, now=now)
     _audit(webhook, actor, f"rotated the secret of the webhook {webhook.name}")

@@ -20,8 +20,8 @@ _DISTANCE = "CASE WHEN p.embedding_model = %(model)s THEN p.embedding <=> %(vect
 # Score a tenant's searchable passages and return the nearest ones and those with the best words. One statement, so that other
 # sources can be searched in the same round trip: the rarity of words is computed here as `lexical.query_vector` does.
 # `word_distance` is pgvector's negative inner product: lower is better. PostgreSQL executes either `scanned` or `near` and
-# `worded`, by the tenant's number of passages: their conditions on `size` are one-time filters. `OFFSET 0` prevents that scores
-# are computed again at each use.
+# `worded`, by the tenant's number of passages: their conditions on `size` are one-time filters. `OFFSET 0` prevents PostgreSQL
+# from computing scores again at each use.
 SEARCH_PASSAGES = f"""
 WITH size AS MATERIALIZED (
     SELECT coalesce((SELECT passages FROM knowledge_passageterm WHERE tenant_id = %(tenant)s AND term = 0), 0) AS passages

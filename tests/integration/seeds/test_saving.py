@@ -1,4 +1,4 @@
-"""Saved seeds: their ids, their age, and seeds that are refused at a door."""
+"""Saved seeds: their ids, their age, and seeds that are refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_uploaded_seed_ages_from_its_upload(world: World) -> None:
         assert SavedSeed.objects.filter(id=uploaded.id).exists()
 
 
-def test_expired_seeds_are_deleted_although_none_is_saved(world: World) -> None:
+def test_expired_seeds_are_deleted_without_a_new_save(world: World) -> None:
     now = datetime.now(UTC)
     with tenant_transaction(world.tenant.id):
         SavedSeed.objects.all().delete()
@@ -98,7 +98,7 @@ def test_expired_seeds_are_deleted_although_none_is_saved(world: World) -> None:
         assert SavedSeed.objects.exclude(agent_id=world.agent.id).get().id == left.id
 
 
-def test_a_changed_seed_is_audited_where_it_is_handed_in(world: World, export: Export) -> None:
+def test_the_refusal_of_a_changed_seed_is_audited(world: World, export: Export) -> None:
     data = bytearray(export(world.agent.id).getvalue())
     data[len(data) // 2] ^= 1
 
@@ -110,8 +110,8 @@ def test_a_changed_seed_is_audited_where_it_is_handed_in(world: World, export: E
     assert refused.actor == "cli:ann"
 
 
-def spoil(section: str, column: str, value: object) -> Callable[[Any, Values], Any]:
-    """Return a check of rows that finds a wrong value in every row of a section."""
+def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, Values], Any]:
+    """Return `checked_values`, with a wrong value put into every row of a section before the check."""
     check = writing.checked_values
 
     def check_spoiled(found: Any, values: Values) -> Any:
@@ -172,7 +172,10 @@ def test_wrong_rows_of_a_signed_seed_change_nothing(
     with tenant_transaction(world.tenant.id):
         receiver = AgentFactory(name="Receiver")
     seed = verify_seed(file)
-    spoilt_memories, spoilt_beliefs = spoil("memories", "content", 7), spoil("beliefs", "statement", 7)
+    spoilt_memories, spoilt_beliefs = (
+        spoiling_check("memories", "content", 7),
+        spoiling_check("beliefs", "statement", 7),
+    )
     monkeypatch.setattr(writing, "checked_values", spoilt_memories)
     monkeypatch.setattr(merging, "checked_values", spoilt_beliefs)
 

@@ -51,7 +51,7 @@ def served() -> Iterator[tuple[FakeSignals, str]]:
     loop.close()
 
 
-def test_each_signal_counts_once_all_streams_have_it(served: tuple[FakeSignals, str]) -> None:
+def test_a_signal_is_delivered_when_all_streams_have_it(served: tuple[FakeSignals, str]) -> None:
     signals, url = served
     samples = iter([7.0, 9.0, 8.0, 6.0])
     figures = measure_streams(

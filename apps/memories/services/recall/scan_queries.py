@@ -50,9 +50,9 @@ PACKED_LINKS = (
 )
 
 # Score all memories of a mind by one index-only scan. pgvector's operator returns the negative inner product, so lower values of
-# `distance` and `word_distance` are better. `OFFSET 0` prevents that they are computed again at each use. The stretches around the
-# seeds of a session do not overlap: each begins where the previous one ends. LIMIT 1 makes the planner read one row by its key; it
-# would otherwise read all rows of the tenant.
+# `distance` and `word_distance` are better. `OFFSET 0` prevents PostgreSQL from computing them again at each use. The stretches
+# around the seeds of a session do not overlap: each begins where the previous one ends. LIMIT 1 makes the planner read one row by
+# its key; it would otherwise read all rows of the tenant.
 SCAN = """
 WITH asked AS MATERIALIZED (
     SELECT {vector} AS vector

@@ -13,13 +13,13 @@ _ALONE = """
 status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-# The most near memories that are checked for each memory: the nearest may have another statement (`says_the_same`).
+# The maximum of near memories compared with each new memory: the nearest may make another statement (`says_the_same`).
 MAX_COMPARED = 20
 
 # Compare new memories with the memories of their agents, exactly. Only memories without a session are compared: an index excludes
 # turns of conversations before their vectors are read. All columns of a found memory are selected at once, because the planner
-# would read all of the tenant's rows for a join by id. OFFSET 0 prevents that a new memory's vector is cut out of the array again
-# for each comparison.
+# would read all of the tenant's rows for a join by id. OFFSET 0 prevents PostgreSQL from cutting a new memory's vector out of the
+# array again for each comparison.
 NEAR_DUPLICATES = f"""
 SELECT r.search, r.number, found.*
 FROM (
@@ -62,9 +62,9 @@ SELECT term, sum(memories)::int AS memories FROM (
 """
 
 # Parts of a statement, with the values of `term_count_rows`. Terms of new memories are added to the row of recent terms, which
-# writes less to the log than a row for each term; when they are too many, or terms are subtracted, all are counted. Most terms have
+# writes less to the WAL than a row for each term; when they are too many, or terms are subtracted, all are counted. Most terms have
 # a row, so rows are updated before new ones are inserted: for a conflict, PostgreSQL would lock each row before it writes the row,
-# and log both. New occurrences are added in front: the log leaves out the unchanged end of a row.
+# and log both. New occurrences are added in front: the WAL leaves out the unchanged end of a row.
 COUNT_TERMS = """
 given AS MATERIALIZED (
     SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
@@ -121,8 +121,9 @@ WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 # Read the number of an agent's memories with each of some terms.
 TERM_FREQUENCIES = TERM_COUNTS.format(agent="%(agent)s", terms="%(terms)s::int[]")
 
-# Find the episodes that new memories may belong to: those that began near in time, the open one, and the latest that began earlier,
-# for one of these may last until then. Episodes of a session overlap only where memories were added in another order than they occurred.
+# Find the episodes that new memories may belong to: those that began near in time, the open one, the session's latest, and the
+# latest that began before the memories, for one of these may last until then. Episodes of a session overlap only where memories were
+# added in another order than they occurred.
 EPISODES_NEAR = """
 SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
@@ -181,8 +182,8 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.co
 """  # noqa: S608
 
 # Part of the statement that writes memories: make the next job run check the quotas of agents that may exceed them by many new
-# memories at once. The statement reads the count from before. Term 0 counts all active memories of an agent, of all types. The
-# values are those of `_growth`.
+# memories at once. The statement reads the count as it was before these inserts. Term 0 counts all active memories of an agent, of all
+# types. The values are those of `_growth`.
 MARK_GROWN = f"""
 UPDATE memories_mind k SET counted_at = NULL
 FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)

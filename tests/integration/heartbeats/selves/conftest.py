@@ -1,4 +1,4 @@
-"""An agent that may change itself, and its self as rows."""
+"""The heartbeats of one agent, and its state, messages and proposals as rows."""
 
 from __future__ import annotations
 

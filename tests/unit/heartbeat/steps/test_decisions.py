@@ -86,7 +86,7 @@ def test_a_further_turn_continues_the_numbers_of_actions() -> None:
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 
-def test_an_item_beyond_a_boundary_is_dropped_and_recorded() -> None:
+def test_an_item_that_matches_a_boundary_is_dropped_and_recorded() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 

@@ -206,16 +206,16 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
         situation=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))])
     )
 
-    buffered = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
+    buffered = [(item.content, item.role, item.source) for item in heartbeat.effects.held]
     assert buffered == [
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
         ("It snows.", "environment", f"heartbeat:{HEARTBEAT}"),
     ]
-    assert [thing.trust for thing in heartbeat.effects.held] == pytest.approx([0.745, 0.575])
+    assert [item.trust for item in heartbeat.effects.held] == pytest.approx([0.745, 0.575])
     # Conversation is retained longer than other events.
-    assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
+    assert [item.lasts for item in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
-    assert [item.int for item in heartbeat.effects.received_percepts] == [50, 51, 52]
+    assert [percept_id.int for percept_id in heartbeat.effects.received_percepts] == [50, 51, 52]
     # An earlier turn has taken the percepts in.
     assert run_record(situation=situation(percepts=[PERCEPT]), heard=True).effects.received_percepts == ()
 
@@ -232,7 +232,7 @@ def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
     )
 
 
-def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
+def test_an_item_that_matches_a_boundary_is_narrated_once() -> None:
     view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
@@ -286,7 +286,7 @@ def test_a_usable_reply_removes_the_notice_of_invalid_replies(
     assert (None if kinds is None else [notice["kind"] for notice in kinds]) == after
 
 
-def test_the_resulting_mood_overrides_the_narratives_own() -> None:
+def test_the_resulting_mood_overrides_the_valence_of_events() -> None:
     assert run_record(emotional_valence=-0.75).emotional_valence == -0.75
     assert run_record().emotional_valence is not None
 
