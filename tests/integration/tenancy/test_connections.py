@@ -19,6 +19,7 @@ from django.db import (
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.memories.models import Memory
+from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, TENANT_SETTING, USER_SETTING, tenant_transaction, user_transaction
 from arbor.errors import TenantRequired
 from config.servers.postgres import EmbeddedPostgres
@@ -199,3 +200,8 @@ def test_a_pool_of_two_serves_many_threads_of_two_tenants(
         list(threads.map(work, range(80)))
     # The connections were shared: eighty transactions, two connections.
     assert 1 <= len(pids) <= 2
+
+
+def test_statements_are_not_prepared_here_as_in_the_console(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        assert connections[APP].fixed_statements() is None  # type: ignore[attr-defined]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.acceptance.fleet.faulty_worker import FOLDER
+import pytest
+
+from tests.acceptance.fleet.faulty_worker import FOLDER, WorkerKiller
 
 INSTALL = """
 import django
@@ -26,3 +29,19 @@ def test_every_point_is_installed_in_the_application(tmp_path: Path) -> None:
         check=False,
     )
     assert (installed.returncode, installed.stderr) == (0, "")
+
+
+def test_a_kill_planned_in_a_batch_waits_for_several_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = {"ada": {"name": "Ada", "point": "act ends", "in_batch": True}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _signal: killed.append(pid))
+    killer = WorkerKiller(tmp_path)
+    killer.reach_point("act ends", "ada")
+    assert killed == []
+    killer.together = 2
+    killer.reach_point("act ends", "ada")
+    killer.reach_point("act ends", "ada")
+    assert killed == [os.getpid()]

@@ -10,6 +10,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
+from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from tests.integration.heartbeats.conftest import heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -42,3 +43,8 @@ def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> 
     assert len(longest) <= MAX_STATEMENTS, f"{len(longest)} statements:\n" + "\n".join(
         " ".join(statement.split())[:120] for statement in longest
     )
+
+
+def test_statements_are_prepared_here_as_in_a_worker(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        assert connections[APP].fixed_statements() is not None  # type: ignore[attr-defined]

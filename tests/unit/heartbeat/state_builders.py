@@ -109,6 +109,14 @@ def decision_of(action: str, **params: Any) -> Decision:
     return Decision(index=0, action=action, params=params, verdict=DecisionVerdict.RUN)
 
 
+def permitted(action: str, **params: Any) -> Decision:
+    """Return a permitted decision with complete parameters and the cost of the action."""
+    spec = ACTIONS.get(action)
+    assert spec is not None
+    whole = spec.params.model_validate(params).model_dump(mode="json")
+    return decision_of(action, **whole).model_copy(update={"cost": spec.cost})
+
+
 def refusal_of(action: str, verdict: DecisionVerdict, reason: str = "", **params: Any) -> Decision:
     """Return a decision not to run an action."""
     return Decision(index=0, action=action, params=params, verdict=verdict, reason=reason)

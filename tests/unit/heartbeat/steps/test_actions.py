@@ -28,9 +28,9 @@ from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
     Answers,
     backlog_of,
-    decision_of,
     goal_row,
     heartbeat_of,
+    permitted,
     recalled_memory,
     refusal_of,
     signed,
@@ -40,14 +40,6 @@ MODEL = EmbeddingModel(name="wordllama", dimension=2)
 #: The id of the first memory that a heartbeat places.
 PLACED = UUID(int=1000)
 STRANGERS_WORD = Evidence(trust=0.575, speaker=Source(kind="memory", reference="Bo", trust=1.0))
-
-
-def permitted(action: str, **params: Any) -> Decision:
-    """Return a permitted decision with complete parameters and the cost of the action."""
-    spec = ACTIONS.get(action)
-    assert spec is not None
-    whole = spec.params.model_validate(params).model_dump(mode="json")
-    return decision_of(action, **whole).model_copy(update={"cost": spec.cost})
 
 
 def run_actions(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> HeartbeatState:
