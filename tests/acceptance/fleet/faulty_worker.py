@@ -129,6 +129,8 @@ def _install_in_heartbeat_workers(killer: WorkerKiller) -> None:
         for name, node in HANDLERS.items()
     }
     _replace(runner, "HANDLERS", handlers)
+    # Heartbeats are slow on a busy machine, and would run one by one to keep legs short.
+    _replace(runner, "LEG_MS", 60_000.0)
     _before(runner, "load_batch", lambda args: setattr(killer, "together", len(args[0])))
 
     # Their transactions are still open.

@@ -17,6 +17,10 @@ import django
 django.setup()
 from tests.acceptance.fleet.faulty_worker import install_points
 install_points()
+from apps.heartbeats.services.legs.runner import BatchSizer
+sizer = BatchSizer()
+sizer.count(heartbeats=8, elapsed_ms=20_000.0)
+print(sizer.batch_size)
 """
 
 
@@ -29,6 +33,8 @@ def test_every_point_is_installed_in_the_application(tmp_path: Path) -> None:
         check=False,
     )
     assert (installed.returncode, installed.stderr) == (0, "")
+    # Slow heartbeats still share batches, in which workers are killed.
+    assert installed.stdout == "8\n"
 
 
 def test_a_kill_planned_in_a_batch_waits_for_several_agents(
