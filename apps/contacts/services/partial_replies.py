@@ -56,7 +56,10 @@ class ReplyPublisher:
         try:
             sentences = self._splitter.feed(self._reader.feed(piece))
             if sentences:
-                self._publish(sentences)
+                try:
+                    self._publish(sentences)
+                finally:
+                    release_connection()
         except EmbeddingFailed as error:
             log.warning("reply_publication_ended", call_id=str(self._call.call_id), error=str(error))
             self._is_over = True
@@ -77,7 +80,6 @@ class ReplyPublisher:
                     sentences=to_json(permitted),
                 )
             self._is_over = self._is_over or not stored
-        release_connection()
 
     def _permitted(self, sentences: list[str]) -> Iterator[str]:
         boundaries, model = self._load_rules()

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.services.leased_calls import LeasedCall
@@ -20,7 +22,7 @@ from apps.heartbeats.services.calls import calls
 from apps.maintenance.services.recovery import recover_maintenance_calls
 from apps.selves.models import Boundary
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.contacts.reply_progress import ReplyFollower, ReplyProgress
 from arbor.errors import EmbeddingFailed, ModelUnavailable, NotFound
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage, ScriptedStream, TextSink
@@ -191,6 +193,20 @@ def test_a_stale_worker_publishes_nothing_more(agent: Agent) -> None:
 
     progress = progress_of(agent)
     assert (progress.attempt, progress.sentences) == (2, ["The tide is high now.", " The bridge is up."])
+
+
+def test_a_failed_publication_releases_its_connection(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    session = open_chat(agent)
+    with tenant_transaction(agent.tenant_id):
+        turn = receive_turn(session_id=session.id, text="Hello?", enqueued=False)
+    monkeypatch.setattr(partial_replies, "PUBLISH_SENTENCES", "SELECT nonsense")
+    settings.ARBOR_DB_POOL_SIZE = 1
+
+    ReplyPublisher(leased_call(agent, turn.id, 1))('{"reply": "One thing is sure. ')
+
+    assert connections[APP].connection is None
 
 
 def test_a_turn_of_another_tenant_is_not_found(agent: Agent, other_tenant: Tenant, talk: Talk) -> None:
