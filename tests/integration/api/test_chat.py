@@ -12,12 +12,12 @@ from django.test import AsyncClient
 
 from apps.api.api import PATH
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.tenants.models import Role, Tenant
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import ModelUnavailable
 from arbor.models.ports import ScriptedStream, ScriptLine
-from tests.support.api import Caller, caller_of
+from tests.support.api import Caller
 from tests.support.chat import chat_worker, reply_text, streamed
 
 REPLY = "The tide is high now. The bridge opens at nine. Come at eight!"
@@ -33,12 +33,6 @@ def answering(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Worker:
         return chat_worker(tenant.id, monkeypatch, *lines)
 
     return start
-
-
-@pytest.fixture
-def operator(tenant: Tenant) -> Caller:
-    """Return a program with an operator's token."""
-    return caller_of(tenant, Role.OPERATOR)
 
 
 def ask(caller: Caller, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:

@@ -14,17 +14,17 @@ from tests.support.api import Caller
 
 
 @pytest.fixture
-def workflow(owner: Caller, vega: dict[str, Any]) -> dict[str, Any]:
+def workflow(operator: Caller, vega: dict[str, Any]) -> dict[str, Any]:
     """Return a workflow with a step that a person approves."""
-    made: dict[str, Any] = owner.post("/workflows", {"name": "review", "source": SOURCE}).json()
+    made: dict[str, Any] = operator.post("/workflows", {"name": "review", "source": SOURCE}).json()
     return made
 
 
 def test_an_operator_defines_a_workflow(
-    owner: Caller, viewer: Caller, outsider: Caller, workflow: dict[str, Any]
+    operator: Caller, viewer: Caller, outsider: Caller, workflow: dict[str, Any]
 ) -> None:
     address = f"/workflows/{workflow['id']}"
-    assert owner.post("/workflows", {"name": "review", "source": SOURCE}).status_code == 409
+    assert operator.post("/workflows", {"name": "review", "source": SOURCE}).status_code == 409
     assert viewer.post("/workflows", {"name": "other", "source": SOURCE}).status_code == 403
     assert viewer.get("/workflows").json()["items"] == [workflow]
     assert outsider.get("/workflows").json()["items"] == []
@@ -32,28 +32,28 @@ def test_an_operator_defines_a_workflow(
     shown = viewer.get(address).json()
     assert (shown["number"], shown["inputs"], shown["steps"]) == (1, ["topic"], ["ask"])
     schedule = {"cron": "0 7 * * *", "zone": "Europe/Berlin", "input": {"topic": "rain"}}
-    changed = owner.send("patch", address, {"schedule": schedule, "source": f"{SOURCE} "}).json()
+    changed = operator.send("patch", address, {"schedule": schedule, "source": f"{SOURCE} "}).json()
     assert (changed["version"], changed["zone"]) == (2, "Europe/Berlin")
     assert viewer.get(address, version=1).json()["source"] == SOURCE
-    lacking = owner.send("patch", address, {"schedule": {"cron": "0 7 * * *"}})
+    lacking = operator.send("patch", address, {"schedule": {"cron": "0 7 * * *"}})
     assert (lacking.status_code, "the input needs topic" in lacking.json()["detail"]) == (422, True)
-    assert owner.send("patch", address, {"agent": "nobody"}).status_code == 404
-    faulty = owner.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
+    assert operator.send("patch", address, {"agent": "nobody"}).status_code == 404
+    faulty = operator.post("/workflows/check", {"source": "digraph g { a [type=magic] }"})
     assert (faulty.status_code, "no handler" in faulty.json()["detail"]) == (422, True)
-    assert owner.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
-    assert owner.send("delete", address).json()["id"] == workflow["id"]
-    assert owner.get(address).status_code == 404
+    assert operator.post("/workflows/check", {"source": SOURCE}).json()["inputs"] == ["topic"]
+    assert operator.send("delete", address).json()["id"] == workflow["id"]
+    assert operator.get(address).status_code == 404
 
 
 def test_an_operator_runs_a_workflow(
-    owner: Caller, viewer: Caller, outsider: Caller, tenant: Tenant, workflow: dict[str, Any]
+    operator: Caller, viewer: Caller, outsider: Caller, tenant: Tenant, workflow: dict[str, Any]
 ) -> None:
     start = f"/workflows/{workflow['id']}/runs"
     assert viewer.post(start, {"values": {"topic": "rain"}}).status_code == 403
-    assert owner.post(start, {}).status_code == 422
-    run = owner.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()
-    assert owner.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()["id"] == run["id"]
-    other = owner.post(start, {"values": {"topic": "x"}, "key": "7"})
+    assert operator.post(start, {}).status_code == 422
+    run = operator.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()
+    assert operator.post(start, {"values": {"topic": "rain"}, "key": "7"}).json()["id"] == run["id"]
+    other = operator.post(start, {"values": {"topic": "x"}, "key": "7"})
     assert (other.status_code, "with another input" in other.json()["detail"]) == (422, True)
     advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
     (step,) = viewer.get("/workflow-approvals").json()["items"]
@@ -61,17 +61,17 @@ def test_an_operator_runs_a_workflow(
     assert outsider.get("/workflow-approvals").json()["items"] == []
     assert viewer.post(f"/workflow-steps/{step['id']}/approve", {}).status_code == 403
     assert outsider.post(f"/workflow-steps/{step['id']}/approve", {}).status_code == 404
-    decided = owner.post(f"/workflow-steps/{step['id']}/approve", {"reason": "fine"}).json()
+    decided = operator.post(f"/workflow-steps/{step['id']}/approve", {"reason": "fine"}).json()
     assert decided["decided_by"].startswith("token:")
-    assert owner.post(f"/workflow-steps/{step['id']}/deny", {}).status_code == 409
+    assert operator.post(f"/workflow-steps/{step['id']}/deny", {}).status_code == 409
     advance_run(run_id=UUID(run["id"]), tenant_id=tenant.id)
     shown = viewer.get(f"/workflow-runs/{run['id']}").json()
     assert (shown["run"]["status"], shown["steps"][0]["output"]) == ("succeeded", "fine")
     assert outsider.get(f"/workflow-runs/{run['id']}").status_code == 404
-    assert owner.post(f"/workflow-runs/{run['id']}/cancel", {}).status_code == 409
+    assert operator.post(f"/workflow-runs/{run['id']}/cancel", {}).status_code == 409
     listed = viewer.get("/workflow-runs", workflow_id=workflow["id"], status="succeeded").json()["items"]
     assert [row["id"] for row in listed] == [run["id"]]
-    other = owner.post(start, {"values": {"topic": "sun"}}).json()
-    assert owner.send("delete", f"/workflows/{workflow['id']}").status_code == 409
-    canceled = owner.post(f"/workflow-runs/{other['id']}/cancel", {"reason": "no"}).json()
+    other = operator.post(start, {"values": {"topic": "sun"}}).json()
+    assert operator.send("delete", f"/workflows/{workflow['id']}").status_code == 409
+    canceled = operator.post(f"/workflow-runs/{other['id']}/cancel", {"reason": "no"}).json()
     assert canceled["status"] == "canceled"

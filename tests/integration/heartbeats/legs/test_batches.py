@@ -245,10 +245,15 @@ def test_batch_size_follows_the_pace_of_the_process(
     assert batch_sizer.batch_size == size
 
 
-def test_agents_beyond_the_batch_size_run_in_the_next_leg(
+def test_agents_beyond_the_batch_size_run_in_further_batches(
     batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
+    sizes: list[int] = []
     monkeypatch.setattr(runner.BatchSizer, "batch_size", 3)
-    batch.run()
+    monkeypatch.setattr(
+        runner.BatchSizer, "count", lambda _sizer, *, heartbeats, **_time: sizes.append(heartbeats)
+    )
+    legs = batch.run()
+    assert sizes == [3, 3, 2] * legs
     assert_one_heartbeat_each(batch)
