@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import hypothesis_profiles
 
-#: The beginnings of the settings of real providers, which tests and the processes that they start must not read.
+#: The prefixes of real providers' settings, which tests and the processes that they start must not read.
 PROVIDER_PREFIXES = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "OLLAMA_")
 
 

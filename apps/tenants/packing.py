@@ -1,7 +1,7 @@
 """JSON as compressed bytes, for data that each heartbeat writes and that is seldom read.
 
 The first byte of a packed value is its format, 0 to 4. JSON text has no bytes below 9, so packed lists can be concatenated
-without unpacking them (`||` in SQL). Short text, and text that an older version stored, is not compressed.
+without unpacking them (`||` in SQL). Short text, and text that was migrated from `jsonb`, is not compressed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class AuthorityKey(models.Model):
     A row is genuine if its private half opens under the master key and belongs to its public half.
     """
 
-    #: A key never changes; a rotation of the master key seals the private half anew, and its retirement deletes it.
+    #: A key never changes. Rotating the master key seals the private half anew; retiring the authority's key deletes that half.
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (sealed_private_key)"
     ops_privileges: ClassVar[str] = ""
 
@@ -44,8 +44,8 @@ class AuthorityKey(models.Model):
 class AgentKey(TenantModel):
     """A key pair of an agent; the private half only as a sealed record, which no page shows."""
 
-    #: A key never changes, and is deleted with its agent; a rotation of the master key seals the private half anew, and a
-    #: further key of the agent removes it.
+    #: A key never changes, and is deleted with its agent; rotating the master key seals the private half anew, and
+    #: rotating the agent's keys deletes those that are no longer needed.
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE (sealed_private_key)"
     ops_privileges: ClassVar[str] = ""
 
@@ -58,10 +58,11 @@ class AgentKey(TenantModel):
     )
     public_key = models.BinaryField()
     #: {v, k, ct, iv, tag}: AES-256-GCM under master key k, bound to the agent, the tenant and the key
-    #: (`arbor.agents.identity`); empty once deleted: of a signing key at the next rotation, of an
-    #: exchange key at the one after.
+    #: (`arbor.agents.identity`); empty once deleted: of a signing key when the agent's keys are next rotated, of an exchange
+    #: key one rotation later.
     sealed_private_key = models.JSONField(default=dict)
-    #: By the signing key before (`arbor.agents.keys`); empty for the first signing key.
+    #: By the signing key before, or for an exchange key by a signing key of the chain (`arbor.agents.keys`); empty for the
+    #: first signing key.
     previous_signature = models.BinaryField(default=b"")
     created_at = models.DateTimeField(auto_now_add=True)
 

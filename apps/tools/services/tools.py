@@ -72,7 +72,7 @@ def deny_tool(*, tool_id: UUID, actor: str) -> Tool:
 
 
 def tool_by_action(action: str) -> Tool:
-    """Return a tool by the name of its action, with or without its beginning; raises NotFound."""
+    """Return a tool by the name of its action, with or without its prefix. Raises NotFound."""
     server, _, name = action.strip().removeprefix(PREFIX).partition(".")
     tool: Tool | None = Tool.objects.select_related("server").filter(server__name=server, name=name).first()
     if tool is None:

@@ -83,8 +83,8 @@ NAME_STRENGTH = 1.0
 PHRASE_STRENGTH = 0.8
 REPEATED_STRENGTH = 0.7
 WORD_STRENGTH = 0.5
-#: A word directly before an ellipsis may be cut off. This pattern and the next one start only at the beginning of a run
-#: without white space, so that a long run is not searched again from each of its characters.
+#: A word directly before an ellipsis may be cut off. `(?<!\S)` starts the search only at the beginning of a run without
+#: white space, so that a long run is not searched again from each of its characters.
 _CUT_WORD = re.compile(r"(?<!\S)\S+…")
 _LINK = re.compile(r"(?<!\S)\S*(?:://|@)\S*|www\.\S+")
 _TOKEN_PATTERN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")

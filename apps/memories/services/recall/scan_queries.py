@@ -126,10 +126,10 @@ OR_RECENT = """UNION (SELECT id FROM (
         SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
     ) recent)"""
 
-# Part: the condition for a memory to be among the best, by the guess.
+# Part: the condition for a memory to be fetched as a possible best one: no worse than the limit guessed from the sample (`edge`).
 AMONG_THE_BEST = "(WHERE distance <= (SELECT distance FROM edge) OR word_distance < (SELECT word_distance FROM edge){or_timely})"
 
-# Part: the condition for a memory to be of the time span in the text.
+# Part: the condition for a memory to be of the time span that the query's text names.
 TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
 
 # Part: the best memories of that time span.
