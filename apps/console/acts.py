@@ -37,7 +37,7 @@ class Act:
 
 
 _RUN_NOW = Act(
-    verb="tick",
+    verb="run",
     label="Run now",
     icon="ecg_heart",
     service=request_heartbeat,

@@ -45,7 +45,6 @@ TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = MappingProxyTy
                 ApprovalStatus.DENIED,
                 ApprovalStatus.EXPIRED,
                 ApprovalStatus.EXECUTED,
-                ApprovalStatus.WITHDRAWN,
             }
         ),
         # A person may change their mind until the action runs.
@@ -85,9 +84,9 @@ class ApprovalView:
     #: The person's reason of a denial.
     reason: str = ""
 
-    def is_open(self, now: datetime) -> bool:
-        """Return whether the request has not expired."""
-        return now < self.expires_at
+    def has_expired(self, now: datetime) -> bool:
+        """Return whether the time of the request, or of its approval, is over."""
+        return now >= self.expires_at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +152,7 @@ def permission_of(
     """
     if mode.mode is TrustMode.BLOCK:
         return PermissionDecision(permission=Permission.REFUSED, reason=f"a person blocks it: {mode}")
-    valid = [approval for approval in approvals if approval.is_open(now)]
+    valid = [approval for approval in approvals if not approval.has_expired(now)]
     same = {
         approval.status: approval
         for approval in valid

@@ -26,7 +26,7 @@ BOOST = 0.1
 #: (seed 001).
 ARCHIVE_BELOW = 0.1
 CLEANUP_BELOW = 0.2
-#: The time for which a new or just used memory is not cleaned up, because its heartbeat may still need it.
+#: The time for which a new or just used memory neither fades nor is cleaned up, because its heartbeat may still need it.
 GRACE = timedelta(days=1)
 #: The most episodic memories of one agent (seed 001, "Storage Quotas").
 QUOTA = 10_000
@@ -53,7 +53,7 @@ def effective_importance(*, importance: float, uses: int) -> float:
     """Return the importance with the gain by use, from `importance` to 1.
 
     Each use, a recall by the agent or a reinforcement, counts less than the one before: `0.1 · ln(1 + uses)` of the
-    distance to 1. It is computed, so no use is counted twice.
+    distance to 1. The gain is not stored but computed from the number of uses, so no use is counted twice.
     """
     gain = min(1.0, BOOST * math.log1p(max(0, uses)))
     return importance + (1.0 - importance) * gain

@@ -163,7 +163,7 @@ def test_an_agent_is_created_and_talks(newcomer: Newcomer) -> None:
 
 def test_a_heartbeat_is_seen(newcomer: Newcomer) -> None:
     newcomer.open(newcomer.agent)
-    newcomer.follow(".ar-acts form:has(input[value=tick]) button")
+    newcomer.follow(".ar-acts form:has(input[value=run]) button")
     newcomer.wait_for("first-steps/", "done", "[data-step=heartbeat][data-done]")
     newcomer.picture("first-steps-done")
     newcomer.open("")

@@ -22,7 +22,7 @@ class RunningServer:
     url: str = ""
     server: MCPServer = field(default_factory=lambda: MCPServer("weather"))
     calls: list[tuple[str, int]] = field(default_factory=list)
-    secrets: set[str] = field(default_factory=set)
+    authorizations: set[str] = field(default_factory=set)
     #: The answer of `forecast`, or the error that it raises.
     answer: str | Exception = "Gale from the west, 9 Beaufort."
 
@@ -47,7 +47,7 @@ class RunningServer:
 def _recording(application: ASGIApp, running: RunningServer) -> ASGIApp:
     async def record(scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope.get("headers", ()))
-        running.secrets.add(headers.get(b"authorization", b"").decode())
+        running.authorizations.add(headers.get(b"authorization", b"").decode())
         await application(scope, receive, send)
 
     return record

@@ -29,13 +29,13 @@ def _licences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "licence_of", LICENCES.get)
 
 
-def run(tmp_path: Path, answer: Answer, **texts: str) -> tuple[AuditCode, dict[str, Any]]:
+def run(tmp_path: Path, answer: Answer) -> tuple[AuditCode, dict[str, Any]]:
     with httpx.Client(transport=httpx.MockTransport(answer)) as client:
         return audit.audit(
             client=client,
             database="https://db.example",
             sbom=tmp_path / "sbom.json",
-            full=texts.get("full", FULL),
+            full=FULL,
             runtime=RUNTIME,
         )
 
@@ -126,12 +126,12 @@ def test_the_bill_of_materials_lists_every_package(tmp_path: Path) -> None:
         ("MIT", False),
     ],
 )
-def test_licences_that_bind_the_program_are_findings(licence: str, found: bool) -> None:
+def test_unknown_and_copyleft_licences_are_findings(licence: str, found: bool) -> None:
     package = LockedPackage(name="x", version="1", scope=Scope.RUNTIME, licence=licence, installed=True)
     assert bool(audit.licence_findings([package])) is found
 
 
-def test_a_licence_of_a_package_that_is_not_here_is_not_judged() -> None:
+def test_licences_of_absent_and_development_packages_are_not_judged() -> None:
     absent = LockedPackage(name="x", version="1", scope=Scope.RUNTIME, licence="", installed=False)
     developers = LockedPackage(name="x", version="1", scope=Scope.DEVELOPMENT, licence="GPL", installed=True)
     assert audit.licence_findings([absent, developers]) == []

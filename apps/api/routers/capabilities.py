@@ -38,7 +38,7 @@ class CapabilityResource(Schema):
     """A grant of a resource to an agent."""
 
     id: UUID
-    name: str = Field(description="The id as it is signed and shown: `cap_` and 32 digits.")
+    name: str = Field(description="The id as it is signed and shown: `cap_` and 32 hexadecimal digits.")
     agent_id: UUID | None = Field(description="Null: all agents of the tenant.")
     resource: str
     status: GrantStatus

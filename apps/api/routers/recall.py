@@ -42,7 +42,7 @@ class RecallInput(Input):
 
 # `BaseModel`, because the reading of attributes by `Schema` would cost a tenth of a recall.
 class RecalledResource(BaseModel):
-    """A recalled memory, with what each term adds to its score."""
+    """A recalled memory, with its score components."""
 
     id: UUID
     score: float
@@ -68,7 +68,9 @@ class WhyResource(Schema):
     memory_id: UUID
     recalled: bool
     reasons: list[str] = Field(examples=[["it has neither the words nor the meaning of the query"]])
-    terms: dict[str, float] | None = Field(description="What each term adds to its score; null: it has none.")
+    terms: dict[str, float] | None = Field(
+        description="The score components of the memory; null: it has none."
+    )
     compared: bool = Field(description="False: meanings were not compared, words alone decided.")
 
 

@@ -157,7 +157,10 @@ def clear_mode(*, agent_id: UUID | None, prefix: str, actor: str) -> None:
 def suggestions_of(agent_id: UUID) -> list[Suggestion]:
     """Return the rules that a person might set, because all recent requests for a resource were approved. Sets nothing."""
     decided: defaultdict[str, list[ApprovalStatus]] = defaultdict(list)
-    rows = ActionApproval.objects.filter(agent_id=agent_id, status__in=_DECIDED).order_by("-decided_at")
+    # Without a decision, a request was executed because a rule allowed its action.
+    rows = ActionApproval.objects.filter(
+        agent_id=agent_id, status__in=_DECIDED, decided_at__isnull=False
+    ).order_by("-decided_at")
     for resource, status in rows.values_list("resource", "status")[:_COUNTED]:
         decided[resource].append(ApprovalStatus(status))
     profile = trust_of(agent_id)

@@ -163,7 +163,7 @@ class AgentAdmin(AddPageAdmin, PageAdmin):
 
     # --- Acts ------------------------------------------------------------------------------------------
 
-    run_now_selected = _act_of("tick", "Run now")
+    run_now_selected = _act_of("run", "Run now")
     start_selected = _act_of("start", "Start")
     pause_selected = _act_of("pause", "Pause")
     resume_selected = _act_of("resume", "Resume")

@@ -151,7 +151,7 @@ def approvals_of(heartbeat: HeartbeatState) -> tuple[ApprovalView, ...]:
     authority = heartbeat.moment.authority
     if authority is None:
         return ()
-    return tuple(approval for approval in authority.approvals if approval.is_open(heartbeat.now))
+    return tuple(approval for approval in authority.approvals if not approval.has_expired(heartbeat.now))
 
 
 def approved_requests(heartbeat: HeartbeatState) -> list[ApprovalView]:

@@ -19,7 +19,7 @@ class Capability:
     """A grant of a resource to an agent."""
 
     id: UUID
-    #: `cap_` and 32 digits.
+    #: `cap_` and 32 hexadecimal digits.
     name: str
     #: None: all agents of the tenant.
     agent_id: UUID | None
@@ -64,6 +64,7 @@ class CapabilityExplanation:
     capability: str
     #: Why not; empty if granted.
     code: str
+    #: Why not; of a granted resource, that a person is asked first.
     reason: str
     tried: list[TriedCapability]
 

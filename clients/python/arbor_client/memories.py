@@ -77,7 +77,7 @@ class Remembered:
 
 @dataclass(frozen=True, kw_only=True)
 class Recalled:
-    """A recalled memory, with what each term adds to its score."""
+    """A recalled memory, with its score components."""
 
     id: UUID
     score: float
@@ -105,7 +105,7 @@ class RecallReason:
     memory_id: UUID
     recalled: bool
     reasons: list[str]
-    #: What each term adds to its score; None: it has none.
+    #: The score components of the memory; None: it has none.
     terms: dict[str, float] | None
     #: False: meanings were not compared, words alone decided.
     compared: bool

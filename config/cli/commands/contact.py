@@ -1,4 +1,4 @@
-"""The commands about messages between agents and people: inbox, delivery channels, outbox and peers."""
+"""The commands about contacts: inbox, delivery channels, webhooks, hooks, outbox and peers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _deliveries(noun: str, *, example: str) -> click.Command:
         "deliveries",
         f"List the deliveries of {noun}s, the latest first.",
         argument("name", required=False),
-        option("--status", type=one_of(HookDeliveryStatus), help="Only deliveries in this state."),
+        option("--status", type=one_of(HookDeliveryStatus), help="Only deliveries in this status."),
         _limit(),
         run=f"contacts.hooks:list_{noun}_deliveries",
         examples=(example,),
@@ -281,7 +281,9 @@ _hook = group(
         "Show the message that a mapping would give for the body in FILE (- is standard input). Nothing is stored.",
         argument("sample", metavar="FILE", type=click.File(encoding="utf-8")),
         _mappings(),
-        option("--hook", "name", metavar="NAME", help="A hook whose mapping the given one changes."),
+        option(
+            "--hook", "name", metavar="NAME", help="A hook; its mapping gives the texts that --map does not."
+        ),
         run="contacts.hooks:try_body",
         examples=('arbor contact hook try body.json --map "title={data.title}"',),
     ),
@@ -324,7 +326,7 @@ _outbox = group(
         "list",
         "List outgoing messages and their delivery, the latest first.",
         _agent(),
-        option("--status", type=one_of(DeliveryStatus), help="Only messages in this state."),
+        option("--status", type=one_of(DeliveryStatus), help="Only messages in this status."),
         _limit(),
         run="contacts.outbox:list_outbox",
         examples=("arbor contact outbox list --status failed",),

@@ -92,7 +92,7 @@ _memory = group(
             type=one_of([*MemoryStatus, "all"]),
             default=MemoryStatus.ACTIVE.value,
             show_default=True,
-            help="Only memories in this state.",
+            help="Only memories in this status.",
         ),
         option("--session", help="Only memories of one session."),
         option("--role", help="Only what one speaker said."),

@@ -90,9 +90,12 @@ _belief = group(
         "filter",
         "Add a rule by which a belief colors what comes to mind, or remove its rules.",
         argument("belief_id", metavar="ID"),
-        option("--effect", type=one_of(FilterEffect), help="What the rule does to memories that match."),
+        option("--effect", type=one_of(FilterEffect), help="The effect of the rule on memories that match."),
         option(
-            "--word", "patterns", multiple=True, help="A word or phrase in them; `word*` matches its forms."
+            "--word",
+            "patterns",
+            multiple=True,
+            help="A word or phrase of matching memories; `word*` matches its forms.",
         ),
         types_option("Only memories of these types match."),
         option("--clear", is_flag=True, help="Remove all rules of the belief."),
@@ -214,7 +217,7 @@ _proposal = group(
 
 _version = group(
     "version",
-    "Compare the versions of an agent's self, and roll it back. Each change makes a version; 1 is the birth.",
+    "Compare the versions of an agent's self, and roll it back. Each act that changes the self makes a version; 1 is the birth.",
     agent_command(
         "list",
         "List the ten latest versions of an agent's self, and its birth.",
@@ -238,7 +241,7 @@ _version = group(
             "parts",
             multiple=True,
             type=one_of(PartKind),
-            help="Only parts of this sort.  [default: all]",
+            help="Only parts of this kind.  [default: all]",
         ),
         _audit_reason(),
         run="selves.versions:restore",

@@ -152,8 +152,8 @@ def plan_lines(plan: dict[str, Any]) -> Iterator[str]:
     about = "".join(f", {name} {value:g}" for name, value in estimates.items() if value is not None)
     yield f"[bold]plan[/bold] {plan['id'][-SHORT:]}: {plan['status']}{about}" + _reason_suffix(plan["reason"])
     waiting = unmet(plan["dependencies"], plan["met"])
-    for need in plan["dependencies"]:
-        yield f"  {'waits for' if need in waiting else 'needed, and has'} {escape(need)}"
+    for dependency in plan["dependencies"]:
+        yield f"  {'waits for' if dependency in waiting else 'needed, and has'} {escape(dependency)}"
     for step in plan["steps"]:
         yield f"  {step['position']}. {step['status']:<9} {escape(step['action'] + ': ' + step['description'])}"
         for name in ("precondition", "postcondition"):

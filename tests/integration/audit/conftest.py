@@ -26,7 +26,7 @@ __all__ = ["agent", "fleet", "new_agent", "no_leg_time_limit", "scripted"]
 
 @pytest.fixture(autouse=True)
 def _no_pauses(settings: Any) -> None:
-    """Let jobs run without the pauses between their steps."""
+    """Run jobs without the pauses between their steps."""
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
 
 

@@ -1,4 +1,4 @@
-"""Actions of an operator on an agent, from the console: by role, through the services, audited."""
+"""Acts of an operator on an agent, from the console: by role, through the services, audited."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_operator_changes_the_status_of_an_agent(
 def test_a_requested_heartbeat_is_claimed_and_enqueued(
     operator: Client, world: World, published: list[TaskMessage]
 ) -> None:
-    response = operator.post(world.act_address, {"act": "tick"}, follow=True)
+    response = operator.post(world.act_address, {"act": "run"}, follow=True)
     assert "will have a heartbeat at once" in response.content.decode()
     with tenant_transaction(world.tenant.id):
         assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
@@ -79,7 +79,7 @@ def test_a_requested_heartbeat_is_claimed_and_enqueued(
 
 def test_a_paused_agent_refuses_a_heartbeat_with_the_reason(operator: Client, world: World) -> None:
     set_status(world, AgentStatus.PAUSED)
-    response = operator.post(world.act_address, {"act": "tick"}, follow=True)
+    response = operator.post(world.act_address, {"act": "run"}, follow=True)
     assert "Nothing was done" in response.content.decode()
     assert "only an active agent has heartbeats" in response.content.decode()
     assert audited(world) == []

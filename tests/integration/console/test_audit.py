@@ -21,7 +21,7 @@ type SignIn = Callable[[Role], Client]
 
 @pytest.fixture(autouse=True)
 def _no_pauses(settings: Any) -> None:
-    """Let jobs run without the pauses between their steps."""
+    """Run jobs without the pauses between their steps."""
     settings.ARBOR_MAINTENANCE_SHARE = 1.0
 
 
@@ -68,7 +68,7 @@ def test_the_chain_is_shown_to_viewers_and_verified_for_owners(
     assert "of seal 1 was changed" in owner.post(address).content.decode()
 
 
-def test_an_owner_exports_lines_and_nobody_else(tenant: Tenant, as_role: SignIn) -> None:
+def test_only_an_owner_exports_lines(tenant: Tenant, as_role: SignIn) -> None:
     record_acts(tenant, "first")
     address = reverse("admin:audit-lines")
     assert as_role(Role.OPERATOR).post(address).status_code == 403

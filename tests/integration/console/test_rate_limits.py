@@ -44,7 +44,7 @@ def test_too_many_pages_of_a_person_are_refused(
 
 def test_acts_have_a_limit_of_their_own(owner: Client, world: World, now: list[float], settings: Any) -> None:
     settings.ARBOR_ACTS_PER_MINUTE = 2
-    statuses = [owner.post(world.act_address, {"act": "tick"}).status_code for _ in range(3)]
+    statuses = [owner.post(world.act_address, {"act": "run"}).status_code for _ in range(3)]
     assert statuses == [302, 302, 429]
     assert owner.post(world.chat_page, {"text": "Hello"}).status_code == 429
     assert owner.get(goals_page()).status_code == 200
@@ -69,8 +69,8 @@ def test_the_people_of_a_tenant_share_its_limit(world: World, now: list[float], 
 
 def test_signing_out_stays_possible(owner: Client, world: World, now: list[float], settings: Any) -> None:
     settings.ARBOR_ACTS_PER_MINUTE = 1
-    owner.post(world.act_address, {"act": "tick"})
-    assert owner.post(world.act_address, {"act": "tick"}).status_code == 429
+    owner.post(world.act_address, {"act": "run"})
+    assert owner.post(world.act_address, {"act": "run"}).status_code == 429
     owner.post(reverse("admin:logout"))
     assert owner.get(goals_page()).status_code == 302
 

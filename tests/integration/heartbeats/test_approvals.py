@@ -257,28 +257,42 @@ def test_an_intent_waits_for_its_approval_without_an_attempt(
     assert done.status == IntentStatus.COMPLETED
 
 
+def add_executed_request(agent: Agent, resource: str, *, number: int, decided_at: datetime | None) -> None:
+    """Add an executed request, without a decision if a rule allowed its action."""
+    ActionApproval.objects.create(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        action="reach_out_public",
+        resource=resource,
+        body="{}",
+        body_hash=f"{number:064}",
+        why="by test",
+        status=ApprovalStatus.EXECUTED,
+        asked_at=datetime.now(UTC),
+        expires_at=datetime.now(UTC),
+        decided_at=decided_at,
+        executed_by=UUID(int=1),
+    )
+
+
 def test_a_streak_of_approvals_suggests_a_rule(asking: Agent) -> None:
     resource = action_resource("reach_out_public")
     with tenant_transaction(asking.tenant_id):
         set_mode(agent_id=asking.id, prefix=resource, mode=TrustMode.ASK, actor=PERSON)
         for number in range(OUTWARD_STREAK):
             assert suggestions_of(asking.id) == []
-            ActionApproval.objects.create(
-                tenant_id=asking.tenant_id,
-                agent_id=asking.id,
-                action="reach_out_public",
-                resource=resource,
-                body="{}",
-                body_hash=f"{number:064}",
-                why="by test",
-                status=ApprovalStatus.EXECUTED,
-                asked_at=datetime.now(UTC),
-                expires_at=datetime.now(UTC),
-                decided_at=datetime.now(UTC),
-                executed_by=UUID(int=1),
-            )
+            add_executed_request(asking, resource, number=number, decided_at=datetime.now(UTC))
         (suggestion,) = suggestions_of(asking.id)
     assert (suggestion.resource, suggestion.approvals) == (resource, OUTWARD_STREAK)
+
+
+def test_requests_executed_without_a_decision_are_no_streak(asking: Agent) -> None:
+    resource = action_resource("reach_out_public")
+    with tenant_transaction(asking.tenant_id):
+        set_mode(agent_id=asking.id, prefix=resource, mode=TrustMode.ASK, actor=PERSON)
+        for number in range(OUTWARD_STREAK):
+            add_executed_request(asking, resource, number=number, decided_at=None)
+        assert suggestions_of(asking.id) == []
 
 
 def test_a_rule_above_a_ceiling_is_refused(agent: Agent) -> None:

@@ -55,7 +55,7 @@ def weather(
     clients.tool_client.cache_clear()
     running_server.offer()
     running_server.calls.clear()
-    running_server.secrets.clear()
+    running_server.authorizations.clear()
     running_server.answer = "Gale from the west, 9 Beaufort."
     yield running_server
     clients.tool_client.cache_clear()
@@ -109,7 +109,7 @@ def test_an_allowed_tool_is_offered_called_and_read(
     schema = json.dumps(model.requests[0].schema)
     assert ACTION in schema
     assert weather.calls == [("Bergen", 1)]
-    assert "Bearer s3cret" in weather.secrets
+    assert "Bearer s3cret" in weather.authorizations
     action = first_action(agent)
     assert (action["outcome"], action["cost"], action["params"]) == ("success", 4, {"harbour": "Bergen"})
     # The next thought of the same heartbeat reads the answer as data.

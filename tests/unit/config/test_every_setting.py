@@ -192,7 +192,9 @@ PROBES: dict[str, Probe] = {
     "ARBOR_EMAIL_TIMEOUT_S": mail("5", "10"),
     "ARBOR_LOG_FORMAT": Probe(
         values=("json", "console"),
-        shows=lambda: [type(step) for step in loaded("LOGGING")["formatters"]["arbor"]["processors"]],
+        shows=lambda: [
+            type(processor) for processor in loaded("LOGGING")["formatters"]["arbor"]["processors"]
+        ],
     ),
     "ARBOR_LOG_LEVEL": Probe(values=("DEBUG", "ERROR"), shows=lambda: loaded("LOGGING")["root"]["level"]),
     "ARBOR_DISPATCH_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.DISPATCH, "ARBOR_DISPATCH_PERIOD")),

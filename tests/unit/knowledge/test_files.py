@@ -49,7 +49,7 @@ def test_names_are_paths_below_a_folder(name: str, checked: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "..", "../a.md", "a/../../b.md", "a\nb.md", "a\0.md", "x" * (NAME_LENGTH + 1)]
 )
-def test_names_that_lead_outside_are_refused(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(Invalid, match="a document's name"):
         checked_name(name)
 

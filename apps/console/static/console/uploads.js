@@ -30,7 +30,7 @@ class Uploads {
       sent += file.size;
       this.bar.value = sent / total;
       added += answer.documents.length;
-      for (const error of answer.errors) this.fail(error);
+      for (const error of answer.errors) this.showError(error);
     }
     if (added === files.length) {
       location.assign(this.link.href);
@@ -41,7 +41,7 @@ class Uploads {
     this.form.querySelector("button[type=submit]").disabled = false;
   }
 
-  fail(error) {
+  showError(error) {
     const line = document.createElement("li");
     line.textContent = error;
     this.errors.append(line);

@@ -272,7 +272,7 @@ def _selfhood(columns: _Columns) -> Selfhood:
 
 def _with_approvals(situation: Situation, authority: AgentAuthority, now: datetime) -> Situation:
     """Return the situation with the agent's requests for approval."""
-    requests = [approval for approval in authority.approvals if approval.is_open(now)]
+    requests = [approval for approval in authority.approvals if not approval.has_expired(now)]
     return situation.model_copy(update={"approvals": request_views(requests)}) if requests else situation
 
 

@@ -68,8 +68,8 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
     yield f"for goal [{goal.id}] {line(goal.title)}" + (
         f" (estimated: {estimates_text})" if estimates_text else ""
     )
-    for need in plan.dependencies:
-        yield f"    {'waits for' if need in plan.waits_for else 'needed, and has'}: {line(need)}"
+    for dependency in plan.dependencies:
+        yield f"    {'waits for' if dependency in plan.waits_for else 'needed, and has'}: {line(dependency)}"
     if plan.waits_for:
         yield "    Its steps wait too. What has come about, write under met of the goal's update."
     for step in plan.steps:

@@ -136,13 +136,13 @@ def test_approved_action_runs_once() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        # The row was changed: its parameters are not those of the hash.
+        # The parameters are not those of the hash.
         {"body": canonical_body({**COMPLETE, "query": "gold"}).decode()},
         {"body_hash": body_hash({**COMPLETE, "query": "gold"})},
         {"resource": action_resource("remember")},
     ],
 )
-def test_changed_parameters_are_refused(changes: dict[str, Any]) -> None:
+def test_approval_with_a_changed_row_is_refused(changes: dict[str, Any]) -> None:
     heartbeat = decide_and_act(heartbeat_with(approvals=(approval_of(ApprovalStatus.APPROVED, **changes),)))
 
     (record,) = heartbeat.action_records
@@ -151,9 +151,8 @@ def test_changed_parameters_are_refused(changes: dict[str, Any]) -> None:
     assert [approval_id for approval_id, _ in heartbeat.effects.approvals_withdrawn] == [APPROVAL]
 
 
-def test_withdrawn_approval_is_not_executed() -> None:
+def test_approval_denied_between_legs_is_not_executed() -> None:
     decided = decide(heartbeat_with(approvals=(approval_of(ApprovalStatus.APPROVED),))).state
-    # A person has denied it between two legs.
     denied = approval_of(ApprovalStatus.DENIED)
     moment = moment_of(authority=replace(EVERYTHING, modes=ASKING, approvals=(denied,)))
 

@@ -186,7 +186,7 @@ def test_activated_memories_rank_first() -> None:
         (-1.0, 0.3, 0.0),
     ],
 )
-def test_memories_of_a_similar_mood_rank_higher(mood: float | None, valence: float, share: float) -> None:
+def test_memories_of_a_similar_mood_score_higher(mood: float | None, valence: float, share: float) -> None:
     ranking = ranking_of(candidates_of({"valence": valence}), mood=mood)
     assert ranking[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
 
