@@ -151,7 +151,8 @@ def test_concurrent_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) 
     assert sum(result.done for result in at_once(lambda _: close_episodes(), writers=3)) == 1
     close_and_settle(mind)
     results = at_once(lambda _: maintain_episodes(), writers=3)
-    assert sum(result.done for result in results) == 1
+    # One worker summarizes the episode, and one marks it: the summary of a short episode is stored as no memory.
+    assert sum(result.done for result in results) == 2
     assert sum(result.failed for result in results) == 0
 
 
