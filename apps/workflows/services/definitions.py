@@ -19,7 +19,7 @@ from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
-from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.ids import read_id
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.schedules import next_time
@@ -60,7 +60,10 @@ class WorkflowRequest:
 
 @transaction.atomic
 def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
-    """Create a workflow with its first version. Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists."""
+    """Create a workflow with its first version.
+
+    Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists, LimitReached.
+    """
     name = request.name.strip()
     if not _NAME.fullmatch(name):
         raise Invalid(
@@ -70,7 +73,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
     if Workflow.objects.count() >= MAX_WORKFLOWS:
-        raise Invalid(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
+        raise LimitReached(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
     try:
