@@ -106,9 +106,10 @@ def change_password(*, username: str, password: str, actor: str) -> User:
 
 def end_other_sessions(*, user: User, actor: str, current: UUID | None) -> None:
     """End all sessions of a person who changed the password, except the current one, and audit the change."""
-    sessions = _sessions_of(user)
-    ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
-    _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
+    with transaction.atomic(using=ACCOUNTS):
+        sessions = _sessions_of(user)
+        ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
+        _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
 
 
 def _record_password_change(*, username: str, actor: str, sessions_ended: int) -> None:
