@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -32,11 +32,17 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
     except ValidationError as error:
         raise Invalid(" ".join(error.messages)) from error
     _require_good_password(password, user)
+    taken = f"there is an account {username!r} already"
     if User.objects.filter(username__iexact=username).exists():
-        raise AlreadyExists(f"there is an account {username!r} already")
+        raise AlreadyExists(taken)
     user.set_password(password)
     with transaction.atomic(using=ACCOUNTS):
-        user.save(using=ACCOUNTS, force_insert=True)
+        try:
+            with transaction.atomic(using=ACCOUNTS):
+                user.save(using=ACCOUNTS, force_insert=True)
+        except IntegrityError as error:
+            # Somebody has created the account since the look-up.
+            raise AlreadyExists(taken) from error
         record_platform(
             using=ACCOUNTS,
             action=AuditAction.OPERATOR_ACT,
