@@ -26,6 +26,12 @@ def owner(tenant: Tenant) -> Caller:
 
 
 @pytest.fixture
+def operator(tenant: Tenant) -> Caller:
+    """Return a program with an operator's token."""
+    return caller_of(tenant, Role.OPERATOR)
+
+
+@pytest.fixture
 def viewer(tenant: Tenant) -> Caller:
     """Return a program with a viewer's token."""
     return caller_of(tenant, Role.VIEWER)
