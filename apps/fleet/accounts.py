@@ -16,6 +16,7 @@ from apps.fleet.sign_in import hash_name
 from apps.tenants.models import ConsoleSession, SignInFailure, User
 from apps.tenants.scope import ACCOUNTS
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.models.json_text import is_storable
 
 
 def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
@@ -55,7 +56,7 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
 
 def account_by_name(username: str) -> User:
     """Return the account. Raises NotFound."""
-    user = User.objects.filter(username=username).first() if "\0" not in username else None
+    user = User.objects.filter(username=username).first() if is_storable(username) else None
     if user is None:
         shown = username[:150]
         raise NotFound(f"there is no account {shown!r}; create it with `arbor tenant user create {shown}`")

@@ -270,7 +270,7 @@ def test_recall_of_episodes_takes_four_reading_statements(
     ("text", "limit"), [("", 5), (" ", 5), ("a\0b", 5), ("x" * 4001, 5), ("x", 0), ("x", 10**6)]
 )
 def test_an_invalid_query_is_refused_with_a_remedy(mind: Agent, text: str, limit: int) -> None:
-    with pytest.raises(Invalid, match=r"1 to [\d,]+"):
+    with pytest.raises(Invalid, match=r"1 to [\d,]+|must not contain a NUL"):
         recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=limit)
 
 
