@@ -135,6 +135,28 @@ def test_an_argument_that_is_not_utf_8_is_refused(
     assert (ran.code, len(ran.err.splitlines())) == (1, 1), ran
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agent", "template", "validate"),
+        ("agent", "template", "add"),
+        ("skill", "check"),
+        ("skill", "add"),
+        ("workflow", "check"),
+        ("workflow", "create", "review"),
+        ("contact", "hook", "try"),
+        ("audit", "verify", "--heads"),
+    ],
+)
+def test_a_file_that_is_not_utf_8_is_refused(
+    arbor: Arbor, one_tenant: str, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    file = tmp_path / "latin-1.txt"
+    file.write_bytes("café".encode("latin-1"))
+    ran = arbor(*arguments, str(file))
+    assert (ran.code, ran.err) == (1, f"arbor: {file} must be text in UTF-8\n")
+
+
 def test_a_memory_is_added_with_all_its_parts(arbor: Arbor, vega: str) -> None:
     arbor("self", "belief", "add", vega, "The ferry is safe.")
     (belief,) = (
