@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
-from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.ids import read_id
+from arbor.memory.content import check_json, check_line
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
@@ -60,7 +60,10 @@ class WorkflowRequest:
 
 @transaction.atomic
 def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
-    """Create a workflow with its first version. Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists."""
+    """Create a workflow with its first version.
+
+    Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists, LimitReached.
+    """
     name = request.name.strip()
     if not _NAME.fullmatch(name):
         raise Invalid(
@@ -70,7 +73,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
     if Workflow.objects.count() >= MAX_WORKFLOWS:
-        raise Invalid(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
+        raise LimitReached(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
     try:
@@ -154,14 +157,9 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
     missing = [name for name in definition.inputs if name not in given]
     if missing:
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
-    try:
-        text = json.dumps(given, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise Invalid(f"the input is a JSON object: {error}") from error
-    if len(text) > INPUT_LENGTH or "\\u0000" in text:
-        raise Invalid(
-            f"the input has at most {INPUT_LENGTH:,} characters as JSON and no NUL, got {len(text):,}"
-        )
+    text = check_json("the input", given)
+    if len(text) > INPUT_LENGTH:
+        raise Invalid(f"the input has at most {INPUT_LENGTH:,} characters as JSON, got {len(text):,}")
     return dict(given)
 
 
@@ -204,10 +202,7 @@ def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
 
 def _valid_description(text: str) -> str:
     stripped = text.strip()
-    if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
-        raise Invalid(
-            f"a description has at most {DESCRIPTION_LENGTH} characters and no NUL, got {len(stripped)}"
-        )
+    check_line("a description", stripped, DESCRIPTION_LENGTH)
     return stripped
 
 

@@ -139,9 +139,9 @@ def test_an_urgent_percept_during_a_heartbeat_brings_another(fleet: Fleet, idle_
     [
         ({"kind": "user_message"}, "arbor agent tell"),
         ({"content": " "}, "1 to 8,000 characters"),
-        ({"content": "a\0b"}, "no NUL"),
+        ({"content": "a\0b"}, "NUL character"),
         ({"content": "x" * 8_001}, "got 8,001"),
-        ({"detail": {"x": float("nan")}}, "JSON object"),
+        ({"detail": {"x": float("nan")}}, "must be JSON"),
         ({"detail": {"x": "y" * 4_000}}, "at most 4,000"),
     ],
 )
