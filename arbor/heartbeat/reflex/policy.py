@@ -28,6 +28,7 @@ from arbor.heartbeat.reflex.choices import (
     gist,
     gist_with_speaker,
     lead_of,
+    memories_to_revisit,
     memories_without_thoughts,
     pairs_of,
     procedure_for,
@@ -257,13 +258,22 @@ def _think(situation: Situation, draft: Draft) -> None:
             if question
             else "Nothing new has reached me."
         )
-        if not _follow(situation, draft, [cluster.name for cluster in situation.clusters]):
-            _look_back(situation, draft)
+        _think_again(situation, draft)
         return
     draft.add_thought(f"I think of this: {'; '.join(map(gist_with_speaker, views))}")
     _conclude(_subject(question, views), views, draft)
     keywords = [word for cluster in situation.clusters for word in cluster.keywords]
     _follow(situation, draft, [*(view.content for view in views), *keywords])
+
+
+def _think_again(situation: Situation, draft: Draft) -> None:
+    """Think of an old memory, another one at each heartbeat, and go on from a subject in it."""
+    views = memories_to_revisit(situation)
+    if views:
+        draft.add_thought(f"I think again of this: {gist_with_speaker(views[0])}")
+    texts = [*(view.content for view in views), *(cluster.name for cluster in situation.clusters)]
+    if not _follow(situation, draft, texts):
+        _look_back(situation, draft)
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
