@@ -14,6 +14,7 @@ from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditEvent, PlatformEvent
 from apps.calls.models import ExternalCall
 from apps.contacts.models import OutboxMessage
+from apps.fleet.lifecycle import pause_agent, resume_agent
 from apps.heartbeats.models import Process
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
@@ -130,6 +131,18 @@ def test_all_agents_are_paused_and_resumed(operator: Client, world: World, agent
     assert schedule.next_due_at <= timezone.now() + timedelta(seconds=schedule.interval_s)
 
 
+def test_a_second_pause_of_all_is_undone_with_the_first(
+    operator: Client, world: World, agents: list[Agent]
+) -> None:
+    act(operator, "pause-all", confirm="acme")
+    with tenant_transaction(world.tenant.id):
+        resume_agent(agent_id=agents[1].id, actor="user:ann")
+        pause_agent(agent_id=agents[1].id, actor="user:ann")
+    act(operator, "pause-all", confirm="acme")
+    act(operator, "resume-all", confirm="acme")
+    assert [states(world)[name] for name in ("Ada", "Bo", "Cy")] == ["active", "paused", "paused"]
+
+
 def test_a_pause_leaves_other_tenants_alone(operator: Client, world: World, other_world: World) -> None:
     before = states(other_world)
     act(operator, "pause-all", confirm="acme")
@@ -166,8 +179,28 @@ def test_all_tenants_are_suspended_and_resumed_together(
     assert event is not None
     assert event.message == "suspended all 1 active tenants: an incident"
     act(root, "resume-all-tenants", confirm="installation")
-    statuses = dict(Tenant.objects.using(OPS).values_list("slug", "status"))
-    assert statuses == {"acme": "active", "globex": "suspended"}
+    assert statuses() == {"acme": "active", "globex": "suspended"}
+
+
+def statuses() -> dict[str, str]:
+    return dict(Tenant.objects.using(OPS).values_list("slug", "status"))
+
+
+def test_a_second_suspension_of_all_is_undone_with_the_first(
+    root: Client, world: World, other_world: World
+) -> None:
+    for _ in range(2):
+        act(root, "suspend-all", confirm="installation", reason="an incident")
+    act(root, "resume-all-tenants", confirm="installation")
+    assert statuses() == {"acme": "active", "globex": "active"}
+
+
+def test_a_second_resumption_resumes_no_tenant(root: Client, world: World, other_world: World) -> None:
+    act(root, "suspend-all", confirm="installation", reason="an incident")
+    act(root, "resume-all-tenants", confirm="installation")
+    act(root, "suspend-tenant", tenant="globex", confirm="globex")
+    act(root, "resume-all-tenants", confirm="installation")
+    assert statuses() == {"acme": "active", "globex": "suspended"}
 
 
 def test_an_unknown_act_is_not_found(operator: Client, world: World) -> None:
