@@ -55,17 +55,30 @@ def test_a_silent_worker_and_an_unserved_queue_are_shown(viewer: Client, world: 
     assert "silent" in line
 
 
-def test_backlogs_are_counted(viewer: Client, world: World) -> None:
-    def counted(key: str) -> int:
-        backlogs = viewer.get(reverse(PAGE)).context["page"].backlogs
-        return int(next(backlog.count for backlog in backlogs if backlog.key == key))
+def counted(client: Client, key: str) -> int:
+    """Return the count of a backlog on the page."""
+    backlogs = client.get(reverse(PAGE)).context["page"].backlogs
+    return int(next(backlog.count for backlog in backlogs if backlog.key == key))
 
-    before = counted("unembedded")
+
+def test_backlogs_are_counted(viewer: Client, world: World) -> None:
+    before = counted(viewer, "unembedded")
     with tenant_transaction(world.tenant.id):
         for _ in range(2):
             memory = MemoryFactory(agent=world.agent)
             Memory.objects.filter(id=memory.id).update(embedding=None)
-    assert counted("unembedded") == before + 2
+    assert counted(viewer, "unembedded") == before + 2
+
+
+def test_an_agent_in_a_conversation_is_not_counted_as_due(viewer: Client, world: World) -> None:
+    now = timezone.now()
+    with tenant_transaction(world.tenant.id):
+        HeartbeatSchedule.objects.update(state="idle", next_due_at=now - timedelta(minutes=1))
+        HeartbeatSchedule.objects.update(paused_until=now + timedelta(minutes=5))
+    assert counted(viewer, "due") == 0
+    with tenant_transaction(world.tenant.id):
+        due = HeartbeatSchedule.objects.update(paused_until=None)
+    assert counted(viewer, "due") == due
 
 
 def test_failed_maintenance_calls_are_retried(operator: Client, viewer: Client, world: World) -> None:
