@@ -19,7 +19,7 @@ class StoredAnswer:
     content: str
     error: str = ""
     model: str = ""
-    #: Whether a boundary withheld the reply; the content is a refusal then.
+    #: Whether a reflex or a boundary withheld the reply; the content is a refusal then.
     is_withheld: bool = False
     #: Whether the client no longer wanted an answer.
     is_canceled: bool = False
