@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Proposal
@@ -76,6 +77,8 @@ def decide_proposals(
         raise Invalid(f"a reason has at most {REASON_LENGTH} characters without NUL, got {len(reason)}")
     decided: list[Proposal] = []
     refused: dict[UUID, str] = {}
+    # The order of the proposals is not that of their agents, whose schedules each decision locks.
+    lock_schedules(list(Proposal.objects.filter(id__in=proposal_ids).values_list("agent_id", flat=True)))
     # In the order of ids, so that two people who decide at once do not wait for each other.
     for proposal_id in sorted(set(proposal_ids)):
         try:
