@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Q, When
+from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Now
 from pgvector import HalfVector
 
@@ -111,7 +111,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     is no such member; null if no member has a vector. The members do not change: the job reclusters them. Six statements.
     Raises NotFound if the tenant has no such cluster.
     """
-    agent_id, name, previous_keywords = _cluster(cluster_id)
+    agent_id, previous_keywords = _cluster(cluster_id)
     lock_minds([agent_id])
     model = model_of(agent_id)
     rows = fetch(
@@ -129,7 +129,10 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     Cluster.objects.filter(id=cluster_id).update(
         centroid=HalfVector(center) if center is not None else None,
         keywords=list(words),
-        name=name if name != default_name(previous_keywords) else default_name(words),
+        # Compared in the statement, so that a name that somebody gave meanwhile stays.
+        name=Case(
+            When(name=default_name(previous_keywords), then=Value(default_name(words))), default="name"
+        ),
         emotional_valence=feeling.valence,
         emotional_intensity=feeling.intensity,
         importance=feeling.importance,
@@ -208,12 +211,12 @@ def _clusters_of(memory_id: UUID) -> dict[UUID, float]:
     return dict(members.values_list("cluster_id", "strength"))
 
 
-def _cluster(cluster_id: UUID) -> tuple[UUID, str, tuple[str, ...]]:
-    row = Cluster.objects.filter(id=cluster_id).values_list("agent_id", "name", "keywords").first()
+def _cluster(cluster_id: UUID) -> tuple[UUID, tuple[str, ...]]:
+    row = Cluster.objects.filter(id=cluster_id).values_list("agent_id", "keywords").first()
     if row is None:
         raise NotFound(f"this tenant has no cluster {cluster_id}")
-    agent_id, name, words = row
-    return agent_id, name, tuple(words)
+    agent_id, words = row
+    return agent_id, tuple(words)
 
 
 def _check_limit(limit: int) -> None:
