@@ -54,7 +54,8 @@ def _remember(tenant_id: UUID, agent_id: UUID) -> int:
         if wanted:
             store(agent_id=agent_id, memories=[*wanted.values()], vectors=None)
         Episode.objects.filter(id__in=[row[0] for row in rows]).update(remembered=True)
-        return len(wanted)
+        # With the summaries that need no memory, so that the job continues with the episodes after them.
+        return len(rows)
 
 
 def _archive_earlier(wanted: Mapping[UUID, NewMemory]) -> None:
