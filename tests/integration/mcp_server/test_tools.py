@@ -53,6 +53,10 @@ class TestMemories:
         with tenant_transaction(tenant.id):
             memory = Memory.objects.get(id=first["id"])
             assert (memory.type, memory.retention, memory.source) == ("semantic", "lasting", ACTOR)
+            # A second call reinforces the memory, so a client must not repeat the tool at will.
+            assert MemoryAccess.objects.get(memory_id=first["id"]).reinforced == 1
+        (tool,) = (tool for tool in TOOLS if tool.name == "remember")
+        assert tool.annotations.idempotent_hint is False
         assert audited_messages(tenant) == ["added a memory to Ada"] * 2
 
     def test_a_recall_is_filtered(self, client: InProcessClient) -> None:
