@@ -151,10 +151,10 @@ def remove_from_clusters(memory_ids: Collection[UUID]) -> int:
     return change(queries.REMOVE_MEMORIES, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
-def name_cluster(*, cluster_id: UUID, name: str) -> None:
-    """Name a cluster for good; from then on the cluster exists as long as it has a member. Two statements.
+def name_cluster(*, cluster_id: UUID, name: str) -> str:
+    """Name a cluster for good, and return the name as it is stored: with single blanks.
 
-    Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
+    From then on the cluster exists as long as it has a member. Two statements. Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
     """
     shown = " ".join(name.split())
     if not 1 <= len(shown) <= NAME_LENGTH or "\0" in shown:
@@ -163,6 +163,7 @@ def name_cluster(*, cluster_id: UUID, name: str) -> None:
         )
     _cluster(cluster_id)
     Cluster.objects.filter(id=cluster_id).update(name=shown)
+    return shown
 
 
 def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembership]:
@@ -239,9 +240,13 @@ def find_cluster(*, agent_id: UUID, named: str) -> NamedCluster:
 
 def rename_cluster(*, agent_id: UUID, cluster: NamedCluster, name: str, reason: str, actor: str) -> None:
     """Name a cluster for good, and record that in the audit log. Raises Invalid for a name that is empty or too long."""
-    name_cluster(cluster_id=cluster.id, name=name)
+    stored = name_cluster(cluster_id=cluster.id, name=name)
     _record(
-        agent_id, cluster, actor, f"named a cluster {name!r}: {reason}", {"from": cluster.name, "to": name}
+        agent_id,
+        cluster,
+        actor,
+        f"named a cluster {stored!r}: {reason}",
+        {"from": cluster.name, "to": stored},
     )
 
 

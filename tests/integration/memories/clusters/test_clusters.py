@@ -10,9 +10,15 @@ import pytest
 from pgvector import HalfVector
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Memory, Mind
 from apps.memories.services.clusters import job as clustering
-from apps.memories.services.clusters.clusters import name_cluster, recalculate_cluster
+from apps.memories.services.clusters.clusters import (
+    NamedCluster,
+    name_cluster,
+    recalculate_cluster,
+    rename_cluster,
+)
 from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
 from apps.memories.services.embedding.minds import model_of
@@ -128,6 +134,21 @@ def test_a_given_name_stays_and_others_follow_the_words(
     for name in ("", "x" * 201, "a\0b"):
         with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
             name_cluster(cluster_id=jazz.id, name=name)
+
+
+def test_the_audit_log_has_the_name_that_is_stored(mind: Agent, clustered: dict[str, list[UUID]]) -> None:
+    jazz = cluster_of(mind, clustered["jazz"])
+    with tenant_transaction(mind.tenant_id):
+        rename_cluster(
+            agent_id=mind.id,
+            cluster=NamedCluster(id=jazz.id, name=jazz.name),
+            name=" Evenings at  the club ",
+            reason="it fits",
+            actor="system:test",
+        )
+        event = AuditEvent.objects.latest("id")
+    assert event.message == "named a cluster 'Evenings at the club': it fits"
+    assert event.detail["changes"]["name"] == {"from": jazz.name, "to": "Evenings at the club"}
 
 
 def test_a_cluster_that_is_named_meanwhile_does_not_dissolve(
