@@ -105,6 +105,8 @@ def decide_proposal(
 
     Accepting an accepted one again changes nothing, and is not recorded.
     """
+    # Without the lock, two people who accept at once would both find it pending.
+    lock_schedules(list(Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True)))
     accepted = Proposal.objects.filter(id=proposal_id, status=ProposalStatus.ACCEPTED).exists()
     proposal = _SERVICES[decision](
         proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason
