@@ -19,7 +19,7 @@ from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.selves.services.decisions import ProposalVerdict, decide_proposal
 from apps.selves.services.inner_state import read_inner_state
 from apps.selves.services.preferences import set_preference, unset_preference
-from apps.selves.services.proposals import propose
+from apps.selves.services.proposals import propose_by_person
 from arbor.errors import AlreadyExists
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import (
@@ -333,7 +333,7 @@ def create_proposal(
     new = NewProposal(
         kind=proposal.kind, content=proposal.content, confidence=proposal.confidence, source=SOURCE
     )
-    outcome = propose(agent_id=agent_id, proposals=[new])
+    outcome = propose_by_person(agent_id=agent_id, new=new)
     if not outcome.made:
         raise AlreadyExists("the same proposal waits for a decision already")
     return Status(201, ProposalResource.model_validate(outcome.made[0]))

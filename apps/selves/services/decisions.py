@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.agents.services.locks import lock_schedules
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Proposal
@@ -76,6 +77,8 @@ def decide_proposals(
     check_line("a reason", reason, REASON_LENGTH)
     decided: list[Proposal] = []
     refused: dict[UUID, str] = {}
+    # The order of the proposals is not that of their agents, whose schedules each decision locks.
+    lock_schedules(list(Proposal.objects.filter(id__in=proposal_ids).values_list("agent_id", flat=True)))
     # In the order of ids, so that two people who decide at once do not wait for each other.
     for proposal_id in sorted(set(proposal_ids)):
         try:
@@ -102,6 +105,8 @@ def decide_proposal(
 
     Accepting an accepted one again changes nothing, and is not recorded.
     """
+    # Without the lock, two people who accept at once would both find it pending.
+    lock_schedules(list(Proposal.objects.filter(id=proposal_id).values_list("agent_id", flat=True)))
     accepted = Proposal.objects.filter(id=proposal_id, status=ProposalStatus.ACCEPTED).exists()
     proposal = _SERVICES[decision](
         proposal_id=proposal_id, agent_id=agent_id, decided_by=decided_by, reason=reason

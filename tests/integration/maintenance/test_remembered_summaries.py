@@ -16,6 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.episodes import session_of_summary, summarized_episode
 from arbor.memory.recall.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
+from tests.factories.memories import EpisodeFactory
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import (
     LONG_AGO,
@@ -59,6 +60,19 @@ def test_a_summary_is_a_memory_of_its_episode(mind: Agent, fleet: Fleet) -> None
     with tenant_transaction(mind.tenant_id):
         members = episode_memories(episode_id=episode.id)
     assert [member.content for member in members] == list(TALK)
+
+
+def test_short_episodes_do_not_delay_the_summaries_after_them(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered_summaries, "_STEP", 1)
+    with tenant_transaction(mind.tenant_id):
+        for size in (1, 2, 3):
+            EpisodeFactory(
+                agent=mind, size=size, summary=f"Talk {size}.", ended_at=LONG_AGO, summarized_at=LONG_AGO
+            )
+    remember_summaries()
+    assert [summary.content for summary in summaries_of(mind)] == ["Talk 3."]
 
 
 def test_recall_finds_a_summary_and_the_turns_behind_it(mind: Agent, fleet: Fleet) -> None:
