@@ -25,6 +25,8 @@ TITLE_LENGTH = 300
 MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: Encodings of the names of hosts: the first fails on other texts, the second takes minutes for a large page.
+_NO_CHARSETS = frozenset({"idna", "punycode"})
 
 
 class WebFetch:
@@ -56,16 +58,16 @@ class WebFetch:
     def _check_url(self, url: str) -> httpx.URL:
         try:
             parsed = httpx.URL(url)
-        except (httpx.InvalidURL, TypeError) as error:
+            host = parsed.host
+        except (httpx.InvalidURL, TypeError, UnicodeError) as error:
+            # An international name is decoded when it is read.
             raise WebFailed(f"{url[:200]!r} is no address: {error}") from error
-        if parsed.scheme not in ("http", "https") or not parsed.host:
+        if parsed.scheme not in ("http", "https") or not host:
             raise WebRefused(f"{_shorten_url(url)}: only http and https addresses are read")
         if parsed.userinfo:
-            raise WebRefused(f"an address with a user and password is not read: {parsed.host}")
-        if not self._allow.permits(parsed.host):
-            raise WebRefused(
-                f"{parsed.host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)"
-            )
+            raise WebRefused(f"an address with a user and password is not read: {host}")
+        if not self._allow.permits(host):
+            raise WebRefused(f"{host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)")
         return parsed.copy_with(fragment=None)
 
     def _fetch_once(self, url: httpx.URL, *, deadline_s: float) -> Page | str:

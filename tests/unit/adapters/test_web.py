@@ -170,6 +170,7 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
     ],
 )
 def test_an_invalid_page_address_is_refused(url: str, message: str) -> None:
+        ("http://xn--a/", "no address"),
     assert_refused(url, message)
 
 
