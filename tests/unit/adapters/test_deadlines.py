@@ -113,6 +113,13 @@ def test_every_address_of_a_name_is_tried(
     stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = httpx.URL(stub.base_url).port
+def test_a_name_that_cannot_be_looked_up_fails_at_once(client: httpx.Client) -> None:
+    failure, _ = failure_of(model_at(f"http://{'a' * 64}.test/v1", client), deadline_s=2)
+
+    assert isinstance(failure, ModelUnavailable)
+    assert "does not resolve" in str(failure)
+
+
     rows = [
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.9", "127.0.0.1")
     ]
