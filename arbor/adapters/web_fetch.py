@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import time
 from collections.abc import Callable
@@ -24,9 +25,9 @@ _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 TITLE_LENGTH = 300
 MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Encodings of the names of hosts: the first fails on other texts, the second takes minutes for a large page.
 _NO_CHARSETS = frozenset({"idna", "punycode"})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class WebFetch:
@@ -131,7 +132,14 @@ def _extractor() -> Any:
 
 
 def _decode(content: bytes, charset: str | None) -> str:
+    if charset is not None and not _is_charset(charset):
+        charset = None
+    return content.decode(charset or "utf-8", errors="replace")
+
+
+def _is_charset(name: str) -> bool:
+    """Return whether a server may name this charset: pages are read in it whatever they contain, in linear time."""
     try:
-        return content.decode(charset or "utf-8", errors="replace")
-    except LookupError:
-        return content.decode("utf-8", errors="replace")
+        return codecs.lookup(name).name not in _NO_CHARSETS and bool(b" ".decode(name, errors="replace"))
+    except (LookupError, UnicodeError):
+        return False
