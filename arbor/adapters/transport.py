@@ -231,9 +231,9 @@ def _is_loopback(host: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def shared_client(connections: int = DEFAULT_CONNECTIONS) -> DirectClient:
+def shared_client() -> DirectClient:
     """Return this process's HTTP client; threads share it."""
-    return DirectClient(DeadlineTransport(connections=connections))
+    return DirectClient(DeadlineTransport())
 
 
 @lru_cache(maxsize=1)

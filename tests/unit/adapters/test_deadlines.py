@@ -15,11 +15,15 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from arbor.adapters import transport
+from arbor.adapters.connect import connect_model
+from arbor.adapters.credentials import Credentials
 from arbor.adapters.dialect import DialectCache
 from arbor.adapters.exchange import ApiEndpoint, HttpReply, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
+from arbor.models.breaker import Breakers
 from arbor.models.handles import Handle
 from bench.support.stub_model import Mode
 from bench.support.stub_process import RunningStub, stub_model
@@ -276,6 +280,8 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
 class RecordingTransport(DeadlineTransport):
     """A transport that records the requests that it sends."""
 
+    connect_model("ollama/llama3.2", Credentials(), breakers=Breakers())
+    assert shared_client() is mine
     def __init__(self, sent: list[httpx.Request]) -> None:
         super().__init__()
         self._sent = sent
