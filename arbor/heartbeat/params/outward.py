@@ -127,13 +127,14 @@ class ReachOutAgentParams(ActionParams):
 
 def _as_input(value: object) -> object:
     """Read an input that is written as text; numbers and flags become texts."""
-    if isinstance(value, str):
-        try:
+    try:
+        if isinstance(value, str):
             value = json.loads(value or "{}")
-        except ValueError:
-            return value
-    if isinstance(value, dict):
-        return {key: part if isinstance(part, str) else json.dumps(part) for key, part in value.items()}
+        if isinstance(value, dict):
+            return {key: part if isinstance(part, str) else json.dumps(part) for key, part in value.items()}
+    except (ValueError, RecursionError):
+        # Refused, because it is no object of texts.
+        return value
     return {} if value is None else value
 
 
