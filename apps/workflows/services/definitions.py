@@ -138,7 +138,7 @@ def lock_workflow(workflow_id: UUID) -> Workflow:
 
 def version_of(workflow: Workflow, number: int | None = None) -> WorkflowVersion:
     """Return a version of a workflow, by default the latest. Raises NotFound."""
-    wanted = number or workflow.version
+    wanted = workflow.version if number is None else number
     version: WorkflowVersion | None = WorkflowVersion.objects.filter(
         workflow_id=workflow.id, number=wanted
     ).first()

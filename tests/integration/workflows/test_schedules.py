@@ -27,6 +27,7 @@ from apps.workflows.services.definitions import (
     change_workflow,
     delete_workflow,
     find_workflow,
+    version_of,
 )
 from apps.workflows.services.legs import advance_run
 from apps.workflows.services.runs import runs
@@ -269,6 +270,15 @@ def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fle
     with tenant_transaction(tenant.id):
         for source, version in ((graph_of(NOTE), 1), (graph_of(NOTE.replace("word", "topic")), 2)):
             request = WorkflowRequest(name="", source=source, description="new")
+def test_a_version_that_no_workflow_has_is_not_found(tenant: Tenant) -> None:
+    workflow = define_workflow(tenant, NOTE)
+    with tenant_transaction(tenant.id):
+        assert version_of(workflow).number == version_of(workflow, 1).number == 1
+        for number in (0, 2, -1, 10**30):
+            with pytest.raises(NotFound, match=f"no version {number}; it has 1 to 1"):
+                version_of(workflow, number)
+
+
             assert change_workflow(workflow_id=workflow.id, request=request, actor="x").version == version
         with pytest.raises(Invalid, match="keeps its name"):
             change_workflow(workflow_id=workflow.id, request=WorkflowRequest(name="other"), actor="x")
