@@ -27,6 +27,8 @@ from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500
 #: The most characters of a run's input as JSON.
+#: The most characters of the five fields of a schedule.
+CRON_LENGTH = 100
 INPUT_LENGTH = 64_000
 #: The most workflows of one tenant.
 MAX_WORKFLOWS = 500
@@ -180,7 +182,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
             find_agent(name)
     if request.schedule is not None:
         schedule = request.schedule
-        workflow.cron, workflow.zone = " ".join(schedule.cron.split()), schedule.zone or "UTC"
+        workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"
         workflow.scheduled_input = dict(schedule.input)
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
@@ -206,6 +208,14 @@ def _valid_description(text: str) -> str:
     stripped = text.strip()
     if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
         raise Invalid(
+def _valid_cron(text: str) -> str:
+    """Return the fields of a schedule with single blanks; `plan_next_run` checks what they mean."""
+    fields = " ".join(text.split())
+    if len(fields) > CRON_LENGTH:
+        raise Invalid(f"a schedule has at most {CRON_LENGTH} characters, got {len(fields)}")
+    return fields
+
+
             f"a description has at most {DESCRIPTION_LENGTH} characters and no NUL, got {len(stripped)}"
         )
     return stripped

@@ -118,6 +118,12 @@ def test_only_another_schedule_changes_the_due_time(tenant: Tenant) -> None:
             assert (changed.next_run_at == due) is is_unchanged
 
 
+def test_a_schedule_that_is_too_long_is_refused(tenant: Tenant) -> None:
+    minutes = ",".join(map(str, range(60)))
+    with pytest.raises(Invalid, match="at most 100 characters"):
+        define_workflow(tenant, NOTE, schedule=replace(DAILY, cron=f"{minutes} * * * *"))
+
+
 def test_a_schedule_that_is_not_valid_any_more_stops_no_other(tenant: Tenant) -> None:
     broken, sound = (define_workflow(tenant, NOTE, name=name, schedule=DAILY) for name in ("broken", "sound"))
     with tenant_transaction(tenant.id):
@@ -264,12 +270,6 @@ def test_a_message_advances_no_run_of_a_suspended_tenant(
     assert current_run(run).status == "succeeded"
 
 
-def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fleet: Fleet) -> None:
-    workflow = define_workflow(tenant, NOTE)
-    run = start_workflow(workflow, word="x")
-    with tenant_transaction(tenant.id):
-        for source, version in ((graph_of(NOTE), 1), (graph_of(NOTE.replace("word", "topic")), 2)):
-            request = WorkflowRequest(name="", source=source, description="new")
 def test_a_version_that_no_workflow_has_is_not_found(tenant: Tenant) -> None:
     workflow = define_workflow(tenant, NOTE)
     with tenant_transaction(tenant.id):
@@ -279,6 +279,12 @@ def test_a_version_that_no_workflow_has_is_not_found(tenant: Tenant) -> None:
                 version_of(workflow, number)
 
 
+def test_a_change_makes_a_version_only_of_another_definition(tenant: Tenant, fleet: Fleet) -> None:
+    workflow = define_workflow(tenant, NOTE)
+    run = start_workflow(workflow, word="x")
+    with tenant_transaction(tenant.id):
+        for source, version in ((graph_of(NOTE), 1), (graph_of(NOTE.replace("word", "topic")), 2)):
+            request = WorkflowRequest(name="", source=source, description="new")
             assert change_workflow(workflow_id=workflow.id, request=request, actor="x").version == version
         with pytest.raises(Invalid, match="keeps its name"):
             change_workflow(workflow_id=workflow.id, request=WorkflowRequest(name="other"), actor="x")
