@@ -21,18 +21,21 @@ from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 from arbor.ids import read_id
+from arbor.models.json_text import UNSTORABLE
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500
-#: The most characters of a run's input as JSON.
 #: The most characters of the five fields of a schedule.
 CRON_LENGTH = 100
+#: The most characters of a run's input as JSON.
 INPUT_LENGTH = 64_000
 #: The most workflows of one tenant.
 MAX_WORKFLOWS = 500
 
+#: A NUL in JSON; an escaped backslash before `u0000` makes it a text about one.
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 
 
@@ -157,12 +160,13 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
     if missing:
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
     try:
-        text = json.dumps(given, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(given, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"the input is a JSON object: {error}") from error
-    if len(text) > INPUT_LENGTH or "\\u0000" in text:
+    if len(text) > INPUT_LENGTH or _NUL.search(text) or UNSTORABLE.search(text):
         raise Invalid(
-            f"the input has at most {INPUT_LENGTH:,} characters as JSON and no NUL, got {len(text):,}"
+            f"the input has at most {INPUT_LENGTH:,} characters as JSON, without NUL and halves of surrogate pairs, got"
+            f" {len(text):,}"
         )
     return dict(given)
 
@@ -204,10 +208,6 @@ def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
     workflow.next_run_at = following if workflow.enabled else None
 
 
-def _valid_description(text: str) -> str:
-    stripped = text.strip()
-    if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
-        raise Invalid(
 def _valid_cron(text: str) -> str:
     """Return the fields of a schedule with single blanks; `plan_next_run` checks what they mean."""
     fields = " ".join(text.split())
@@ -216,6 +216,10 @@ def _valid_cron(text: str) -> str:
     return fields
 
 
+def _valid_description(text: str) -> str:
+    stripped = text.strip()
+    if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
+        raise Invalid(
             f"a description has at most {DESCRIPTION_LENGTH} characters and no NUL, got {len(stripped)}"
         )
     return stripped
