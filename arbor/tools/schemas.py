@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import Invalid
+from arbor.models.json_text import parse_storable
 from arbor.tools.texts import one_line
 
 type Schema = dict[str, Any]
@@ -237,8 +238,8 @@ def _parsed(value: Any, schema: Schema) -> Any:
     if not isinstance(value, str) or may_be_text or not _asked_as_text(schema):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return parse_storable(value)
+    except ValueError:
         return value
 
 

@@ -115,6 +115,9 @@ def test_models_are_asked_for_simple_closed_schemas() -> None:
         ({"harbour": "B", "place": {"lat": 1}}, {}, "harbour: 'B' is too short"),
         ({"place": {"lat": 1}}, {}, "params: 'harbour' is a required property"),
         ({"harbour": "Bergen", "place": "{lat"}, {}, "place: '{lat' is not of type 'object'"),
+        # Neither could be stored.
+        ({"harbour": "Bergen", "place": '{"lat": NaN}'}, {}, "is not of type 'object'"),
+        ({"harbour": "Bergen", "place": r'{"lat": 1, "name": "\ud800"}'}, {}, "is not of type 'object'"),
         ({"harbour": "Bergen", "place": {"lat": 1}, "unit": "mph"}, {}, "unit: 'mph' is not one of"),
     ],
 )
