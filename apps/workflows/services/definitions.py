@@ -159,6 +159,11 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
     missing = [name for name in definition.inputs if name not in given]
     if missing:
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
+    return _storable_input(given)
+
+
+def _storable_input(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input as a dictionary. Raises Invalid for no JSON, and an input that is too large or cannot be stored."""
     try:
         text = json.dumps(given, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -187,7 +192,7 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
     if request.schedule is not None:
         schedule = request.schedule
         workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"
-        workflow.scheduled_input = dict(schedule.input)
+        workflow.scheduled_input = _storable_input(schedule.input)
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
         check_input(read_definition(source), workflow.scheduled_input)

@@ -118,6 +118,12 @@ def test_only_another_schedule_changes_the_due_time(tenant: Tenant) -> None:
             assert (changed.next_run_at == due) is is_unchanged
 
 
+@pytest.mark.parametrize("word", ["x" * 64_001, "a\0b", "\ud83d"])
+def test_an_input_without_a_schedule_is_checked_too(tenant: Tenant, word: str) -> None:
+    with pytest.raises(Invalid, match="the input has at most"):
+        define_workflow(tenant, NOTE, schedule=WorkflowSchedule(input={"word": word}))
+
+
 def test_a_schedule_that_is_too_long_is_refused(tenant: Tenant) -> None:
     minutes = ",".join(map(str, range(60)))
     with pytest.raises(Invalid, match="at most 100 characters"):
