@@ -217,6 +217,7 @@ def _base_type(schema: Schema) -> str:
 def read_arguments(params: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """Return the arguments of a call from an action's parameters: without nulls for optional ones, JSON texts parsed.
 
+    A text of JSON that cannot be stored, such as one with NaN or an escaped NUL, stays a text.
     Raises Invalid for arguments that are too large or nested too deeply.
     """
     required, known = schema.get("required", []), schema.get("properties", {})
@@ -240,6 +241,7 @@ def _parsed(value: Any, schema: Schema) -> Any:
     try:
         return parse_storable(value)
     except ValueError:
+        # The schema's check of the text tells the model what is wrong.
         return value
 
 
