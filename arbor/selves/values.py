@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arbor.errors import Invalid
+from arbor.models.json_text import is_storable
 
 #: The longest text of a belief or aspect, in characters: the self is part of the prompt at every heartbeat.
 TEXT_LENGTH = 1_000
@@ -158,7 +159,7 @@ def check_text(name: str, text: str, *, longest: int = TEXT_LENGTH, empty: bool 
         raise Invalid(f"{name} needs a text")
     if len(text) > longest:
         raise Invalid(f"{name} must have at most {longest:,} characters, got {len(text):,}")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_storable(text):
         raise Invalid(f"{name} must not contain a NUL character or half a surrogate pair")
 
 

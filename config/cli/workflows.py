@@ -22,6 +22,7 @@ from config.cli.kit.declarations import Output
 from config.cli.kit.lookup import find_in_tenant
 from config.cli.kit.output import cut, format_relative_time, short
 from config.cli.kit.tenancy import actor, in_tenant_transaction
+from config.cli.kit.text_files import read_text
 from config.cli.kit.values import json_or_text
 
 _COLUMNS = (
@@ -134,7 +135,7 @@ def delete(tenant: Tenant, *, name: str) -> Output:
 @in_tenant_transaction
 def check(tenant: Tenant, *, file: TextIO) -> Output:
     """Check a definition; an error lists every fault."""
-    definition = read_definition(file.read())
+    definition = read_definition(read_text(file))
     value = {
         "tenant": tenant.slug,
         "steps": list(definition.steps),
@@ -240,7 +241,7 @@ def _build_request(
 ) -> WorkflowRequest:
     return WorkflowRequest(
         name=name,
-        source=file.read() if file is not None else None,
+        source=read_text(file) if file is not None else None,
         description=options["description"],
         agent=options["agent"],
         schedule=_build_schedule(options["cron"], options["zone"], options["values"], current),

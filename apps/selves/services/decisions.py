@@ -16,6 +16,7 @@ from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, reject
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound
+from arbor.memory.content import check_line
 from arbor.selves.proposals import ProposalStatus
 
 #: The most proposals of one call, and the longest reason.
@@ -68,12 +69,11 @@ class DecisionResult:
 def decide_proposals(
     *, proposal_ids: Sequence[UUID], decision: ProposalVerdict, decided_by: str, reason: str = ""
 ) -> DecisionResult:
-    """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or too long a reason."""
+    """Decide pending proposals of the current tenant, each audited. Raises Invalid for too many, or for the reason."""
     reason = " ".join(reason.split())
     if not 1 <= len(proposal_ids) <= MAX_DECIDED:
         raise Invalid(f"1 to {MAX_DECIDED} proposals are decided at once, got {len(proposal_ids)}")
-    if len(reason) > REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason has at most {REASON_LENGTH} characters without NUL, got {len(reason)}")
+    check_line("a reason", reason, REASON_LENGTH)
     decided: list[Proposal] = []
     refused: dict[UUID, str] = {}
     # In the order of ids, so that two people who decide at once do not wait for each other.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +18,9 @@ from apps.audit.services import record
 from apps.tenants.scope import current_tenant
 from apps.workflows.models import Workflow, WorkflowRun, WorkflowVersion
 from arbor.audit.changes import AuditChange, change_of
-from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.ids import read_id
-from arbor.models.json_text import UNSTORABLE
+from arbor.memory.content import check_json, check_line
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
@@ -34,8 +33,6 @@ INPUT_LENGTH = 64_000
 #: The most workflows of one tenant.
 MAX_WORKFLOWS = 500
 
-#: A NUL in JSON; an escaped backslash before `u0000` makes it a text about one.
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 
 
@@ -65,7 +62,10 @@ class WorkflowRequest:
 
 @transaction.atomic
 def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
-    """Create a workflow with its first version. Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists."""
+    """Create a workflow with its first version.
+
+    Raises Invalid, PipelineInvalid, NotFound for its agent, AlreadyExists, LimitReached.
+    """
     name = request.name.strip()
     if not _NAME.fullmatch(name):
         raise Invalid(
@@ -75,7 +75,7 @@ def create_workflow(*, request: WorkflowRequest, actor: str) -> Workflow:
     if request.source is None:
         raise Invalid(f"the workflow {name} needs a definition: a graph in DOT")
     if Workflow.objects.count() >= MAX_WORKFLOWS:
-        raise Invalid(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
+        raise LimitReached(f"a tenant has at most {MAX_WORKFLOWS} workflows; delete one first")
     workflow = Workflow(tenant_id=current_tenant(), name=name, version=0, created_by=actor)
     _apply(workflow, request)
     try:
@@ -164,15 +164,9 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
 
 def _storable_input(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an input as a dictionary. Raises Invalid for no JSON, and an input that is too large or cannot be stored."""
-    try:
-        text = json.dumps(given, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Invalid(f"the input is a JSON object: {error}") from error
-    if len(text) > INPUT_LENGTH or _NUL.search(text) or UNSTORABLE.search(text):
-        raise Invalid(
-            f"the input has at most {INPUT_LENGTH:,} characters as JSON, without NUL and halves of surrogate pairs, got"
-            f" {len(text):,}"
-        )
+    text = check_json("the input", given)
+    if len(text) > INPUT_LENGTH:
+        raise Invalid(f"the input has at most {INPUT_LENGTH:,} characters as JSON, got {len(text):,}")
     return dict(given)
 
 
@@ -223,10 +217,7 @@ def _valid_cron(text: str) -> str:
 
 def _valid_description(text: str) -> str:
     stripped = text.strip()
-    if len(stripped) > DESCRIPTION_LENGTH or "\0" in stripped:
-        raise Invalid(
-            f"a description has at most {DESCRIPTION_LENGTH} characters and no NUL, got {len(stripped)}"
-        )
+    check_line("a description", stripped, DESCRIPTION_LENGTH)
     return stripped
 
 

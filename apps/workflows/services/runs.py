@@ -25,6 +25,7 @@ from apps.workflows.services.legs import report_end
 from apps.workflows.services.rows import advance_message, checked_reason, run_signal, steps_of
 from apps.workflows.services.step_requests import close_step_goal
 from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.memory.content import check_line
 from arbor.signals import SignalName
 from arbor.workflows.definition import read_definition
 from arbor.workflows.values import (
@@ -63,8 +64,7 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
     agent; TransitionIllegal where the workflow is disabled or the tenant suspended; NotFound where it is deleted meanwhile.
     """
     workflow = request.workflow
-    if len(request.key) > KEY_LENGTH or "\0" in request.key:
-        raise Invalid(f"a key has at most {KEY_LENGTH} characters and no NUL, got {len(request.key):,}")
+    check_line("a key", request.key, KEY_LENGTH)
     if existing := _started_before(request):
         return existing
     require_active()

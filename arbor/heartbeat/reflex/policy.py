@@ -12,6 +12,7 @@ from typing import Any
 from arbor.clock import format_time
 from arbor.goals.goal_rules import calls_for_work
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, text_key
+from arbor.heartbeat.focus import subject_in_turn
 from arbor.heartbeat.reflex.choices import (
     BACK,
     GATHERED,
@@ -251,12 +252,11 @@ def _think(situation: Situation, draft: Draft) -> None:
         end = "" if wondered.endswith((".", "?", "!", "…")) else "."
         draft.add_thought(f"I wondered: {wondered}{end}")
     if not views:
-        found = (
-            "I found nothing about it that I have not thought of"
+        draft.add_thought(
+            "I found nothing about it that I have not thought of."
             if question
-            else "Nothing new has reached me"
+            else "Nothing new has reached me."
         )
-        draft.add_thought(f"{found}; it is {format_time(situation.environment.now)}.")
         if not _follow(situation, draft, [cluster.name for cluster in situation.clusters]):
             _look_back(situation, draft)
         return
@@ -332,12 +332,10 @@ def _follow(situation: Situation, draft: Draft, texts: list[str]) -> bool:
 
 
 def _look_back(situation: Situation, draft: Draft) -> None:
-    """Recall a goal or cluster, each in turn: rest would leave curiosity urgent at every heartbeat."""
-    subjects = [goal.title for goal in situation.goals] + [cluster.name for cluster in situation.clusters]
-    if subjects:
-        subject = subjects[situation.beat_number % len(subjects)]
-        if draft.add_action("recall", query_of(subject), "I may have overlooked something."):
-            draft.add_thought(f"So I go back to {quoted(subject)}.")
+    """Recall the subject whose turn it is: rest would leave curiosity urgent at every heartbeat."""
+    subject = subject_in_turn(situation)
+    if subject and draft.add_action("recall", query_of(subject.name), "I may have overlooked something."):
+        draft.add_thought(f"So I go back to {quoted(subject.name)}.")
 
 
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apps.agents.models import Agent
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.memories.models import Memory
+from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.jobs import remembered_summaries
 from apps.memories.services.jobs.episodes import episode_memories
 from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.recall.recaller import recall
@@ -103,3 +106,16 @@ def test_a_short_episode_needs_no_memory_of_its_summary(mind: Agent, fleet: Flee
     summarize(mind, fleet)
     assert (summaries_of(mind), remember_summaries().steps) == ([], 0)
     assert episodes_of(mind)[0].summary
+
+
+def test_a_step_of_short_episodes_only_is_followed_by_further_steps(
+    mind: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        remember_talk(mind, *(f"{text} ({number})" for text in TALK[:2]), session=str(number))
+    summarize(mind, fleet)
+    with tenant_transaction(mind.tenant_id):
+        Episode.objects.filter(agent_id=mind.id).update(remembered=False)
+    monkeypatch.setattr(remembered_summaries, "_STEP", 2)
+    assert remember_summaries().done == 3
+    assert [episode.remembered for episode in episodes_of(mind)] == [True] * 3

@@ -149,7 +149,7 @@ def test_the_doctor_names_files_and_withdrawn_skills(agent: Agent, write_skill: 
     path = write_skill("lamps")
     assert "not loaded as they are: lamps" in check_skills().detail
     load_global_skills(actor=ACTOR)
-    assert (check_skills().verdict, check_skills().detail) == (CheckVerdict.OK, "1 global skills are loaded")
+    assert (check_skills().verdict, check_skills().detail) == (CheckVerdict.OK, "1 global skill is loaded")
     with tenant_transaction(agent.tenant_id):
         choose_skills(agent_id=agent.id, names=["lamps"], actor=ACTOR)
     path.unlink()

@@ -319,8 +319,10 @@ def test_a_start_by_the_same_key_returns_the_same_run(tenant: Tenant, agent: Age
         assert start_run(request=first).id == run.id
         with pytest.raises(Invalid, match=f"has started the run {run.id} with another input"):
             start_run(request=replace(first, input={"a": 2}))
-        with pytest.raises(Invalid, match="at most 200 characters"):
+        with pytest.raises(Invalid, match="a key must have at most 200 characters"):
             start_run(request=replace(first, key="k" * 201))
+        with pytest.raises(Invalid, match="half a surrogate pair"):
+            start_run(request=replace(first, key="order-8", input={"a": "\ud800"}))
         # A key belongs to its actor and trigger: nobody else gets the run, least of all a schedule.
         others = [
             replace(first, actor="user:bob"),

@@ -120,7 +120,7 @@ def test_only_another_schedule_changes_the_due_time(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize("word", ["x" * 64_001, "a\0b", "\ud83d"])
 def test_an_input_without_a_schedule_is_checked_too(tenant: Tenant, word: str) -> None:
-    with pytest.raises(Invalid, match="the input has at most"):
+    with pytest.raises(Invalid, match="the input"):
         define_workflow(tenant, NOTE, schedule=WorkflowSchedule(input={"word": word}))
 
 

@@ -35,6 +35,7 @@ from arbor.memory.clusters.clusters import (
     emotional_signature,
 )
 from arbor.memory.clusters.links import ClusterLink
+from arbor.memory.content import check_text
 from arbor.memory.text.keywords import READ_CHARACTERS, READ_MEMBERS, default_name, keywords, terms_in
 from arbor.memory.values import MemoryStatus
 
@@ -154,10 +155,9 @@ def name_cluster(*, cluster_id: UUID, name: str) -> None:
     Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
     """
     shown = " ".join(name.split())
-    if not 1 <= len(shown) <= NAME_LENGTH or "\0" in shown:
-        raise Invalid(
-            f"a cluster's name must have 1 to {NAME_LENGTH} characters without NUL, got {len(shown)}"
-        )
+    if not 1 <= len(shown) <= NAME_LENGTH:
+        raise Invalid(f"a cluster's name must have 1 to {NAME_LENGTH} characters, got {len(shown)}")
+    check_text("a cluster's name", shown)
     _cluster(cluster_id)
     Cluster.objects.filter(id=cluster_id).update(name=shown)
 

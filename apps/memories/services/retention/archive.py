@@ -28,6 +28,7 @@ from apps.memories.services.store.term_counts import count_terms_of, lock_minds,
 from apps.signals.services.emission import emit
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
+from arbor.memory.content import check_text
 from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus, Retention
 from arbor.signals import SignalName, memory_data, signal
@@ -166,8 +167,9 @@ def _lock(memory_ids: Sequence[UUID], *, reason: str, actor: str, of: MemoryStat
 def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
     if len(set(memory_ids)) > MAX_AT_ONCE:
         raise LimitReached(f"one call takes at most {MAX_AT_ONCE:,} memories, got {len(set(memory_ids)):,}")
-    if not 1 <= len(reason.strip()) <= REASON_LENGTH or "\0" in reason:
-        raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters without NUL, got {len(reason)}")
+    if not 1 <= len(reason.strip()) <= REASON_LENGTH:
+        raise Invalid(f"a reason is 1 to {REASON_LENGTH} characters, got {len(reason)}")
+    check_text("a reason", reason)
     if not actor.strip():
         raise Invalid(f"the actor is `user:NAME`, `cli:NAME` or `system:PART`, got {actor!r}")
 

@@ -124,8 +124,8 @@ def test_a_given_name_stays_and_others_follow_the_words(
     assert cluster_of(mind, clustered["bread"]).name == ", ".join(
         cluster_of(mind, clustered["bread"]).keywords[:3]
     )
-    for name in ("", "x" * 201, "a\0b"):
-        with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
+    for name, reason in (("", "1 to 200"), ("x" * 201, "1 to 200"), ("a\0b", "NUL"), ("\ud800", "surrogate")):
+        with pytest.raises(Invalid, match=reason), tenant_transaction(mind.tenant_id):
             name_cluster(cluster_id=jazz.id, name=name)
 
 
