@@ -26,6 +26,8 @@ from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
 
 DESCRIPTION_LENGTH = 500
+#: The most characters of the five fields of a schedule.
+CRON_LENGTH = 100
 #: The most characters of a run's input as JSON.
 INPUT_LENGTH = 64_000
 #: The most workflows of one tenant.
@@ -141,7 +143,7 @@ def lock_workflow(workflow_id: UUID) -> Workflow:
 
 def version_of(workflow: Workflow, number: int | None = None) -> WorkflowVersion:
     """Return a version of a workflow, by default the latest. Raises NotFound."""
-    wanted = number or workflow.version
+    wanted = workflow.version if number is None else number
     version: WorkflowVersion | None = WorkflowVersion.objects.filter(
         workflow_id=workflow.id, number=wanted
     ).first()
@@ -157,6 +159,11 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
     missing = [name for name in definition.inputs if name not in given]
     if missing:
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
+    return _storable_input(given)
+
+
+def _storable_input(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input as a dictionary. Raises Invalid for no JSON, and an input that is too large or cannot be stored."""
     text = check_json("the input", given)
     if len(text) > INPUT_LENGTH:
         raise Invalid(f"the input has at most {INPUT_LENGTH:,} characters as JSON, got {len(text):,}")
@@ -178,8 +185,8 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
             find_agent(name)
     if request.schedule is not None:
         schedule = request.schedule
-        workflow.cron, workflow.zone = " ".join(schedule.cron.split()), schedule.zone or "UTC"
-        workflow.scheduled_input = dict(schedule.input)
+        workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"
+        workflow.scheduled_input = _storable_input(schedule.input)
     if workflow.cron:
         source = request.source if request.source is not None else version_of(workflow).source
         check_input(read_definition(source), workflow.scheduled_input)
@@ -198,6 +205,14 @@ def plan_next_run(workflow: Workflow, *, after: datetime) -> None:
     """
     following = next_time(workflow.cron, workflow.zone, after) if workflow.cron else None
     workflow.next_run_at = following if workflow.enabled else None
+
+
+def _valid_cron(text: str) -> str:
+    """Return the fields of a schedule with single blanks; `plan_next_run` checks what they mean."""
+    fields = " ".join(text.split())
+    if len(fields) > CRON_LENGTH:
+        raise Invalid(f"a schedule has at most {CRON_LENGTH} characters, got {len(fields)}")
+    return fields
 
 
 def _valid_description(text: str) -> str:

@@ -61,7 +61,7 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
     """Start a run of the latest version, or return the run that the same key has started.
 
     Raises Invalid for the key, for an input that is not valid or differs from that of the key's run, and for steps without an
-    agent; TransitionIllegal where the workflow is disabled or the tenant suspended.
+    agent; TransitionIllegal where the workflow is disabled or the tenant suspended; NotFound where it is deleted meanwhile.
     """
     workflow = request.workflow
     check_line("a key", request.key, KEY_LENGTH)
@@ -91,11 +91,13 @@ def start_run(*, request: RunRequest) -> WorkflowRun:
     try:
         with transaction.atomic():
             run.save(force_insert=True)
-    except IntegrityError:
-        # Another process started it by the same key at this moment.
+    except IntegrityError as error:
+        # Another process started it by the same key, or deleted the workflow, at this moment.
         if existing := _started_before(request):
             return existing
-        raise
+        if Workflow.objects.filter(id=workflow.id).exists():
+            raise
+        raise NotFound(f"there is no workflow {workflow.name} any more") from error
     record(
         action=AuditAction.WORKFLOW_STARTED,
         actor=request.actor,

@@ -344,6 +344,21 @@ def test_a_start_names_what_is_missing(tenant: Tenant) -> None:
         start_run(request=RunRequest(workflow=workflow, actor="cli:eve"))
 
 
+@pytest.mark.parametrize("topic", ["a\0b", "half \ud83d of a pair", float("nan"), "x" * 64_001])
+def test_an_input_that_cannot_be_stored_is_refused(tenant: Tenant, topic: object) -> None:
+    workflow = define_workflow(tenant, 'a [type=note, text="{input.topic}"]; start -> a -> done')
+    with tenant_transaction(tenant.id), pytest.raises(Invalid, match="the input"):
+        start_run(request=RunRequest(workflow=workflow, input={"topic": topic}, actor="cli:eve"))
+
+
+@pytest.mark.parametrize("topic", ["write \\u0000 for NUL", "雨" * 20_000])
+def test_an_input_may_have_any_character_that_can_be_stored(tenant: Tenant, fleet: Fleet, topic: str) -> None:
+    workflow = define_workflow(tenant, 'a [type=note, text="{input.topic}"]; start -> a -> done')
+    run = start_workflow(workflow, topic=topic)
+    fleet.run()
+    assert outputs_of(run) == {"a": topic}
+
+
 def test_rows_of_another_tenant_are_not_found(tenant: Tenant, other_tenant: Tenant, fleet: Fleet) -> None:
     run = start_new_workflow(tenant, 'a [type=approval, question="x"]; start -> a -> done')
     fleet.run()
