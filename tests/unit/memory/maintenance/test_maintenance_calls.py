@@ -137,6 +137,7 @@ def _concepts_by_place(reply: Any, count: int = 3) -> dict[int, list[tuple[str, 
         ([{"n": "2", "concepts": ["ship"]}], {1: [("ship", 1.0)]}),
         ([{"n": 2.0, "concepts": []}], {1: []}),
         ([{"n": 1, "concepts": [{"name": "ship", "strength": 7}]}], {0: [("ship", 1.0)]}),
+        ([{"n": 1, "concepts": [{"name": "ship", "strength": 10**400}]}], {0: [("ship", 1.0)]}),
         ([{"n": 1, "concepts": [{"name": "ship", "strength": "much"}]}], {0: [("ship", 1.0)]}),
         ([{"n": 1, "concepts": ["ship", "Ship", {}, 4, "", "…", "x" * 99]}], {0: [("ship", 1.0)]}),
         ([{"n": 1, "concepts": ["a"]}, {"n": 1, "concepts": ["b"]}], {0: [("a", 1.0)]}),
@@ -192,6 +193,7 @@ def test_a_reply_about_none_of_the_memories_is_refused(reply: str) -> None:
         ([{"n": 1, "importance": 0.5}, {"n": 2, "importance": "high"}], {0: 0.5}),
         ([{"n": 1, "importance": 0.5}, {"n": 2, "importance": True}], {0: 0.5}),
         ([{"n": 1, "importance": 0.5}, {"n": 2, "importance": math.nan}], {0: 0.5}),
+        ([{"n": 1, "importance": 0.5}, {"n": 2, "importance": 10**400}], {0: 0.5}),
     ],
 )
 def test_scores_outside_their_range_are_dropped(entries: Any, expected: Any) -> None:
