@@ -130,6 +130,16 @@ def test_arguments_are_read_and_validated(
 
 
 @pytest.mark.parametrize(
+    "text", ['{"lat": NaN}', '{"lat": 60, "name": "\\u0000"}', '{"lat": 60, "name": "\\ud800"}']
+)
+def test_json_that_cannot_be_stored_is_no_argument(text: str) -> None:
+    schema = reduced_schema(WRITTEN)
+    read = read_arguments({"harbour": "Bergen", "place": text}, schema)
+    assert read["place"] == text
+    assert "is not of type 'object'" in arguments_fault(read, schema)
+
+
+@pytest.mark.parametrize(
     ("params", "message"),
     [({"text": "x" * 20_000}, "16,000 characters"), ({"deep": [[[[[[[[[[]]]]]]]]]]}, "nested more than 8")],
 )
