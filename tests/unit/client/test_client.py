@@ -163,6 +163,20 @@ def test_wrong_fields_are_named(run: Run) -> None:
     assert caught.value.fields == {"body.name": "too short"}
 
 
+@pytest.mark.parametrize("errors", [["late"], "late", {"a": 1}, None])
+def test_an_error_in_the_form_of_a_gateway_is_an_error(run: Run, errors: Any) -> None:
+    with pytest.raises(client_package.ServerFailed) as caught:
+        run(ScriptedServer(httpx.Response(500, json={"errors": errors})), lambda client: client.tenant.get())
+    assert (caught.value.status, caught.value.fields) == (500, {})
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"items": None}, "none"])
+def test_an_answer_without_a_list_is_unreadable(run: Run, answer: Any) -> None:
+    for use in (lambda client: client.agents.list(), lambda client: client.documents.categories()):
+        with pytest.raises(client_package.UnreadableAnswer, match="no list under items"):
+            run(ScriptedServer(ok(answer)), use)
+
+
 def test_a_call_is_tried_three_times_at_most(run: Run) -> None:
     server = ScriptedServer(*[problem(429, "rate-limited")] * 3)
     with pytest.raises(client_package.TooManyRequests):
