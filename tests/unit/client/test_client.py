@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -188,6 +189,27 @@ def test_an_answer_that_is_no_json_is_unreadable(run: Run) -> None:
     for answer in (httpx.Response(200, text="<html>"), ok({"id": 1})):
         with pytest.raises(client_package.UnreadableAnswer):
             run(ScriptedServer(answer), lambda client: client.tenant.get())
+
+
+def test_an_answer_is_waited_for_no_longer_than_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count(step=40)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    turn = {
+        "id": AGENT["id"],
+        "conversation": AGENT["id"],
+        "person": "Ada",
+        "speaker": "user",
+        "content": "Hello.",
+        "model": "",
+        "error": "",
+        "at": AGENT["created_at"],
+    }
+    server = ScriptedServer(*[ok({"turn": turn, "answer": None, "partial": ""})] * 3)
+    answered = run(server, lambda client: client.conversations.say(AGENT["id"], "Hello.", wait_s=90))
+    assert (answered.answer, [request.method for request in server.requests]) == (
+        None,
+        ["POST", "GET", "GET"],
+    )
 
 
 def test_a_value_is_asked_for_until_it_is_complete(run: Run) -> None:
