@@ -78,6 +78,8 @@ class ColumnCheck:
     allowed: frozenset[Any] | None
     #: The types that its JSON may have.
     types: tuple[type, ...]
+    #: Whether a text must be a time that a row can be read with.
+    is_time: bool
     default: Callable[[], Any]
 
 
@@ -125,6 +127,7 @@ class SeedSection:
                 column=str(field.column),
                 allowed=_allowed(field),
                 types=_types(field),
+                is_time=isinstance(field, models.DateTimeField),
                 default=field.get_default,
             )
             for field in self.columns
