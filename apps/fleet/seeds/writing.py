@@ -208,6 +208,8 @@ def checked_values(section: SeedSection, values: Values) -> tuple[Values, Set[st
             raise SeedInvalid(
                 f"{section.name} of the seed have {column} {str(value)[:60]!r}, which this Arbor does not know"
             )
+    if section.check is not None:
+        section.check(carried)
     return carried, values.keys() - carried.keys()
 
 

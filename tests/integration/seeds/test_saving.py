@@ -132,9 +132,11 @@ def spoiling_check(section: str, column: str, value: object) -> Callable[[Any, V
         ("goals", "deadline", "soon"),
         ("beliefs", "statement", None),
         ("state", "working_memory", "empty"),
+        ("state", "working_memory", {"version": 3, "thoughts": None}),
+        ("state", "working_memory", {"version": 3, "concerns": [7]}),
     ],
 )
-def test_a_value_of_another_type_is_refused(section: str, column: str, value: object) -> None:
+def test_a_wrong_value_is_refused(section: str, column: str, value: object) -> None:
     row = {check.column: _valid(check) for check in BY_NAME[section].checks}
     writing.checked_values(BY_NAME[section], row)
 
