@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
@@ -124,7 +125,7 @@ class NewMemory:
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if not (low <= value <= high) or math.isinf(value):
+    if not low <= value <= high or value > sys.float_info.max:
         raise Invalid(f"{name} must be a number from {low} to {high}, got {value}")
 
 

@@ -58,6 +58,8 @@ class Handle:
             raise ConfigurationInvalid(
                 f"a model handle has at most {HANDLE_LENGTH} characters, got {len(text.strip())}"
             )
+        if not model.isprintable():
+            raise ConfigurationInvalid(f"a model handle has visible characters only, got {text!r}")
         return cls(provider=Provider(provider), model=model)
 
     @classmethod

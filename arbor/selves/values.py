@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -174,7 +173,7 @@ def check_quality(kind: AspectKind, content: str) -> None:
 
 def check_share(name: str, value: float) -> None:
     """Raise Invalid unless the value is a number from 0 to 1."""
-    if not (math.isfinite(value) and 0 <= value <= 1):
+    if not 0 <= value <= 1:
         raise Invalid(f"{name} must be a number from 0 to 1, got {value}")
 
 

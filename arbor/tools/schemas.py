@@ -95,7 +95,8 @@ def reduced_schema(schema: object) -> Schema:
     if len(properties) > MAX_ARGUMENTS:
         raise Invalid(f"it has {len(properties)} arguments; at most {MAX_ARGUMENTS} can be used")
     given = schema.get("required")
-    missing = [name for name in given if name not in properties] if isinstance(given, list) else []
+    # The list may contain anything, also values that cannot be keys.
+    missing = [name for name in given if name not in list(properties)] if isinstance(given, list) else []
     if missing:
         raise Invalid(
             f"it needs arguments that cannot be used: {one_line(', '.join(map(str, missing)), 200)}"

@@ -23,6 +23,8 @@ from apps.selves.services.proposals import propose_by_person
 from arbor.errors import AlreadyExists
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_STABILITY,
     DEFAULT_STRENGTH,
     AspectKind,
     AspectRevision,
@@ -61,8 +63,8 @@ class BeliefInput(Input):
 
     statement: _Text
     category: BeliefCategory = BeliefCategory.WORLD
-    confidence: _Share = 0.8
-    stability: _Share = 0.7
+    confidence: _Share = DEFAULT_CONFIDENCE
+    stability: _Share = DEFAULT_STABILITY
 
 
 class BeliefChange(Input):
@@ -96,7 +98,7 @@ class AspectInput(Input):
     content: _Text
     kind: AspectKind
     strength: _Share = DEFAULT_STRENGTH
-    stability: _Share = 0.7
+    stability: _Share = DEFAULT_STABILITY
 
 
 class AspectChange(Input):

@@ -21,6 +21,7 @@ from arbor.audit.changes import AuditChange, change_of
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.ids import read_id
 from arbor.memory.content import check_json, check_line
+from arbor.models.handles import Handle
 from arbor.workflows.definition import WorkflowDefinition, read_definition
 from arbor.workflows.schedules import next_time
 from arbor.workflows.values import NAME_LENGTH, OPEN_RUNS
@@ -183,6 +184,9 @@ def _apply(workflow: Workflow, request: WorkflowRequest) -> None:
         definition = read_definition(request.source)
         for name in definition.agents:
             find_agent(name)
+        for step in definition.steps.values():
+            if step.model:
+                Handle.parse_input(step.model)
     if request.schedule is not None:
         schedule = request.schedule
         workflow.cron, workflow.zone = _valid_cron(schedule.cron), schedule.zone or "UTC"

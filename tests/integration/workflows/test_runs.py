@@ -398,3 +398,10 @@ def test_a_cut_output_is_audited(tenant: Tenant, agent: Agent, fleet: Fleet, scr
         event = AuditEvent.objects.get(action=AuditAction.TRUNCATED, detail__step_id=str(step.id))
     assert event.message == "cut 7 characters of the step a of report"
     assert event.detail["characters"] == 7
+
+
+@pytest.mark.parametrize("model", ["opnai/gpt-4o", "openai/gpt 4o"])
+def test_a_step_with_a_model_of_no_provider_is_refused(tenant: Tenant, model: str) -> None:
+    body = f'a [type=prompt, prompt="Write.", model="{model}"]; start -> a -> done'
+    with pytest.raises(Invalid, match="a model handle"):
+        define_workflow(tenant, body)

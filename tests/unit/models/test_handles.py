@@ -44,6 +44,12 @@ def test_a_handle_is_no_longer_than_its_columns() -> None:
         Handle.parse_input(f"{longest}m")
 
 
+@pytest.mark.parametrize("model", ["a\0b", "a\u202eb", "a\ud800b"])
+def test_a_handle_has_visible_characters_only(model: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match="visible characters only"):
+        Handle.parse(f"openai/{model}")
+
+
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationInvalid, match=r"begins with one of openai, .*reflex; got 'closedai/x'"):
         Handle.parse("closedai/x")

@@ -49,6 +49,10 @@ def test_a_schema_is_reduced_to_parts_that_have_bounds() -> None:
         ({"description": "x" * schemas.SCHEMA_LENGTH}, "at most 20,000"),
         ({"properties": {f"a{number}": {} for number in range(41)}}, "41 arguments"),
         ({"properties": {"a\x07": {}}, "required": ["a\x07"]}, "needs arguments that cannot be used"),
+        (
+            {"properties": {"a": {}}, "required": ["a", {"b": 1}]},
+            "needs arguments that cannot be used: {'b': 1}",
+        ),
     ],
 )
 def test_unusable_schemas_are_refused_with_a_reason(schema: object, message: str) -> None:
