@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,7 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.views import PERCEPT_LENGTH
 from arbor.ids import uuid7
+from arbor.models.json_text import UNSTORABLE
 from arbor.signals import SignalName, signal
 
 #: Kinds of percepts that persons and programs may create.
@@ -31,6 +33,8 @@ PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
 )
 #: The most characters of the detail as JSON.
 DETAIL_LENGTH = 4_000
+#: NUL as JSON writes it, unless its backslash is itself escaped.
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def perceive(
@@ -69,9 +73,10 @@ def create_percept(
 ) -> Percept:
     """Create a percept of any kind, as `perceive` does. Raises NotFound, Invalid."""
     content = content.strip()
-    if not content or len(content) > PERCEPT_LENGTH or "\0" in content:
+    if not content or len(content) > PERCEPT_LENGTH or UNSTORABLE.search(content):
         raise Invalid(
-            f"a percept has 1 to {PERCEPT_LENGTH:,} characters and no NUL, got {len(content):,} characters"
+            f"a percept has 1 to {PERCEPT_LENGTH:,} characters, and no NUL or half a surrogate pair,"
+            f" got {len(content):,} characters"
         )
     known = dict(detail or {})
     _check_detail(known)
@@ -133,10 +138,11 @@ def pause_schedule(*, agent_id: UUID, until: datetime) -> None:
 
 def _check_detail(detail: Mapping[str, Any]) -> None:
     try:
-        text = json.dumps(detail, allow_nan=False)
+        text = json.dumps(detail, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise Invalid(f"a percept's detail is a JSON object: {error}") from error
-    if len(text) > DETAIL_LENGTH or "\\u0000" in text:
+    if len(text) > DETAIL_LENGTH or UNSTORABLE.search(text) or _NUL.search(text):
         raise Invalid(
-            f"a percept's detail has at most {DETAIL_LENGTH:,} characters and no NUL, got {len(text):,}"
+            f"a percept's detail has at most {DETAIL_LENGTH:,} characters, and no NUL or half a surrogate pair,"
+            f" got {len(text):,} characters"
         )
