@@ -155,7 +155,7 @@ def _store_statement(
 def _valid_reason(reason: str) -> str:
     stripped = reason.strip()
     if not 0 < len(stripped) <= REASON_LENGTH or "\0" in stripped:
-        raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters, got {len(stripped)}")
+        raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters and no NUL, got {len(stripped)}")
     return stripped
 
 

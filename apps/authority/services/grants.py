@@ -185,7 +185,7 @@ def revoke_capability(*, capability_id: UUID, reason: str, actor: str) -> int:
     """Revoke a grant and all grants delegated from it; return how many were in force. Raises NotFound, Invalid without a reason."""
     why = reason.strip()
     if not 0 < len(why) <= REASON_LENGTH or "\0" in why:
-        raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters, got {len(why)}")
+        raise Invalid(f"a reason has 1 to {REASON_LENGTH} characters and no NUL, got {len(why)}")
     row = _lock_grant(capability_id)
     if row.revoked_at is not None:
         raise Invalid(f"{capability_name(row.id)} was revoked already: {row.revoked_reason}")
