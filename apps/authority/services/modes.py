@@ -117,9 +117,8 @@ def set_mode(*, agent_id: UUID | None, prefix: str, mode: TrustMode, actor: str)
     # Another transaction may set the same rule at this moment: the rule is waited for, and locked.
     row: ModeRule
     row, is_new = rules.select_for_update().get_or_create(
-        agent_id=agent_id,
         prefix=prefix,
-        defaults={"tenant_id": current_tenant(), "mode": mode, "set_by": actor},
+        defaults={"tenant_id": current_tenant(), "agent_id": agent_id, "mode": mode, "set_by": actor},
     )
     before = {} if is_new else {"mode": row.mode}
     if not is_new:

@@ -26,7 +26,8 @@ def test_daily_usage_is_listed_page_by_page(tenant: Tenant, owner: Caller, vega:
     with tenant_transaction(tenant.id):
         for day in days:
             DailyUsage.objects.create(tenant_id=tenant.id, agent_id=vega["id"], day=day)
-    found, cursor = [], ""
+    found: list[str] = []
+    cursor: str | None = ""
     for _ in days:
         page = owner.get(f"/agents/{vega['id']}/usage", limit=1, cursor=cursor).json()
         found += [usage["day"] for usage in page["items"]]
