@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,15 +114,20 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
     api_host = env.str("ARBOR_API_HOST", default="127.0.0.1")
+    web_port = _choose_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host)
+    api_port = _choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host, reserved={web_port})
+    flower_port = _choose_port(
+        "Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1", reserved={web_port, api_port}
+    )
     return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
         web_host=host,
-        web_port=_choose_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        web_port=web_port,
         api_host=api_host,
-        api_port=_choose_port("the API", env.int("ARBOR_API_PORT", default=8001), api_host),
-        flower_port=_choose_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        api_port=api_port,
+        flower_port=flower_port,
         demo=demo,
         only=only,
         fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
@@ -139,8 +145,8 @@ def _server_urls(postgres: EmbeddedPostgres | None, valkey: EmbeddedValkey | Non
     return urls
 
 
-def _choose_port(title: str, wanted: int, host: str) -> int:
-    port = free_port(wanted, host=host)
+def _choose_port(title: str, wanted: int, host: str, *, reserved: Collection[int] = frozenset()) -> int:
+    port = free_port(wanted, host=host, reserved=reserved)
     _print_moved_port(title, wanted, port)
     return port
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ import config.cli.kit.with_django  # noqa: F401
 from arbor.errors import ServerError
 from config.cli.installation import api, celery_process, flower, prepare, status, up, web
 from config.cli.main import main
+from config.supervisor.run_folder import RunFolder
 
 
 def run(*arguments: str) -> int:
@@ -96,6 +99,17 @@ def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up, "_plan", plan)
     assert run("up", "--no-demo", "--port", "8123", "--only", "web,scheduler") == 1
     assert planned == [{"only": frozenset({"web", "scheduler"}), "demo": False, "web_port": 8123}]
+
+
+def test_up_gives_no_two_servers_one_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://db.example/arbor")
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://broker.example/0")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        used = other.getsockname()[1]
+        for name, port in (("WEB", used), ("API", used + 1), ("FLOWER", used)):
+            monkeypatch.setenv(f"ARBOR_{name}_PORT", str(port))
+        plan = up._plan(RunFolder(tmp_path), only=frozenset(), demo=False, web_port=None)
+    assert len({used, plan.web_port, plan.api_port, plan.flower_port}) == 4
 
 
 @pytest.mark.parametrize(("option", "count"), [("--demo", 1), ("--no-demo", 0)])
