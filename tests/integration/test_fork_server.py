@@ -168,3 +168,31 @@ class TestForkServer:
         assert len(running) == 2
         supervisor.send_signal(number)
         assert psutil.wait_procs(running, timeout=10)[1] == []
+
+
+FAILING_SCRIPT = """
+from arbor.errors import ServerError
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.launch import Launch
+from config.supervisor.log import Log, Mask
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.supervisor import Supervisor
+server = ForkServer({})
+part = ManagedProcess(
+    name="fork-server",
+    launch=lambda: Launch(argv=("/bin/false",)),
+    prepare=server.prepare,
+    ready=server.is_ready,
+    essential=True,
+)
+try:
+    Supervisor([part], log=Log(["fork-server"], mask=Mask()), fork_server=server).run()
+except ServerError as error:
+    print(error)
+"""
+
+
+def test_a_fork_server_that_cannot_start_is_named() -> None:
+    command = [sys.executable, "-c", FAILING_SCRIPT]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("fork-server ended after 0 s with code 1\n", "")
