@@ -155,6 +155,37 @@ def test_invalid_maintenance_settings_are_refused_with_valid_values(
         read_settings(**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ARBOR_CLAIM_BATCH", "many", "must be a whole number, got 'many'"),
+        ("ARBOR_CHAT_IDLE_S", "5m", "must be a number, got '5m'"),
+        ("ARBOR_CHAT_IDLE_S", "nan", "must be a number, got 'nan'"),
+        ("ARBOR_TLS", "enabled", "must be true or false, got 'enabled'"),
+        ("ARBOR_EMBEDDING_URLS", "tei/bge", "must be NAME=VALUE, separated by commas"),
+        ("ARBOR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL, got 'LOUD'"),
+        ("ARBOR_LOG_FORMAT", "yaml", "must be console or json, got 'yaml'"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(f"{name} {reason}")):
+        read_settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("ARBOR_SEARCH_URL", "http://a", "http://a"),
+        ("ARBOR_MCP_DEADLINE_S", "2e1", 20.0),
+        ("ARBOR_WEB_ALLOW", "a.example, b.example", ["a.example", "b.example"]),
+        ("ARBOR_LOG_LEVEL", "debug", "DEBUG"),
+        ("OPENAI_API_KEY", "$ecret", "$ecret"),
+    ],
+)
+def test_a_value_is_read_as_it_is_written(name: str, value: str, read: Any) -> None:
+    assert read_settings(**{name: value})[name] == read
+
+
 MAIL_SERVER: dict[str, Any] = {
     "host": "mail.example.org",
     "port": 0,
