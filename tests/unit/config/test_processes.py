@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import time
@@ -17,6 +18,7 @@ from tornado.options import options
 import config.cli.kit.with_django  # noqa: F401
 from arbor.errors import ServerError
 from config.cli.installation import api, celery_process, flower, prepare, status, up, web
+from config.cli.kit import tenancy
 from config.cli.main import main
 from config.supervisor.run_folder import RunFolder
 
@@ -140,3 +142,10 @@ def test_the_status_is_refreshed_until_it_is_interrupted(
     monkeypatch.setattr(time, "sleep", interrupted)
     assert run("status", "--watch", "--json") == 130
     assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}
+
+
+def test_a_user_without_a_name_acts_under_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    assert tenancy.actor() == "cli:uid-2147483641"
