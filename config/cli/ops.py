@@ -108,8 +108,11 @@ def _read_graph(which: str, tenant_slug: str | None) -> str:
     if which == "-":
         return sys.stdin.read()
     path = Path(which)
-    if path.is_file():
-        return _read_text(path)
+    try:
+        if path.is_file():
+            return _read_text(path)
+    except OSError as error:
+        raise Invalid(f"the file {which} cannot be read: {error.strerror}") from error
     if path.suffix in (".dot", ".gv") or "/" in which:
         raise Invalid(f"there is no file {which}")
     agent = choose_agent(which, tenant_slug)

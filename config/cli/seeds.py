@@ -71,8 +71,11 @@ def open_seed(text: str, tenant_id: UUID) -> Iterator[VerifiedSeed]:
 
 def _file_of(text: str, tenant_id: UUID) -> BinaryIO:
     path = Path(text)
-    if path.is_file():
-        return path.open("rb")
+    try:
+        if path.is_file():
+            return path.open("rb")
+    except OSError as error:
+        raise Invalid(f"the file {text} cannot be read: {error.strerror}") from error
     if (seed_id := read_id(text)) is not None:
         with tenant_transaction(tenant_id):
             return open_saved_seed(seed_id)

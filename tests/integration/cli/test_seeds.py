@@ -75,3 +75,9 @@ def test_a_destroyed_agent_leaves_a_seed_unless_declined(arbor: Arbor, vega: str
     (saved,) = arbor("seed", "list", "--json").json["seeds"]
     assert (saved["name"], saved["reason"]) == ("Vega", "destroy")
     assert arbor("seed", "import", saved["id"]).code == 0
+
+
+def test_a_name_that_no_file_can_have_is_refused(arbor: Arbor, one_tenant: str) -> None:
+    for command in (("seed", "verify"), ("ops", "pipeline", "validate")):
+        ran = arbor(*command, "x" * 300)
+        assert (ran.code, "File name too long" in ran.err) == (1, True)
