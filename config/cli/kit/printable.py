@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-#: C0 and C1 controls except tab and line feed, and the characters that override the direction of text. (Marks of direction
-#: are not replaced: Hebrew and Arabic need them.)
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+#: C0 and C1 controls except tab and line feed, the characters that override the direction of text, and halves of surrogate pairs, which
+#: no output can encode: names of files may have them. (Marks of direction are not replaced: Hebrew and Arabic need them.)
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 #: The replacement of a control character.
 _REPLACEMENT = "\ufffd"
 #: The longest line of an error, and the first and last characters that are shown of a longer line, which quotes an input.
