@@ -196,3 +196,29 @@ def test_a_fork_server_that_cannot_start_is_named() -> None:
     command = [sys.executable, "-c", FAILING_SCRIPT]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.stderr) == ("fork-server ended after 0 s with code 1\n", "")
+
+
+LATE_SCRIPT = """
+import json, os, socket, time
+from config.cli.installation.fork_server import serve
+from config.supervisor.fork_server import READY, ForkServer
+
+class LeftChannel(socket.socket):
+    def send(self, data):
+        if data != READY:
+            raise BrokenPipeError("the supervisor does not wait any longer")
+        return super().send(data)
+
+ForkServer({}).adopt_orphans()
+own, server = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+socket.send_fds(own, [json.dumps({"parent": os.getpid(), "orphan_signal": 9}).encode()], [1])
+serve(LeftChannel(fileno=server.detach()))
+time.sleep(1)
+print("the part runs twice")
+"""
+
+
+def test_a_fork_that_comes_too_late_ends() -> None:
+    command = [sys.executable, "-c", LATE_SCRIPT]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
