@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -142,6 +143,17 @@ def test_the_status_is_refreshed_until_it_is_interrupted(
     monkeypatch.setattr(time, "sleep", interrupted)
     assert run("status", "--watch", "--json") == 130
     assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}
+
+
+@pytest.mark.parametrize("process", ["web", "api", "flower"])
+def test_a_port_that_no_server_can_have_is_refused(process: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[f"config.cli.installation.{process}"], process, lambda **_: None)
+    assert run(process, "--port", "65535") == 0
+    assert run(process, "--port", "65536") == 2
+    monkeypatch.setenv(f"ARBOR_{process.upper()}_PORT", "-1")
+    assert run(process) == 2
+    monkeypatch.setenv("DATABASE_URL", "postgres://db.example/arbor")
+    assert run("up") == 1
 
 
 def test_a_user_without_a_name_acts_under_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
