@@ -110,6 +110,12 @@ def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: i
     assert database["CONN_MAX_AGE"] == 0
 
 
+def test_an_unreadable_address_of_a_database_is_not_shown() -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"as / by %2F") as refused:
+        databases(DATABASE_URL="postgres://arbor:s3/cret@db.example/arbor")
+    assert "s3" not in f"{refused.value}{refused.value.__cause__}"
+
+
 def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
     by_alias = databases(DATABASE_URL="postgres://db.example:5432/arbor")
     assert {alias: by_alias[alias]["USER"] for alias in ("default", "ops", "accounts")} == {
