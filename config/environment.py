@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypedDict
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -74,6 +75,14 @@ def whole_number(name: str, *, default: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ConfigurationInvalid(f"{name} must be {least} to {most}, got {value}")
     return value
+
+
+def seconds(name: str, *, default: float, least: float, most: float) -> timedelta:
+    """Return the setting `name` as a length of time; raise ConfigurationInvalid if it is outside the range."""
+    value: float = env.float(name, default=default)
+    if not least <= value <= most:
+        raise ConfigurationInvalid(f"{name} must be {least:g} to {most:g} seconds, got {value:g}")
+    return timedelta(seconds=value)
 
 
 #: Set in the environment of a process that was given its own secrets. Such a process looks for no other secrets, not even in files.

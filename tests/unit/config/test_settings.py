@@ -179,6 +179,23 @@ def test_a_value_of_another_kind_is_refused(name: str, value: str, reason: str) 
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ARBOR_DISPATCH_PERIOD_S", "0", "0.05 to 3600 seconds, got 0"),
+        ("ARBOR_OUTBOX_PERIOD_S", "-1", "0.05 to 3600 seconds, got -1"),
+        ("ARBOR_QUEUE_LEASE_S", "0", "0.1 to 86400 seconds, got 0"),
+        ("ARBOR_RUN_LEASE_S", "0", "0.1 to 86400 seconds, got 0"),
+        ("ARBOR_MAX_ATTEMPTS", "0", "1 to 1000, got 0"),
+        ("ARBOR_CLAIM_BATCH", "0", "1 to 100000, got 0"),
+        ("ARBOR_HEARTBEAT_INTERVAL_S", "0", "1 to 2592000, got 0"),
+    ],
+)
+def test_settings_of_heartbeats_have_ranges(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(f"{name} must be {reason}")):
+        read_settings(**{name: value})
+
+
+@pytest.mark.parametrize(
     ("name", "value", "read"),
     [
         ("ARBOR_SEARCH_URL", "http://a", "http://a"),
