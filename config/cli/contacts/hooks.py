@@ -17,6 +17,7 @@ from apps.contacts.services.hooks import (
     create_hook,
     delete_hook,
     hook_by_name,
+    lock_hook,
     rotate_hook_secret,
     switch_hook,
     try_mapping,
@@ -126,8 +127,11 @@ def change(
     tenant_slug: str | None,
 ) -> Output:
     """Change the mapping, the events and the urgency of a hook; what is not given stays."""
+    if (events and all_events) or (urgent_from is not None and never_urgent):
+        raise click.UsageError("give --event or --all-events, and --urgent-from or --never-urgent, not both")
     with tenant_transaction(tenant_of_name(Hook, name, tenant_slug)):
-        hook = hook_by_name(name)
+        # Locked before it is read: what is not given stays as another change has left it.
+        hook = lock_hook(hook_by_name(name).id)
         changed = change_hook(
             hook_id=hook.id,
             actor=actor(),
