@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connections
 
+from apps.tenants.scope import APP
 from apps.tenants.services import tenant_by_slug
 from apps.workflows.services.legs import advance_run
+from config.cli import workflows
+from config.cli.contacts import hooks
 from tests.factories.workflows import SOURCE
+from tests.integration.cli import conftest
 from tests.integration.cli.conftest import Arbor
 
 
@@ -54,6 +61,28 @@ def test_a_workflow_is_defined_shown_changed_and_deleted(
     assert arbor("workflow", "delete", "review", "--json").json["name"] == "review"
     gone = arbor("workflow", "show", "review")
     assert (gone.code, "there is no workflow" in gone.err) == (1, True)
+
+
+class TypedText(io.StringIO):
+    """A text that a person types, for which no transaction may wait."""
+
+    def read(self, size: int | None = -1) -> str:
+        assert not connections[APP].in_atomic_block
+        return super().read(size)
+
+
+def test_no_transaction_waits_for_standard_input(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"description": None, "agent": None, "cron": None, "zone": None, "values": ()}
+    workflows.check(file=TypedText(SOURCE), tenant_slug=None)
+    workflows.create(name="review", file=TypedText(SOURCE), tenant_slug=None, **options)
+    workflows.change(name="review", file=TypedText(SOURCE), enabled=None, tenant_slug=None, **options)
+    arbor("contact", "hook", "create", "ops", "--agent", vega)
+    hooks.rotate("ops", secret_file=TypedText(""), tenant_slug=None)
+    monkeypatch.setattr(conftest, "io", SimpleNamespace(StringIO=TypedText))
+    for command in ("tell", "perceive"):
+        assert arbor("agent", command, vega, "-", stdin="The river rises.").code == 0
 
 
 def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
