@@ -125,7 +125,8 @@ def change(
     source = file.read() if file is not None else None
     tenant = choose_tenant(tenant_slug)
     with tenant_transaction(tenant.id):
-        row = find_workflow(name)
+        # Locked before it is read: what is not given of the schedule stays as another change has left it.
+        row = definitions.lock_workflow(find_workflow(name).id)
         request = _build_request("", source, enabled=enabled, current=row, **options)
         row = definitions.change_workflow(workflow_id=row.id, request=request, actor=actor())
         return _workflow_output(tenant, row, f"has version {row.version}")
