@@ -15,6 +15,9 @@ from apps.tenants.keys import session_secrets
 from apps.tenants.scope import OPS, current_scope, current_tenant
 from arbor.ids import uuid7
 
+#: The most characters of a tenant's slug and name.
+SLUG_LENGTH, NAME_LENGTH = 63, 200
+
 
 class User(AbstractUser):
     """A person who signs in. The role of their membership in a tenant decides what they may do there."""
@@ -57,8 +60,8 @@ class Tenant(models.Model):
     """An isolated customer."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    slug = models.SlugField(unique=True, max_length=63)
-    name = models.CharField(max_length=200)
+    slug = models.SlugField(unique=True, max_length=SLUG_LENGTH)
+    name = models.CharField(max_length=NAME_LENGTH)
     status = models.CharField(max_length=16, choices=TenantStatus, default=TenantStatus.ACTIVE)
     #: Daily limits (UTC) for all its agents together; empty: no limit.
     daily_beats = models.PositiveIntegerField(null=True, blank=True)

@@ -9,9 +9,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 
-from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
+from apps.tenants.models import NAME_LENGTH, SLUG_LENGTH, Membership, Role, Tenant, TenantStatus, User
 from apps.tenants.scope import OPS, current_tenant, user_transaction
 from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+from arbor.memory.content import check_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,9 @@ class Access:
 
 
 def create_tenant(*, slug: str, name: str) -> Tenant:
-    """Create a tenant. Raises Invalid for a malformed slug, AlreadyExists for one in use."""
+    """Create a tenant. Raises Invalid for a malformed slug and for a name that is too long, AlreadyExists for a slug in use."""
+    check_line("a tenant's slug", slug, SLUG_LENGTH)
+    check_line("a tenant's name", name, NAME_LENGTH)
     try:
         validate_slug(slug)
     except ValidationError as error:
