@@ -135,7 +135,7 @@ def _read_replies(path: Path) -> list[str]:
     text = _read_text(path)
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [text]
     return [
         reply if isinstance(reply, str) else json.dumps(reply)

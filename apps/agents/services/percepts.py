@@ -134,6 +134,8 @@ def pause_schedule(*, agent_id: UUID, until: datetime) -> None:
 def _check_detail(detail: Mapping[str, Any]) -> None:
     try:
         text = json.dumps(detail, allow_nan=False)
+        # Half a surrogate pair, which no column can store, has no encoding.
+        json.dumps(detail, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
         raise Invalid(f"a percept's detail is a JSON object: {error}") from error
     if len(text) > DETAIL_LENGTH or "\\u0000" in text:

@@ -156,6 +156,8 @@ def check_input(definition: WorkflowDefinition, given: Mapping[str, Any]) -> dic
         raise Invalid(f"the input needs {', '.join(missing)}; it has {', '.join(given) or 'nothing'}")
     try:
         text = json.dumps(given, allow_nan=False)
+        # Half a surrogate pair, which no column can store, has no encoding.
+        json.dumps(given, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
         raise Invalid(f"the input is a JSON object: {error}") from error
     if len(text) > INPUT_LENGTH or "\\u0000" in text:

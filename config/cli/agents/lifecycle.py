@@ -193,7 +193,7 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
     """Add an event to what an agent perceives. TEXT - is standard input."""
     try:
         parsed_detail = json.loads(detail)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not JSON: {error}", param_hint="--detail") from error
     if not isinstance(parsed_detail, dict):
         raise click.BadParameter('give an object, like \'{"sensor": "river"}\'', param_hint="--detail")

@@ -131,6 +131,7 @@ def test_a_faulty_definition_names_its_faults(arbor: Arbor, one_tenant: str, tmp
 def test_a_run_is_started_decided_and_shown(arbor: Arbor, one_tenant: str, file: str) -> None:
     arbor("workflow", "create", "review", file)
     assert "No run" in arbor("workflow", "run", "list").out
+    assert arbor("workflow", "start", "review", "--input", 'topic="\\ud800"').code == 1
     run = arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json
     assert arbor("workflow", "start", "review", "--input", "topic=rain", "--key", "7", "--json").json == run
     assert "No step waits" in arbor("workflow", "waiting").out
